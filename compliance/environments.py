@@ -1,0 +1,97 @@
+"""Live and test: which environment the running code acts in, and its database.
+
+Every row of the service lives in the database of its environment; Django's own tables (users,
+sessions, admin log) and what hangs on them live in `default`, the live database. The environment is
+carried by a context variable: code that touches a row outside `use()` fails loudly.
+
+Django's bare `transaction.atomic()` and `on_commit()` ignore routers and act on `default`; use
+`atomic()` and `on_commit()` of this module instead.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from enum import StrEnum
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Model
+
+ALWAYS_LIVE_APPS = frozenset({"auth", "contenttypes", "sessions", "admin"})
+ALWAYS_LIVE_MODELS = frozenset({("tenancy", "membership")})
+
+
+class Environment(StrEnum):
+    """The two worlds; the value is what the API shows and what key prefixes carry."""
+
+    LIVE = "live"
+    TEST = "test"
+
+    @property
+    def alias(self) -> str:
+        """The key of this environment's database in `DATABASES`."""
+        return "default" if self is Environment.LIVE else "test"
+
+
+class EnvironmentNotSet(RuntimeError):
+    """A row was touched outside `use()`; a defect of the calling code."""
+
+
+_current: ContextVar[Environment | None] = ContextVar("environment", default=None)
+
+
+def current() -> Environment:
+    """The environment the calling code acts in; raises `EnvironmentNotSet` outside `use()`."""
+    environment = _current.get()
+    if environment is None:
+        raise EnvironmentNotSet("Choose an environment first: environments.use(Environment.LIVE)")
+    return environment
+
+
+def current_or_none() -> Environment | None:
+    """As `current()`, but None outside `use()`; for logs and labels."""
+    return _current.get()
+
+
+@contextmanager
+def use(environment: Environment) -> Iterator[Environment]:
+    """Act in `environment` inside the block."""
+    token = _current.set(environment)
+    try:
+        yield environment
+    finally:
+        _current.reset(token)
+
+
+def atomic(*, savepoint: bool = True, durable: bool = False) -> AbstractContextManager[None]:
+    """A transaction on the current environment's database."""
+    return transaction.Atomic(current().alias, savepoint, durable)
+
+
+def on_commit(callback: Callable[[], Any], *, robust: bool = False) -> None:
+    """Call `callback` once the current environment's transaction has committed."""
+    transaction.on_commit(callback, using=current().alias, robust=robust)
+
+
+class EnvironmentRouter:
+    """Sends every model to the database of the current environment (see the module's docstring)."""
+
+    def db_for_read(self, model: type[Model], **hints: Any) -> str:
+        return self._alias(model)
+
+    def db_for_write(self, model: type[Model], **hints: Any) -> str:
+        return self._alias(model)
+
+    def allow_relation(self, obj1: Model, obj2: Model, **hints: Any) -> bool:
+        return obj1._state.db == obj2._state.db
+
+    def allow_migrate(self, db: str, app_label: str, model_name: str | None = None, **hints: Any) -> bool:
+        always_live = app_label in ALWAYS_LIVE_APPS or (app_label, model_name) in ALWAYS_LIVE_MODELS
+        return db == "default" or not always_live
+
+    @staticmethod
+    def _alias(model: type[Model]) -> str:
+        label, name = model._meta.app_label, model._meta.model_name
+        if label in ALWAYS_LIVE_APPS or (label, name) in ALWAYS_LIVE_MODELS:
+            return "default"
+        return current().alias
