@@ -1,0 +1,259 @@
+"""Settings, all read from the process's environment; docs/operations.md explains each variable."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import environ
+
+env = environ.Env()
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+SERVICE_NAME: str = env.str("SERVICE_NAME", default="service")
+SERVICE_TITLE: str = env.str("SERVICE_TITLE", default="Agent Identity and Compliance Service")
+BASE_URL: str = env.str("BASE_URL", default="http://127.0.0.1:8000").rstrip("/")
+
+# --- Django ---------------------------------------------------------------------------------------
+
+SECRET_KEY: str = env.str("SECRET_KEY")
+# Fernet keys for what must be kept and read again (webhook secrets); newest first, the rest decrypt.
+ENCRYPTION_KEYS: list[str] = env.list("ENCRYPTION_KEYS")
+DEBUG: bool = env.bool("DEBUG", default=False)
+ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost"])
+ROOT_URLCONF = "compliance.urls"
+WSGI_APPLICATION = "compliance.wsgi.application"
+APPEND_SLASH = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+
+INSTALLED_APPS = [
+    "unfold",
+    "unfold.contrib.filters",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "compliance.api",
+    "auditlog",
+    "compliance.tenancy",
+    "webhooks",
+    "agents",
+    "certificates",
+    "events",
+    "delegation",
+    "compliance.reports",
+    "compliance.wiring",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "compliance.api.middleware.EnvelopeMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "compliance.tenancy.middleware.EnvironmentMiddleware",
+]
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+STATIC_URL = "/static/"
+STATIC_ROOT = env.path("STATIC_ROOT", default=str(BASE_DIR / "staticfiles"))
+WHITENOISE_USE_FINDERS = True
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+
+# --- Databases: one per environment ---------------------------------------------------------------
+
+
+def _database(variable: str) -> dict[str, Any]:
+    config: dict[str, Any] = env.db_url(variable, engine="django.db.backends.postgresql")
+    config["CONN_MAX_AGE"] = None
+    config["CONN_HEALTH_CHECKS"] = True
+    config["OPTIONS"] = {
+        **config.get("OPTIONS", {}),
+        "connect_timeout": env.int("DATABASE_CONNECT_TIMEOUT", default=3),
+        "options": "-c statement_timeout=30000 -c lock_timeout=10000 -c timezone=UTC",
+        "keepalives_idle": 10,
+        "tcp_user_timeout": 10_000,
+    }
+    return config
+
+
+DATABASES = {"default": _database("DATABASE_URL"), "test": _database("TEST_DATABASE_URL")}
+DATABASE_ROUTERS = ["compliance.environments.EnvironmentRouter"]
+
+# --- Redis: rate limits, scorer state, the tasks' doorbell ----------------------------------------
+
+REDIS_URL: str = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
+REDIS_TIMEOUT_SECONDS: float = env.float("REDIS_TIMEOUT_SECONDS", default=0.5)
+
+# --- HSM (PKCS#11): one token per environment -----------------------------------------------------
+
+PKCS11_MODULE: str = env.str("PKCS11_MODULE", default="")
+PKCS11_TOKENS: dict[str, dict[str, str]] = {
+    "live": {
+        "label": env.str("PKCS11_LIVE_TOKEN", default=f"{SERVICE_NAME}-live"),
+        "pin": env.str("PKCS11_LIVE_PIN", default=""),
+    },
+    "test": {
+        "label": env.str("PKCS11_TEST_TOKEN", default=f"{SERVICE_NAME}-test"),
+        "pin": env.str("PKCS11_TEST_PIN", default=""),
+    },
+}
+
+# --- Certificates ---------------------------------------------------------------------------------
+
+CERTIFICATE_VALIDITY = timedelta(days=env.int("CERTIFICATE_VALIDITY_DAYS", default=365))
+HIGH_RISK_CERTIFICATE_VALIDITY = timedelta(days=env.int("HIGH_RISK_CERTIFICATE_VALIDITY_DAYS", default=30))
+# The arc that the identity extension and the policy stand under; put your own private enterprise
+# number here before issuing to outsiders (1.3.6.1.4.1.32473 is reserved for documentation, RFC 5612).
+OID_ARC: str = env.str("OID_ARC", default="1.3.6.1.4.1.32473.1")
+CRL_VALIDITY = timedelta(hours=env.int("CRL_VALIDITY_HOURS", default=24))
+
+# --- Risk -----------------------------------------------------------------------------------------
+
+HIGH_RISK_STRIKES: int = env.int("HIGH_RISK_STRIKES", default=3)
+HIGH_RISK_WINDOW = timedelta(minutes=env.int("HIGH_RISK_WINDOW_MINUTES", default=15))
+RISK_WINDOW = timedelta(days=30)
+
+# --- Webhooks -------------------------------------------------------------------------------------
+
+WEBHOOK_TIMEOUT_SECONDS: float = 30.0
+WEBHOOK_ALLOW_PRIVATE_ADDRESSES: bool = env.bool("WEBHOOK_ALLOW_PRIVATE_ADDRESSES", default=False)
+WEBHOOK_ALLOW_HTTP: bool = env.bool("WEBHOOK_ALLOW_HTTP", default=False)
+
+# --- Rate limits: requests per window of 60 seconds -----------------------------------------------
+
+RATE_LIMITS: dict[str, int] = {
+    "verify": env.int("RATE_LIMIT_VERIFY", default=100),
+    "public": env.int("RATE_LIMIT_PUBLIC", default=6_000),
+    "key": env.int("RATE_LIMIT_KEY", default=6_000),
+    "events": env.int("RATE_LIMIT_EVENTS", default=120_000),
+}
+RATE_LIMIT_WINDOW_SECONDS: int = 60
+# Addresses or networks of proxies whose X-Forwarded-For is believed.
+TRUSTED_PROXIES: list[str] = env.list("TRUSTED_PROXIES", default=[])
+
+# --- REST framework -------------------------------------------------------------------------------
+
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["compliance.tenancy.authentication.ApiKeyAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["compliance.api.permissions.HasScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["compliance.api.throttling.KeyThrottle"],
+    "DEFAULT_PARSER_CLASSES": ["compliance.api.parsers.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["compliance.api.renderers.FastJSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "compliance.api.negotiation.AlwaysFirstRenderer",
+    "DEFAULT_SCHEMA_CLASS": "compliance.api.schema.ServiceAutoSchema",
+    "EXCEPTION_HANDLER": "compliance.api.exceptions.handle",
+    "UNAUTHENTICATED_USER": None,
+    "UNAUTHENTICATED_TOKEN": None,
+    "DATETIME_FORMAT": "iso-8601",
+}
+
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "TITLE": SERVICE_TITLE,
+    "DESCRIPTION": "Registers AI agents, certifies them, scores what they do, and proves it to anyone.",
+    "VERSION": "1.0.0",
+    "OAS_VERSION": "3.0.3",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PUBLIC": True,
+    "SERVE_AUTHENTICATION": [],
+    "SERVE_PERMISSIONS": [],
+    "SCHEMA_PATH_PREFIX": "/v1",
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {},
+    "DISABLE_ERRORS_AND_WARNINGS": False,
+    "PREPROCESSING_HOOKS": ["compliance.api.schema.only_documented_paths"],
+    "SERVERS": [{"url": BASE_URL}],
+}
+
+# --- Celery (the broker is a doorbell: what must happen stands in PostgreSQL) ---------------------
+
+CELERY_BROKER_URL = REDIS_URL
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "socket_timeout": 2.0,
+    "socket_connect_timeout": 1.0,
+    "global_keyprefix": f"{SERVICE_NAME}:celery:",
+    "visibility_timeout": 3600,
+}
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TIMEZONE = "UTC"
+
+# --- Console --------------------------------------------------------------------------------------
+
+LOGIN_REDIRECT_URL = "/admin/"
+LOGIN_URL = "/admin/login/"
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 12},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+]
+HTTPS: bool = BASE_URL.startswith("https://")
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_AGE = 12 * 3600
+CSRF_TRUSTED_ORIGINS = [BASE_URL]
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+# --- Logging: ids and statuses; never keys, tokens or payloads ------------------------------------
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"environment": {"()": "compliance.logs.EnvironmentFilter"}},
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s [%(environment)s] %(message)s"}
+    },
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["environment"]}
+    },
+    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
+    "loggers": {
+        "django.request": {"level": "ERROR"},
+        "celery": {"level": "WARNING"},
+    },
+}

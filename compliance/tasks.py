@@ -1,0 +1,62 @@
+"""Celery tasks that carry their environment.
+
+The broker is a doorbell: whatever must happen stands in PostgreSQL, and a sweep finds what a lost
+message should have started. Tasks are named `<app>.<verb>`; services pass the name, not the function,
+so that no service imports a task.
+"""
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import celery
+from django.conf import settings
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from compliance import environments
+from compliance.environments import Environment
+
+log = logging.getLogger(__name__)
+
+ENVIRONMENT_HEADER = "service_environment"
+
+
+class EnvironmentTask(celery.Task):
+    """Runs in the environment named by its message's header; refuses a message without one."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        environment = environments.current_or_none() or Environment(self.request.get(ENVIRONMENT_HEADER))
+        with environments.use(environment):
+            return super().__call__(*args, **kwargs)
+
+
+app = celery.Celery(settings.SERVICE_NAME, task_cls="compliance.tasks:EnvironmentTask", set_as_current=True)
+app.config_from_object("django.conf:settings", namespace="CELERY")
+
+
+def task(name: str, **options: Any) -> Callable[[Callable[..., Any]], celery.Task]:
+    """Register a keyword-only function as the task `name`."""
+    return app.task(name=name, **options)
+
+
+def enqueue(name: str, *, delay_seconds: float = 0, **kwargs: Any) -> bool:
+    """Ring for task `name` in the current environment; False, and a log line, when the broker is away."""
+    headers = {ENVIRONMENT_HEADER: environments.current().value}
+    try:
+        app.send_task(name, kwargs=kwargs, headers=headers, countdown=delay_seconds or None)
+    except (OperationalError, RedisError, OSError) as error:
+        log.warning("task %s not enqueued, its sweep will find it: %s", name, type(error).__name__)
+        return False
+    return True
+
+
+def enqueue_on_commit(name: str, *, delay_seconds: float = 0, **kwargs: Any) -> None:
+    """`enqueue` once the current environment's transaction has committed."""
+    environments.on_commit(lambda: enqueue(name, delay_seconds=delay_seconds, **kwargs))
+
+
+def now() -> datetime:
+    """The clock at the edge of a task; services are handed the result."""
+    return datetime.now(UTC)

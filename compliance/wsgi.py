@@ -1,0 +1,9 @@
+"""The WSGI entry point of the web server."""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compliance.settings")
+
+from django.core.wsgi import get_wsgi_application  # noqa: E402  (settings must be named first)
+
+application = get_wsgi_application()
