@@ -1,0 +1,98 @@
+"""The one place that writes errors: `{"error": "<text for people>"}` on every path."""
+
+import logging
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from redis.exceptions import RedisError
+from rest_framework import exceptions as drf
+from rest_framework.response import Response
+
+from compliance.errors import ServiceError
+
+log = logging.getLogger(__name__)
+
+DATABASE_DOWN = "The database is unavailable; retry with exponential backoff"
+BROKER_DOWN = "The cache is unavailable; retry with exponential backoff"
+RETRY_SECONDS = 1
+
+
+def describe(detail: Any, field: str = "") -> str:
+    """DRF's nested validation detail as one sentence that names the first field at fault."""
+    if isinstance(detail, dict):
+        name, inner = next(iter(detail.items()))
+        path = field if name == "non_field_errors" else f"{field}.{name}".lstrip(".")
+        return describe(inner, path)
+    if isinstance(detail, list):
+        for position, item in enumerate(detail):
+            if item:
+                nested = isinstance(item, dict | list)
+                return describe(item, f"{field}[{position}]" if nested else field)
+        return field
+    return f"{field}: {detail}" if field else str(detail)
+
+
+def answer(error: BaseException) -> tuple[int, str, dict[str, str]] | None:
+    """Status, message and headers for an error that has an answer; None for a defect (a 500)."""
+    if isinstance(error, ServiceError):
+        retry = error.retry_after or (RETRY_SECONDS if error.status == 503 else None)
+        return error.status, error.message, {"Retry-After": str(retry)} if retry else {}
+    if isinstance(error, drf.ValidationError):
+        return 400, describe(error.detail), {}
+    if isinstance(error, drf.APIException):
+        return _framework_answer(error)
+    if isinstance(error, Http404):
+        return 404, "Not found", {}
+    if isinstance(error, PermissionDenied):
+        return 403, "Forbidden", {}
+    if isinstance(error, RequestDataTooBig):
+        return 413, "Request body is too large", {}
+    if isinstance(error, SuspiciousOperation):
+        return 400, "Bad request", {}
+    if isinstance(error, OperationalError | InterfaceError):
+        return 503, DATABASE_DOWN, {"Retry-After": str(RETRY_SECONDS)}
+    if isinstance(error, RedisError):
+        return 503, BROKER_DOWN, {"Retry-After": str(RETRY_SECONDS)}
+    return None
+
+
+def _framework_answer(error: drf.APIException) -> tuple[int, str, dict[str, str]]:
+    headers: dict[str, str] = {}
+    if challenge := getattr(error, "auth_header", None):
+        headers["WWW-Authenticate"] = challenge
+    headers.update(getattr(error, "headers", {}))
+    return error.status_code, describe(error.detail), headers
+
+
+def handle(error: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's exception handler."""
+    found = answer(error)
+    if found is None:
+        return None
+    status, message, headers = found
+    if status == 503:
+        log.warning("answered 503: %s", type(error).__name__)
+    return Response({"error": message}, status=status, headers=headers)
+
+
+def error_response(status: int, message: str, headers: dict[str, str] | None = None) -> HttpResponse:
+    """The error envelope outside DRF."""
+    return JsonResponse({"error": message}, status=status, headers=headers)
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return error_response(400, "Bad request")
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return error_response(403, "Forbidden")
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return error_response(404, "Not found")
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return error_response(500, "Internal server error")

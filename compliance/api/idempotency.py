@@ -1,0 +1,68 @@
+"""`Idempotency-Key` on POSTs that create: the same key gives the same answer for 24 hours.
+
+The key's row commits with what the request made, so a crash leaves both or neither; a second request
+with the same key waits for the first one's transaction and then repeats its answer. Only successes are
+kept: an error changed nothing and may be tried again.
+"""
+
+import hashlib
+from collections.abc import Callable
+from datetime import timedelta
+from functools import wraps
+from typing import Any
+
+import orjson
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from compliance import environments
+from compliance.api.models import IdempotencyRecord
+from compliance.api.views import now
+from compliance.encryption import decrypt, encrypt
+from compliance.errors import Conflict, Invalid
+
+RETENTION = timedelta(hours=24)
+MAX_KEY_LENGTH = 255
+_DIGEST_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+
+Action = Callable[..., Response]
+
+
+def idempotent(action: Action) -> Action:
+    """Make a view's action honour `Idempotency-Key`; free for requests without one."""
+
+    @wraps(action)
+    def wrapper(view: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
+        key = request.headers.get("Idempotency-Key")
+        if key is None:
+            return action(view, request, *args, **kwargs)
+        if not 1 <= len(key) <= MAX_KEY_LENGTH or not key.isascii() or not key.isprintable():
+            raise Invalid(f"Idempotency-Key must be 1 to {MAX_KEY_LENGTH} printable ASCII characters")
+        with environments.atomic():
+            return _once(key, view, request, action, args, kwargs)
+
+    return wrapper
+
+
+def _once(key: str, view: Any, request: Request, action: Action, args: Any, kwargs: Any) -> Response:
+    moment = now()
+    digest = _fingerprint(request)
+    record, is_first = IdempotencyRecord.objects.claim(
+        tenant_id=request.auth.tenant_id, key=key, fingerprint=digest, now=moment, retention=RETENTION
+    )
+    if not is_first:
+        if record.fingerprint != digest:
+            raise Conflict("Idempotency-Key was already used with a different request")
+        stored = orjson.loads(decrypt(record.body))
+        return Response(stored, status=record.status, headers={"Idempotent-Replayed": "true"})
+    response = action(view, request, *args, **kwargs)
+    record.status = response.status_code
+    record.body = encrypt(orjson.dumps(response.data, default=str, option=orjson.OPT_NON_STR_KEYS))
+    record.save(update_fields=["status", "body"])
+    return response
+
+
+def _fingerprint(request: Request) -> str:
+    body = orjson.dumps(request.data, default=str, option=_DIGEST_OPTIONS)
+    what = f"{request.method} {request.get_full_path()}\n".encode()
+    return hashlib.sha256(what + body).hexdigest()

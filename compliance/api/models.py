@@ -1,0 +1,48 @@
+"""The table of idempotency keys."""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import models
+
+from compliance.identifiers import new_id
+
+
+class IdempotencyQuerySet(models.QuerySet["IdempotencyRecord"]):
+    """Reads and claims of idempotency keys."""
+
+    def expired(self, now: datetime, retention: timedelta) -> "IdempotencyQuerySet":
+        return self.filter(created_at__lt=now - retention)
+
+    def claim(
+        self, *, tenant_id: UUID, key: str, fingerprint: str, now: datetime, retention: timedelta
+    ) -> tuple["IdempotencyRecord", bool]:
+        """The record of `key`, and whether this transaction is its first; waits for a rival in flight."""
+        same = self.filter(tenant_id=tenant_id, key=key)
+        same.expired(now, retention).delete()
+        fresh = IdempotencyRecord(tenant_id=tenant_id, key=key, fingerprint=fingerprint, created_at=now)
+        self.bulk_create([fresh], ignore_conflicts=True)
+        record = same.get()
+        return record, record.pk == fresh.pk
+
+
+class IdempotencyRecord(models.Model):
+    """One answered request; `body` is its answer, encrypted since it may hold a secret shown once."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant_id = models.UUIDField()
+    key = models.CharField(max_length=255)
+    fingerprint = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(null=True)
+    body = models.BinaryField(default=b"")
+    created_at = models.DateTimeField(db_index=True)
+
+    objects = IdempotencyQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant_id", "key"], name="api_idempotency_unique_key")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id}:{self.key}"

@@ -1,0 +1,38 @@
+"""Content negotiation: an API that speaks only JSON answers JSON, whatever `Accept` says."""
+
+from typing import Any
+
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.utils.mediatypes import _MediaType, media_type_matches
+
+
+class AlwaysFirstRenderer(BaseContentNegotiation):
+    """The first parser that takes the body's type, and the first renderer, always."""
+
+    def select_parser(self, request: Request, parsers: Any) -> BaseParser | None:
+        for parser in parsers:
+            if media_type_matches(parser.media_type, request.content_type or ""):
+                return parser
+        return None
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        return renderers[0], renderers[0].media_type
+
+
+def accepted_types(accept: str) -> list[str]:
+    """The media types of an `Accept` header, most wanted first (RFC 9110 §12.5.1); q=0 left out."""
+    weighted: list[tuple[float, int, str]] = []
+    for position, part in enumerate(filter(None, (piece.strip() for piece in accept.split(",")))):
+        media = _MediaType(part)
+        try:
+            quality = float(media.params.get("q", 1))
+        except (TypeError, ValueError):
+            quality = 1.0
+        if quality > 0:
+            weighted.append((-quality, position, f"{media.main_type}/{media.sub_type}".lower()))
+    return [media_type for _, _, media_type in sorted(weighted)]

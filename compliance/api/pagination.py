@@ -1,0 +1,131 @@
+"""Keyset pages, newest first, that lose and repeat nothing when rows share a timestamp.
+
+A cursor is the position of the last row given, written as an ISO 8601 date-time: its microseconds, then
+39 more fractional digits that are the row's UUID as a decimal number. Read as numbers, the fractions sort
+exactly as (timestamp, id) does, and a plain date-time means what it says: rows before that instant.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from django.db.models import Model, Q, QuerySet
+
+from compliance.api.parsers import check_value
+from compliance.errors import Invalid
+
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 100
+_ID_DIGITS = 39
+_DATE_TIME = re.compile(
+    r"(?P<seconds>\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2})(?:[.,](?P<fraction>\d{1,60}))?"
+    r"(?P<zone>[Zz]|[+\- ]\d{2}:?\d{2})?",
+    re.ASCII,
+)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+Row = TypeVar("Row", bound=Model)
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """A position in a list ordered by (timestamp, id), both descending; `id` None: before every row at `at`."""
+
+    at: datetime
+    id: UUID | None = None
+
+    @classmethod
+    def parse(cls, text: str, *, name: str = "before") -> "Cursor":
+        """The position that a client sent; raises `Invalid`."""
+        if _DATE.fullmatch(text):
+            text += "T00:00:00Z"
+        match = _DATE_TIME.fullmatch(text)
+        if match is None:
+            raise Invalid(f"{name} must be an ISO 8601 date-time")
+        fraction = match["fraction"] or ""
+        # A '+' that a query string turned into a space is still the zone's sign.
+        zone = (match["zone"] or "Z").replace(" ", "+").upper()
+        try:
+            moment = datetime.fromisoformat(match["seconds"].upper().replace(" ", "T") + zone)
+            moment = moment.astimezone(UTC) + timedelta(microseconds=int(fraction[:6].ljust(6, "0")))
+        except (ValueError, OverflowError) as error:
+            raise Invalid(f"{name} must be an ISO 8601 date-time") from error
+        return cls(moment, _tie_break(fraction[6:]))
+
+    def __str__(self) -> str:
+        digits = f"{self.id.int:0{_ID_DIGITS}d}" if self.id else ""
+        return self.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f") + digits + "Z"
+
+
+def _tie_break(digits: str) -> UUID | None:
+    if not digits.strip("0"):
+        return None
+    return UUID(int=min(int(digits[:_ID_DIGITS].ljust(_ID_DIGITS, "0")), 2**128 - 1))
+
+
+@dataclass(frozen=True)
+class Page(Generic[Row]):
+    """Rows of one page and the cursor of the next, None on the last."""
+
+    rows: Sequence[Row]
+    next_cursor: str | None
+
+    @property
+    def has_next(self) -> bool:
+        return self.next_cursor is not None
+
+
+def keyset_page(queryset: QuerySet[Any], *, cursor: Cursor | None, limit: int, field: str) -> Page[Any]:
+    """The `limit` newest rows of `queryset` past `cursor` by (`field`, id)."""
+    if cursor is not None:
+        past = Q(**{f"{field}__lt": cursor.at})
+        if cursor.id is not None:
+            past = Q(**{f"{field}__lte": cursor.at}) & (past | Q(id__lt=cursor.id))
+        queryset = queryset.filter(past)
+    rows = list(queryset.order_by(f"-{field}", "-id")[: limit + 1])
+    if len(rows) <= limit:
+        return Page(rows, None)
+    last = rows[limit - 1]
+    return Page(rows[:limit], str(Cursor(getattr(last, field), last.pk)))
+
+
+def read_cursor(params: Mapping[str, str]) -> Cursor | None:
+    """The `before` query parameter; raises `Invalid`."""
+    text = params.get("before")
+    return Cursor.parse(text) if text else None
+
+
+def read_limit(params: Mapping[str, str], *, cap: bool = True) -> int:
+    """The `limit` query parameter, 50 without one; above 100 it is capped, or refused with `cap=False`."""
+    text = params.get("limit")
+    if text is None or text == "":
+        return DEFAULT_LIMIT
+    if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or int(text) < 1:
+        raise Invalid(f"limit must be a whole number from 1 to {MAX_LIMIT}")
+    if int(text) > MAX_LIMIT and not cap:
+        raise Invalid(f"limit must be a whole number from 1 to {MAX_LIMIT}")
+    return min(int(text), MAX_LIMIT)
+
+
+def read_choice(params: Mapping[str, str], name: str, allowed: Sequence[str]) -> str | None:
+    """An optional query parameter that must be one of `allowed`; raises `Invalid`."""
+    value = params.get(name)
+    if value is None or value == "":
+        return None
+    if value not in allowed:
+        raise Invalid(f"Invalid {name}: must be one of {', '.join(allowed)}")
+    return value
+
+
+def read_text(params: Mapping[str, str], name: str, *, max_length: int = 255) -> str | None:
+    """An optional text filter; raises `Invalid` for text that no row can hold."""
+    value = params.get(name)
+    if value is None or value == "":
+        return None
+    if len(value) > max_length:
+        raise Invalid(f"{name} must be at most {max_length} characters")
+    check_value(value)
+    return value

@@ -1,0 +1,100 @@
+"""JSON as the service reads it: stricter than `json.loads`, and never surprised by its input."""
+
+import json
+import re
+from typing import IO, Any
+
+from django.conf import settings
+from rest_framework.parsers import BaseParser
+
+from compliance.errors import Invalid, TooLarge
+
+MAX_DEPTH = 32
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def loads(raw: bytes) -> Any:
+    """The value of a JSON text (RFC 8259); raises `Invalid` with a message for people.
+
+    Refused beyond the grammar: duplicate names, NaN and Infinity, numbers that overflow, NUL and lone
+    surrogates in strings, nesting past 32, integers of more than 4,300 digits.
+    """
+    try:
+        value = json.loads(
+            raw.decode("utf-8"),
+            object_pairs_hook=_unique_names,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+        )
+    except UnicodeDecodeError as error:
+        raise Invalid("Request body is not valid UTF-8") from error
+    except RecursionError as error:
+        raise Invalid(f"JSON is nested deeper than {MAX_DEPTH} levels") from error
+    except json.JSONDecodeError as error:
+        raise Invalid(f"Invalid JSON: {error.msg} (line {error.lineno} column {error.colno})") from error
+    except ValueError as error:
+        raise Invalid("Invalid JSON: a number is out of range") from error
+    check_value(value)
+    return value
+
+
+def check_value(value: Any, depth: int = 0) -> None:
+    """Raise `Invalid` for text that PostgreSQL can't keep, or nesting past `MAX_DEPTH`."""
+    if isinstance(value, str):
+        _check_text(value)
+    elif isinstance(value, dict | list):
+        if depth >= MAX_DEPTH:
+            raise Invalid(f"JSON is nested deeper than {MAX_DEPTH} levels")
+        if isinstance(value, dict):
+            for name, item in value.items():
+                _check_text(name)
+                check_value(item, depth + 1)
+        else:
+            for item in value:
+                check_value(item, depth + 1)
+
+
+def _check_text(text: str) -> None:
+    if "\x00" in text:
+        raise Invalid("Strings must not contain NUL characters")
+    if not text.isascii() and _SURROGATE.search(text):
+        raise Invalid("Strings must not contain lone surrogates")
+
+
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise Invalid("Invalid JSON: an object names the same member twice")
+    return result
+
+
+def _no_constant(name: str) -> Any:
+    raise Invalid(f"Invalid JSON: {name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise Invalid("Invalid JSON: a number is out of range")
+    return number
+
+
+class StrictJSONParser(BaseParser):
+    """`application/json` only; any other content type is a 415, a body over 1 MiB a 413."""
+
+    media_type = "application/json"
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: dict[str, Any] | None = None
+    ) -> Any:
+        raw = read_body(stream)
+        return loads(raw) if raw.strip() else {}
+
+
+def read_body(stream: IO[bytes]) -> bytes:
+    """The whole body; raises `TooLarge` past 1 MiB without reading further."""
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    raw = stream.read(limit + 1)
+    if len(raw) > limit:
+        raise TooLarge(f"Request body is larger than {limit} bytes")
+    return raw

@@ -1,0 +1,41 @@
+"""What an API key may do: one scope for each action of a view."""
+
+from enum import StrEnum
+from typing import Any
+
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from compliance.errors import Forbidden
+
+
+class Scope(StrEnum):
+    """The permissions a key can hold; the value is what people write."""
+
+    AGENTS_READ = "agents:read"
+    AGENTS_WRITE = "agents:write"
+    CERTIFICATES_ISSUE = "certificates:issue"
+    CERTIFICATES_REVOKE = "certificates:revoke"
+    EVENTS_READ = "events:read"
+    EVENTS_WRITE = "events:write"
+    DELEGATIONS_ISSUE = "delegations:issue"
+    MESSAGES_SIGN = "messages:sign"
+    WEBHOOKS_READ = "webhooks:read"
+    WEBHOOKS_WRITE = "webhooks:write"
+    AUDIT_READ = "audit:read"
+    REPORTS_READ = "reports:read"
+    REPORTS_WRITE = "reports:write"
+
+
+class HasScope(BasePermission):
+    """The key must hold `view.required_scopes[view.action]`; a view must name one for each action."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        if request.auth is None:
+            return False
+        if view.action is None:
+            return True
+        required: Scope = view.required_scopes[view.action]
+        if required not in request.auth.scopes:
+            raise Forbidden(f"This API key lacks the scope {required.value}")
+        return True

@@ -1,0 +1,100 @@
+"""How the OpenAPI description is drawn: the envelope, the errors, the key's security scheme."""
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, inline_serializer
+from rest_framework import serializers
+
+BEFORE = OpenApiParameter(
+    "before",
+    OpenApiTypes.STR,
+    description="Cursor: an ISO 8601 date-time, or `next_cursor` of the page before, passed back unchanged.",
+)
+LIMIT = OpenApiParameter(
+    "limit", OpenApiTypes.INT, description="Rows on a page, 1 to 100; 50 when omitted."
+)
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    OpenApiTypes.STR,
+    location=OpenApiParameter.HEADER,
+    description="The same key gives the same answer for 24 hours; with a different body it is a 409.",
+)
+
+STATUS_TEXT = {
+    400: "Missing fields, invalid JSON or failed validation",
+    401: "Missing, invalid, expired or revoked API key",
+    403: "The key lacks the scope of this operation",
+    404: "Absent, or another tenant's",
+    405: "The path has no such method",
+    406: "No acceptable representation",
+    409: "In conflict with what is already there",
+    413: "The body is larger than 1 MiB",
+    415: "The body is not application/json",
+    422: "Sound, but impossible in the present state",
+    425: "Still being generated; poll again after Retry-After",
+    429: "Rate limit exceeded",
+    500: "Unexpected server error",
+    503: "A dependency is unavailable; retry with exponential backoff",
+}
+
+
+class ErrorSerializer(serializers.Serializer[Any]):
+    """The body of every error."""
+
+    error = serializers.CharField(help_text="For people; clients branch on the status.")
+
+
+def errors(*statuses: int, **messages: str) -> dict[int, OpenApiResponse]:
+    """Documented error answers; `e404="Agent not found"` gives a status its own example."""
+    own = {int(name[1:]): text for name, text in messages.items()}
+    found: dict[int, OpenApiResponse] = {}
+    for status in sorted({*statuses, *own}):
+        example = OpenApiExample("error", value={"error": own.get(status, STATUS_TEXT[status])})
+        found[status] = OpenApiResponse(ErrorSerializer, STATUS_TEXT[status], examples=[example])
+    return found
+
+
+# What any call with a key can meet, and what any public call can.
+KEYED = (400, 401, 403, 405, 413, 415, 429, 503)
+PUBLIC = (400, 405, 413, 415, 429, 503)
+
+
+def enveloped(serializer: type[serializers.Serializer[Any]], *, many: bool = False) -> Any:
+    """The schema of `{"data": <serializer>}`, or of a list in `data`."""
+    name = serializer.__name__.removesuffix("Serializer")
+    return inline_serializer(f"{name}{'List' if many else ''}Envelope", {"data": serializer(many=many)})
+
+
+def paged(serializer: type[serializers.Serializer[Any]], *, tells_next: bool = False) -> Any:
+    """The schema of a page: `{"data": […], "next_cursor": …}`, with `has_next_page` if it is told."""
+    fields: dict[str, Any] = {"data": serializer(many=True)}
+    if tells_next:
+        fields["has_next_page"] = serializers.BooleanField()
+    fields["next_cursor"] = serializers.CharField(allow_null=True)
+    return inline_serializer(f"{serializer.__name__.removesuffix('Serializer')}Page", fields)
+
+
+class ServiceAutoSchema(AutoSchema):
+    """Tags an operation with the first path segment after /v1, and names it by view and action."""
+
+    def get_tags(self) -> list[str]:
+        return [getattr(self.view, "schema_tag", None) or super().get_tags()[0]]
+
+
+class ApiKeyScheme(OpenApiAuthenticationExtension):
+    """`Authorization: Bearer <API key>`."""
+
+    target_class = "compliance.tenancy.authentication.ApiKeyAuthentication"
+    name = "apiKey"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "API key"}
+
+
+def only_documented_paths(endpoints: list[Any], **kwargs: Any) -> list[Any]:
+    """Leave the description's own pages and the console out of the description."""
+    hidden = ("/v1/schema", "/v1/docs", "/admin")
+    return [endpoint for endpoint in endpoints if not endpoint[0].startswith(hidden)]
