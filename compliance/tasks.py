@@ -7,7 +7,6 @@ so that no service imports a task.
 
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import celery
@@ -56,7 +55,3 @@ def enqueue_on_commit(name: str, *, delay_seconds: float = 0, **kwargs: Any) -> 
     """`enqueue` once the current environment's transaction has committed."""
     environments.on_commit(lambda: enqueue(name, delay_seconds=delay_seconds, **kwargs))
 
-
-def now() -> datetime:
-    """The clock at the edge of a task; services are handed the result."""
-    return datetime.now(UTC)

@@ -7,6 +7,3 @@ class ApiConfig(AppConfig):
     name = "compliance.api"
     label = "api"
     verbose_name = "API"
-
-    def ready(self) -> None:
-        from compliance.api import schema  # noqa: F401  (registers the schema extensions)

@@ -17,7 +17,7 @@ from rest_framework.response import Response
 
 from compliance import environments
 from compliance.api.models import IdempotencyRecord
-from compliance.api.views import now
+from compliance.clock import now
 from compliance.encryption import decrypt, encrypt
 from compliance.errors import Conflict, Invalid
 

@@ -1,6 +1,5 @@
 """The base of the API's views."""
 
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from rest_framework.request import Request
@@ -33,7 +32,3 @@ def validated(serializer: type[BaseSerializer], request: Request, **kwargs: Any)
     bound.is_valid(raise_exception=True)
     return bound.validated_data
 
-
-def now() -> datetime:
-    """The clock at the edge; services are handed the result."""
-    return datetime.now(UTC)

@@ -1,0 +1,1 @@
+"""The registered AI agents of a tenant, and their life from pending to retired."""

@@ -1,0 +1,75 @@
+"""The agent: who it is, what it may do, how it stands, and its rolling risk."""
+
+from django.db import models
+
+from agents.did import AgentDid
+from agents.querysets import AgentQuerySet
+from compliance.environments import Environment
+from compliance.identifiers import new_id
+from compliance.tenancy.models import Tenant
+
+
+class AgentStatus(models.TextChoices):
+    """An agent's state (interface specification, Agent status)."""
+
+    PENDING = "pending"
+    ACTIVE = "active"
+    SUSPENDED = "suspended"
+    RETIRED = "retired"
+
+
+class Agent(models.Model):
+    """A registered AI agent. `risk_score` is the 30-day rolling one, written by `events`."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="agents")
+    name = models.CharField(max_length=255)
+    description = models.TextField(null=True)  # noqa: DJ001  (null and "" differ in the API)
+    model = models.CharField(max_length=255, null=True)  # noqa: DJ001
+    model_hash = models.CharField(max_length=512)
+    version = models.CharField(max_length=255, null=True)  # noqa: DJ001
+    status = models.CharField(max_length=16, choices=AgentStatus.choices, default=AgentStatus.PENDING)
+    status_reason = models.CharField(max_length=500, blank=True)
+    status_changed_at = models.DateTimeField()
+    reinstated_at = models.DateTimeField(null=True)
+    inbox_address = models.CharField(max_length=320, null=True)  # noqa: DJ001
+    metadata = models.JSONField(null=True)
+    financial_scope = models.JSONField(null=True)
+    risk_score = models.FloatField(default=0.0)
+    risk_updated_at = models.DateTimeField(null=True)
+    last_high_risk_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    objects = AgentQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        indexes = [models.Index(fields=["tenant", "-created_at", "-id"], name="agents_tenant_time")]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(status__in=AgentStatus.values), name="agents_status_known"
+            ),
+            models.CheckConstraint(condition=~models.Q(name=""), name="agents_name_present"),
+            models.CheckConstraint(condition=~models.Q(model_hash=""), name="agents_model_hash_present"),
+            models.CheckConstraint(
+                condition=models.Q(risk_score__gte=0, risk_score__lte=1), name="agents_risk_in_range"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def permitted_actions(self) -> list[str] | None:
+        """The declared scope; None when none is declared, [] under the older key `scopes`."""
+        metadata = self.metadata or {}
+        if metadata.get("permitted_actions") is not None:
+            return list(metadata["permitted_actions"])
+        return [] if "scopes" in metadata else None
+
+    @property
+    def did(self) -> str:
+        """The agent's decentralized identifier."""
+        is_live = self._state.db in (None, "default")
+        return str(AgentDid(Environment.LIVE if is_live else Environment.TEST, self.id))

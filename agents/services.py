@@ -1,0 +1,151 @@
+"""The life of an agent: register, edit, activate, suspend, halt, reinstate, retire."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from agents.errors import AgentAlreadySuspended, AgentNotSuspended, AgentRetired
+from agents.models import Agent, AgentStatus
+from auditlog import services as auditlog
+from auditlog.vocabulary import Actor, AuditAction
+from compliance import environments
+from webhooks import services as webhooks
+from webhooks.vocabulary import EventName
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What a tenant says of a new agent."""
+
+    name: str
+    model_hash: str
+    model: str | None = None
+    version: str | None = None
+    description: str | None = None
+    inbox_address: str | None = None
+    metadata: dict[str, Any] | None = None
+    financial_scope: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The fields of an edit, by name."""
+
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+def register(*, tenant_id: UUID, registration: Registration, actor: Actor, now: datetime) -> Agent:
+    """A new agent, pending; audited, and announced as `agent.created`."""
+    with environments.atomic():
+        agent = Agent.objects.create(
+            tenant_id=tenant_id,
+            **vars(registration),
+            status_changed_at=now,
+            created_at=now,
+            updated_at=now,
+        )
+        _record(agent, AuditAction.AGENT_CREATED, actor, now, f"Agent {agent.name} registered")
+        _publish(agent, EventName.AGENT_CREATED, now, name=agent.name, model_hash=agent.model_hash)
+    return agent
+
+
+def update(*, tenant_id: UUID, agent_id: Any, changes: Changes, actor: Actor, now: datetime) -> Agent:
+    """Edit the profile; certificates already issued stay as signed. `AgentNotFound`, `AgentRetired`."""
+    with environments.atomic():
+        agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
+        if agent.status == AgentStatus.RETIRED:
+            raise AgentRetired()
+        changed = sorted(name for name, value in changes.fields.items() if getattr(agent, name) != value)
+        if changed:
+            for name in changed:
+                setattr(agent, name, changes.fields[name])
+            agent.updated_at = now
+            agent.save(update_fields=[*changed, "updated_at"])
+            description = f"Agent {agent.name} updated: {', '.join(changed)}"
+            _record(agent, AuditAction.AGENT_UPDATED, actor, now, description, changed=changed)
+    return agent
+
+
+def activate(*, agent: Agent, actor: Actor, now: datetime) -> None:
+    """Make a pending agent active; called under its row lock when its certificate is issued."""
+    if agent.status == AgentStatus.PENDING:
+        _move(agent, AgentStatus.ACTIVE, "certified", now)
+        _record(agent, AuditAction.AGENT_ACTIVATED, actor, now, f"Agent {agent.name} activated")
+
+
+def suspend(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, now: datetime) -> Agent:
+    """Stop an agent pending review; `AgentNotFound`, `AgentRetired`, `AgentAlreadySuspended`."""
+    with environments.atomic():
+        agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
+        if agent.status == AgentStatus.RETIRED:
+            raise AgentRetired()
+        if agent.status == AgentStatus.SUSPENDED:
+            raise AgentAlreadySuspended()
+        _suspend(agent, reason, actor, now)
+    return agent
+
+
+def halt(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
+    """Suspend and announce `agent.halted`; called under the row lock when the risk threshold is breached."""
+    if agent.status in (AgentStatus.RETIRED, AgentStatus.SUSPENDED):
+        return
+    _suspend(agent, reason, actor, now)
+    _publish(agent, EventName.AGENT_HALTED, now, reason=reason, status=agent.status)
+
+
+def reinstate(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, now: datetime) -> Agent:
+    """Back to pending after a review, to be certified anew; `AgentNotFound`, `AgentNotSuspended`."""
+    with environments.atomic():
+        agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
+        if agent.status == AgentStatus.RETIRED:
+            raise AgentRetired()
+        if agent.status != AgentStatus.SUSPENDED:
+            raise AgentNotSuspended()
+        agent.reinstated_at = now
+        _move(agent, AgentStatus.PENDING, reason, now, "reinstated_at")
+        description = f"Agent {agent.name} reinstated: {reason}"
+        _record(agent, AuditAction.AGENT_REINSTATED, actor, now, description, reason=reason)
+    return agent
+
+
+def retire(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
+    """Retire for good; called under the row lock by the room that also revokes; `AgentRetired`."""
+    if agent.status == AgentStatus.RETIRED:
+        raise AgentRetired()
+    _move(agent, AgentStatus.RETIRED, reason, now)
+    description = f"Agent {agent.name} retired: {reason}"
+    _record(agent, AuditAction.AGENT_RETIRED, actor, now, description, reason=reason)
+
+
+def _suspend(agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
+    _move(agent, AgentStatus.SUSPENDED, reason, now)
+    description = f"Agent {agent.name} suspended: {reason}"
+    _record(agent, AuditAction.AGENT_SUSPENDED, actor, now, description, reason=reason)
+    _publish(agent, EventName.AGENT_SUSPENDED, now, reason=reason, status=agent.status)
+
+
+def _move(agent: Agent, status: AgentStatus, reason: str, now: datetime, *also: str) -> None:
+    agent.status, agent.status_reason = status, reason
+    agent.status_changed_at = agent.updated_at = now
+    agent.save(update_fields=["status", "status_reason", "status_changed_at", "updated_at", *also])
+
+
+def _record(
+    agent: Agent, action: AuditAction, actor: Actor, now: datetime, description: str, **metadata: Any
+) -> None:
+    auditlog.record(
+        tenant_id=agent.tenant_id,
+        action=action,
+        affected_id=agent.id,
+        description=description,
+        metadata={"agent_id": str(agent.id), "status": agent.status, **metadata},
+        actor=actor,
+        now=now,
+    )
+
+
+def _publish(agent: Agent, name: EventName, now: datetime, **data: Any) -> None:
+    webhooks.publish(
+        tenant_id=agent.tenant_id, name=name, data={"agent_id": str(agent.id), **data}, now=now
+    )

@@ -1,0 +1,40 @@
+"""Agents for tests, named by state."""
+
+from typing import Any
+
+from agents import services
+from agents.models import Agent, AgentStatus
+from agents.services import Registration
+from auditlog.vocabulary import Actor
+from compliance.clock import now
+from compliance.tenancy.models import Tenant
+
+ACTOR = Actor.system("tests")
+
+
+def make_agent(tenant: Tenant, **fields: Any) -> Agent:
+    """A pending agent of the current environment."""
+    registration = Registration(**{"name": "bot", "model_hash": "sha256:ab", **fields})
+    return services.register(tenant_id=tenant.id, registration=registration, actor=ACTOR, now=now())
+
+
+def make_suspended_agent(tenant: Tenant, **fields: Any) -> Agent:
+    agent = make_agent(tenant, **fields)
+    return services.suspend(
+        tenant_id=tenant.id, agent_id=agent.id, reason="under review", actor=ACTOR, now=now()
+    )
+
+
+def make_retired_agent(tenant: Tenant, **fields: Any) -> Agent:
+    return _with_status(make_agent(tenant, **fields), AgentStatus.RETIRED)
+
+
+def make_active_agent(tenant: Tenant, **fields: Any) -> Agent:
+    """An agent whose row says active, without a certificate (see certificates.tests.factories)."""
+    return _with_status(make_agent(tenant, **fields), AgentStatus.ACTIVE)
+
+
+def _with_status(agent: Agent, status: AgentStatus) -> Agent:
+    agent.status = status
+    agent.save(update_fields=["status"])
+    return agent

@@ -1,0 +1,166 @@
+"""`/v1/agents`: register, read, list, edit, suspend, reinstate."""
+
+from typing import ClassVar
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents import services
+from agents.models import Agent, AgentStatus
+from agents.serializers import (
+    AgentSerializer,
+    ReasonSerializer,
+    RegisterAgentSerializer,
+    UpdateAgentSerializer,
+)
+from agents.services import Changes, Registration
+from auditlog.vocabulary import Actor
+from compliance.api.idempotency import idempotent
+from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
+from compliance.api.permissions import Scope
+from compliance.api.responses import ok, page
+from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
+from compliance.api.views import ApiViewSet, validated
+from compliance.clock import now
+
+AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
+
+REGISTRATION_EXAMPLE = OpenApiExample(
+    "A trading agent",
+    request_only=True,
+    value={
+        "name": "trade-bot",
+        "model": "gpt-5",
+        "version": "2.1.0",
+        "model_hash": "sha256:9f86d081884c7d65",
+        "metadata": {"permitted_actions": ["read_market_data", "place_order"]},
+        "financial_scope": {
+            "max_single_trade_usd": 10000,
+            "daily_limit_usd": 50000,
+            "permitted_instruments": ["BTC-USD"],
+            "permitted_venues": ["kraken"],
+            "leverage_permitted": False,
+        },
+    },
+)
+
+
+class AgentViewSet(ApiViewSet):
+    """The tenant's agents."""
+
+    schema_tag = "Agents"
+    required_scopes: ClassVar = {
+        "create": Scope.AGENTS_WRITE,
+        "list": Scope.AGENTS_READ,
+        "retrieve": Scope.AGENTS_READ,
+        "partial_update": Scope.AGENTS_WRITE,
+        "suspend": Scope.AGENTS_WRITE,
+        "reinstate": Scope.AGENTS_WRITE,
+    }
+
+    @extend_schema(
+        operation_id="registerAgent",
+        summary="Register an agent",
+        request=RegisterAgentSerializer,
+        parameters=[IDEMPOTENCY_KEY],
+        examples=[REGISTRATION_EXAMPLE],
+        responses={201: enveloped(AgentSerializer), **errors(*KEYED, 409)},
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        agent = services.register(
+            tenant_id=request.auth.tenant_id,
+            registration=Registration(**validated(RegisterAgentSerializer, request)),
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        return ok(AgentSerializer(agent).data, status=201)
+
+    @extend_schema(
+        operation_id="listAgents",
+        summary="List agents, newest first",
+        parameters=[OpenApiParameter("status", OpenApiTypes.STR, enum=AgentStatus.values), BEFORE, LIMIT],
+        responses={200: paged(AgentSerializer, tells_next=True), **errors(*KEYED)},
+    )
+    def list(self, request: Request) -> Response:
+        params = request.query_params
+        agents = Agent.objects.for_tenant(request.auth.tenant_id).with_status(
+            read_choice(params, "status", AgentStatus.values)
+        )
+        found = keyset_page(agents, cursor=read_cursor(params), limit=read_limit(params), field="created_at")
+        rows = AgentSerializer(found.rows, many=True).data
+        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
+
+    @extend_schema(
+        operation_id="getAgent",
+        summary="Fetch an agent",
+        parameters=[AGENT_ID],
+        responses={200: enveloped(AgentSerializer), **errors(*KEYED, e404="Agent not found")},
+    )
+    def retrieve(self, request: Request, agent_id: str) -> Response:
+        agent = Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)
+        return ok(AgentSerializer(agent).data)
+
+    @extend_schema(
+        operation_id="updateAgent",
+        summary="Edit an agent's profile",
+        description="Certificates already issued keep what was signed; renew to certify the new profile.",
+        parameters=[AGENT_ID],
+        request=UpdateAgentSerializer,
+        responses={
+            200: enveloped(AgentSerializer),
+            **errors(*KEYED, e404="Agent not found", e422="Agent is retired"),
+        },
+    )
+    def partial_update(self, request: Request, agent_id: str) -> Response:
+        agent = services.update(
+            tenant_id=request.auth.tenant_id,
+            agent_id=agent_id,
+            changes=Changes(validated(UpdateAgentSerializer, request)),
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        return ok(AgentSerializer(agent).data)
+
+    @extend_schema(
+        operation_id="suspendAgent",
+        summary="Suspend an agent",
+        parameters=[AGENT_ID],
+        request=ReasonSerializer,
+        responses={
+            200: enveloped(AgentSerializer),
+            **errors(*KEYED, e404="Agent not found", e422="Agent is already suspended"),
+        },
+    )
+    def suspend(self, request: Request, agent_id: str) -> Response:
+        agent = services.suspend(
+            tenant_id=request.auth.tenant_id,
+            agent_id=agent_id,
+            reason=validated(ReasonSerializer, request)["reason"],
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        return ok(AgentSerializer(agent).data)
+
+    @extend_schema(
+        operation_id="reinstateAgent",
+        summary="Set a suspended agent back to pending",
+        description="After the cause is fixed; certify then issues a certificate with a new serial number.",
+        parameters=[AGENT_ID],
+        request=ReasonSerializer,
+        responses={
+            200: enveloped(AgentSerializer),
+            **errors(*KEYED, e404="Agent not found", e422="Only a suspended agent can be reinstated"),
+        },
+    )
+    def reinstate(self, request: Request, agent_id: str) -> Response:
+        agent = services.reinstate(
+            tenant_id=request.auth.tenant_id,
+            agent_id=agent_id,
+            reason=validated(ReasonSerializer, request)["reason"],
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        return ok(AgentSerializer(agent).data)

@@ -1,0 +1,1 @@
+"""The append-only record of every state change and every issuance."""

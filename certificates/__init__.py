@@ -1,0 +1,1 @@
+"""Certificates of agents: issuing, revoking, verifying, and the revocation list."""

@@ -1,0 +1,5 @@
+"""Certificates: routes."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

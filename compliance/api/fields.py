@@ -1,0 +1,45 @@
+"""Serializer fields that take JSON types as they are: no number for a string, no string for a number."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+
+class StrictBooleanField(serializers.BooleanField):
+    """true or false, not their look-alikes."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+class StrictCharField(serializers.CharField):
+    """A JSON string; numbers and booleans are refused, white space is kept."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(trim_whitespace=False, **kwargs)
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class StrictFloatField(serializers.FloatField):
+    """A JSON number; numeric strings and booleans are refused."""
+
+    def to_internal_value(self, data: Any) -> float:
+        if isinstance(data, bool) or not isinstance(data, int | float):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class PositiveField(StrictFloatField):
+    """A number greater than 0."""
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        value = super().run_validation(data)
+        if value is not None and value is not serializers.empty and value <= 0:
+            raise serializers.ValidationError("Must be greater than 0.")
+        return value

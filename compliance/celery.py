@@ -1,0 +1,40 @@
+"""The worker's and beat's entry point: `celery -A compliance.celery worker|beat`."""
+
+import os
+from typing import Any
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compliance.settings")
+
+import django  # noqa: E402  (settings must be named first)
+
+django.setup()
+
+from compliance.environments import Environment  # noqa: E402
+from compliance.tasks import ENVIRONMENT_HEADER, app  # noqa: E402
+
+app.autodiscover_tasks(["webhooks", "certificates", "events", "delegation", "compliance.reports"], force=True)
+
+# What runs by the clock, in both environments: the safety nets of what a lost message should have started.
+PERIODS_SECONDS = {
+    "webhooks.sweep": 2.0,
+    "certificates.publish_due_crls": 15.0,
+    "certificates.expire": 60.0,
+    "events.sweep_high_risk": 20.0,
+    "compliance.reports.sweep": 30.0,
+}
+
+
+def schedule() -> dict[str, dict[str, Any]]:
+    """One entry for each task and environment."""
+    return {
+        f"{task}@{environment.value}": {
+            "task": task,
+            "schedule": seconds,
+            "options": {"headers": {ENVIRONMENT_HEADER: environment.value}, "expires": seconds * 5},
+        }
+        for task, seconds in PERIODS_SECONDS.items()
+        for environment in Environment
+    }
+
+
+app.conf.beat_schedule = schedule()

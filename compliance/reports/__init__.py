@@ -1,0 +1,1 @@
+"""EU AI Act and MiCA reports: evidence and gaps, never a verdict."""

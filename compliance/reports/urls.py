@@ -1,0 +1,5 @@
+"""Reports: routes."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

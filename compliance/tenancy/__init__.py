@@ -1,0 +1,1 @@
+"""Who may call: tenants, their API keys, and the console's memberships."""

@@ -1,0 +1,24 @@
+"""`key_revoke ID --environment live|test`: refuse a key from now on."""
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from auditlog.vocabulary import Actor
+from compliance.commands import ServiceCommand
+from compliance.tenancy import services
+
+
+class Command(ServiceCommand):
+    help = "Revoke an API key."
+    takes_environment = True
+    requires_environment = True
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("key_id", type=UUID, metavar="ID")
+
+    def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
+        actor = Actor.system("key_revoke")
+        row = services.revoke_key(key_id=options["key_id"], actor=actor, now=now)
+        return {"id": str(row.id), "revoked_at": row.revoked_at}

@@ -1,0 +1,82 @@
+"""Tenants, API keys (each in the database of its environment) and console memberships (live only)."""
+
+from datetime import datetime
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from compliance.api.permissions import Scope
+from compliance.identifiers import new_id
+from compliance.tenancy.querysets import ApiKeyQuerySet
+
+
+class Tenant(models.Model):
+    """A customer; mirrored in both databases under one id."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(max_length=255)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["name", "id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ApiKey(models.Model):
+    """A credential of a tenant's software; shown once, stored as a SHA-256 digest."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="api_keys")
+    name = models.CharField(max_length=255, blank=True)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    hint = models.CharField(max_length=64)
+    scopes = ArrayField(models.CharField(max_length=64, choices=[(s.value, s.value) for s in Scope]))
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+    last_used_at = models.DateTimeField(null=True)
+    successor = models.OneToOneField("self", null=True, on_delete=models.PROTECT, related_name="predecessor")
+
+    objects = ApiKeyQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        verbose_name = "API key"
+        verbose_name_plural = "API keys"
+
+    def __str__(self) -> str:
+        return f"{self.name or 'key'} ({self.hint})"
+
+    def is_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+class Role(models.TextChoices):
+    """What a console user does for a tenant."""
+
+    OFFICER = "officer", "Compliance officer"
+    AUDITOR = "auditor", "Auditor"
+    DEVELOPER = "developer", "Developer"
+
+
+class Membership(models.Model):
+    """A console user's tenant and role; superusers are operators and see every tenant."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
+    tenant_id = models.UUIDField()
+    role = models.CharField(max_length=16, choices=Role.choices)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["user__username", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "tenant_id"], name="tenancy_one_role_in_a_tenant"),
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="tenancy_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} as {self.role}"

@@ -1,0 +1,23 @@
+"""Every route of the service; each room brings its own."""
+
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+
+from compliance.api import exceptions, health
+
+ROOMS = ["auditlog", "webhooks", "agents", "certificates", "events", "delegation", "compliance.reports"]
+
+urlpatterns = [
+    *[path("", include(f"{room}.urls")) for room in ROOMS],
+    path("v1/schema", SpectacularAPIView.as_view(), name="schema"),
+    path("v1/docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
+    path("health/live", health.live),
+    path("health/ready", health.ready),
+    path("admin/", admin.site.urls),
+]
+
+handler400 = exceptions.bad_request
+handler403 = exceptions.forbidden
+handler404 = exceptions.not_found
+handler500 = exceptions.server_error

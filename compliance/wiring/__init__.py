@@ -1,0 +1,1 @@
+"""The wiring: what joins all rooms (development bootstrap, the played scenario)."""

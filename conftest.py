@@ -1,0 +1,50 @@
+"""What every test stands on: both databases, an environment, and a client that speaks the API.
+
+A test runs in a transaction of each database that is rolled back. One that needs real commits (threads,
+on_commit, other processes) asks for `committed` instead: nothing is cleaned up behind it, so it works
+with a tenant of its own.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connections
+
+from compliance import environments, redis
+from compliance.environments import Environment
+from compliance.tests.client import ApiClient
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "committed" not in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.django_db(databases=["default", "test"]))
+
+
+@pytest.fixture
+def committed(django_db_setup: None, django_db_blocker: "object") -> Iterator[None]:
+    """Real transactions, no clean-up."""
+    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+        yield
+        connections.close_all()
+
+
+@pytest.fixture(autouse=True)
+def live() -> Iterator[None]:
+    """Tests act in the live environment unless they choose otherwise."""
+    with environments.use(Environment.LIVE):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def fresh_limits() -> None:
+    """No test inherits another's rate limits."""
+    client = redis.client()
+    for name in client.scan_iter("*:limit:*"):
+        client.delete(name)
+
+
+@pytest.fixture
+def api() -> ApiClient:
+    """A client without credentials; `api.as_key(secret)` gives one with."""
+    return ApiClient()

@@ -1,0 +1,1 @@
+"""Delegation tokens: the authority chain from a human to an agent and its sub-agents."""

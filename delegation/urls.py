@@ -1,0 +1,5 @@
+"""Delegation: routes."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

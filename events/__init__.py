@@ -1,0 +1,1 @@
+"""Behavioural events: ingest, risk, and what follows from it."""

@@ -1,0 +1,5 @@
+"""Events: routes."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

@@ -1,0 +1,1 @@
+"""Signed notifications to the tenants' own endpoints; the database is the queue."""

@@ -1,0 +1,151 @@
+"""Webhooks, the messages they carry, and the history of each delivery."""
+
+from datetime import datetime
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from compliance.identifiers import new_id
+from compliance.tenancy.models import Tenant
+from webhooks.querysets import DeliveryQuerySet, WebhookQuerySet
+from webhooks.vocabulary import EventName
+
+
+class Webhook(models.Model):
+    """A tenant's endpoint and what it wants to hear; `secret` is encrypted at rest."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="webhooks")
+    url = models.CharField(max_length=2048)
+    events = ArrayField(models.CharField(max_length=64, choices=EventName.choices))
+    description = models.CharField(max_length=500, blank=True)
+    active = models.BooleanField(default=True)
+    secret = models.BinaryField(editable=False)
+    secret_hint = models.CharField(max_length=32)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+    deleted_at = models.DateTimeField(null=True)
+
+    objects = WebhookQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        indexes = [models.Index(fields=["tenant", "-created_at", "-id"], name="webhooks_tenant_time")]
+        constraints = [
+            models.CheckConstraint(condition=~Q(events=[]), name="webhooks_events_present"),
+        ]
+
+    def __str__(self) -> str:
+        return self.url
+
+
+class Message(models.Model):
+    """One event as it is sent: the exact bytes of its envelope."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
+    event = models.CharField(max_length=64, choices=EventName.choices)
+    body = models.BinaryField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"{self.event} {self.id}"
+
+
+class DeliveryStatus(models.TextChoices):
+    """Where a delivery stands."""
+
+    PENDING = "pending"
+    IN_FLIGHT = "in_flight"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Trigger(models.TextChoices):
+    """What started a delivery."""
+
+    EVENT = "event"
+    TEST = "test"
+    REDELIVERY = "redelivery"
+
+
+class Delivery(models.Model):
+    """A message on its way to one webhook; `lease` names the attempt that holds it until `leased_until`."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    webhook = models.ForeignKey(Webhook, on_delete=models.PROTECT, related_name="deliveries")
+    message = models.ForeignKey(Message, on_delete=models.PROTECT, related_name="deliveries")
+    status = models.CharField(
+        max_length=16, choices=DeliveryStatus.choices, default=DeliveryStatus.PENDING
+    )
+    trigger = models.CharField(max_length=16, choices=Trigger.choices, default=Trigger.EVENT)
+    attempt_count = models.PositiveSmallIntegerField(default=0)
+    max_attempts = models.PositiveSmallIntegerField(default=4)
+    next_attempt_at = models.DateTimeField(null=True)
+    lease = models.UUIDField(null=True)
+    leased_until = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    completed_at = models.DateTimeField(null=True)
+
+    objects = DeliveryQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        verbose_name_plural = "deliveries"
+        indexes = [
+            models.Index(fields=["webhook", "-created_at", "-id"], name="webhooks_delivery_history"),
+            models.Index(
+                fields=["next_attempt_at"], condition=Q(status="pending"), name="webhooks_delivery_due"
+            ),
+            models.Index(
+                fields=["leased_until"], condition=Q(status="in_flight"), name="webhooks_delivery_leased"
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["webhook", "message"],
+                condition=Q(trigger="event"),
+                name="webhooks_one_delivery_of_an_event",
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=DeliveryStatus.values), name="webhooks_delivery_status_known"
+            ),
+            models.CheckConstraint(
+                condition=~Q(status="in_flight") | Q(lease__isnull=False, leased_until__isnull=False),
+                name="webhooks_in_flight_has_lease",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.status}"
+
+    def is_leased(self, now: datetime) -> bool:
+        return self.leased_until is not None and self.leased_until > now
+
+
+class Attempt(models.Model):
+    """One try of a delivery, written before it is sent and completed after."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    delivery = models.ForeignKey(Delivery, on_delete=models.PROTECT, related_name="attempts")
+    number = models.PositiveSmallIntegerField()
+    url = models.CharField(max_length=2048)
+    started_at = models.DateTimeField()
+    duration_ms = models.PositiveIntegerField(null=True)
+    response_status = models.PositiveSmallIntegerField(null=True)
+    response_body = models.TextField(null=True)  # noqa: DJ001  (null: nothing was answered)
+    error = models.CharField(max_length=255, null=True)  # noqa: DJ001
+
+    class Meta:
+        ordering = ["number", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["delivery", "number"], name="webhooks_attempt_numbered_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of {self.delivery_id}"

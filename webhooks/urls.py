@@ -1,0 +1,5 @@
+"""Webhooks: routes."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

@@ -1,0 +1,16 @@
+"""The events a webhook can subscribe to. Producers import these."""
+
+from django.db import models
+
+
+class EventName(models.TextChoices):
+    """The `event` of an envelope (interface specification, Events)."""
+
+    CERTIFICATE_ISSUED = "certificate.issued"
+    CERTIFICATE_REVOKED = "certificate.revoked"
+    CERTIFICATE_EXPIRED = "certificate.expired"
+    AGENT_HIGH_RISK = "agent.high_risk"
+    AGENT_CREATED = "agent.created"
+    AGENT_SUSPENDED = "agent.suspended"
+    AGENT_HALTED = "agent.halted"
+    RISK_ALERT = "risk.alert"
