@@ -1,0 +1,34 @@
+"""`python -m compliance.localdev run|test …`, which `./run` and `./test` call once Python is set up."""
+
+import signal
+import sys
+
+from .commands import run_command
+from .console import StepFailed, complain
+from .layout import find_layout
+from .processes import Terminated
+from .testing import run_tests
+
+
+def main(arguments: list[str]) -> int:
+    """Dispatch; the process's exit code."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    kind, rest = arguments[0], arguments[1:]
+    try:
+        if kind == "test":
+            return run_tests(find_layout(), rest)
+        return run_command(find_layout(), rest)
+    except StepFailed as failure:
+        complain(failure)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise Terminated
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

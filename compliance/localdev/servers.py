@@ -1,0 +1,159 @@
+"""The data servers of one checkout: PostgreSQL, Valkey and SoftHSM, unless the environment gives others."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from . import processes
+from .console import step
+from .databases import ensure_database
+from .environment import External, application, external, has_own_tokens, merged, service_name
+from .layout import Layout
+from .ports import HOST, WEB_DEFAULT
+from .postgres import PostgresServer, server_for
+from .redis import RedisServer
+from .softhsm import Module, SoftHsm, find_module
+from .state import LockBusy, load_secrets, locked, read_json
+
+
+@dataclass(frozen=True)
+class Servers:
+    """What the Django processes of a checkout depend on."""
+
+    layout: Layout
+
+    @cached_property
+    def secrets(self) -> dict[str, str]:
+        return load_secrets(self.layout.secrets)
+
+    @cached_property
+    def postgres(self) -> PostgresServer:
+        return server_for(
+            local=self.layout.local,
+            digest=self.layout.digest,
+            ports=self.layout.ports,
+            log=self.layout.log / "postgres.log",
+            password=self.secrets["postgres_password"],
+        )
+
+    @cached_property
+    def redis(self) -> RedisServer:
+        return RedisServer(self.layout.local / "redis", self.layout.ports, self.secrets["redis_password"])
+
+    @cached_property
+    def module(self) -> Module:
+        return find_module(self.layout.local / "softhsm-package")
+
+    @cached_property
+    def softhsm(self) -> SoftHsm:
+        return self.tokens_in(self.layout.local / "softhsm")
+
+    def tokens_in(self, folder: Path) -> SoftHsm:
+        """Tokens in another folder than the stack's, with the same PINs."""
+        name = service_name(os.environ)
+        return SoftHsm(
+            folder=folder,
+            module=self.module,
+            labels=(f"{name}-live", f"{name}-test"),
+            user_pin=self.secrets["pkcs11_user_pin"],
+            so_pin=self.secrets["pkcs11_so_pin"],
+        )
+
+    def database_names(self) -> tuple[str, str]:
+        name = service_name(os.environ)
+        return f"{name}_live", f"{name}_test"
+
+    @property
+    def given(self) -> External:
+        """The servers that the caller's environment gives instead of ours."""
+        return external(os.environ, self.secrets)
+
+    def start_postgres(self) -> None:
+        """Start PostgreSQL, unless DATABASE_URL gives another, and create the two databases."""
+        if self.given.database is not None or self.postgres.running() is not None:
+            return
+        with step("PostgreSQL"):
+            self.postgres.start()
+            for name in self.database_names():
+                ensure_database(self.postgres, name)
+
+    def start_redis(self) -> None:
+        """Start Valkey, unless REDIS_URL gives another."""
+        if self.given.redis is None and self.redis.running() is None:
+            with step("Valkey"):
+                self.redis.start()
+
+    def start_tokens(self, tokens: SoftHsm) -> None:
+        """Make the tokens, unless the caller names his own."""
+        if not has_own_tokens(os.environ) and not tokens.made():
+            with step("SoftHSM tokens"):
+                tokens.ensure()
+
+    def start(self) -> None:
+        """Bring up what isn't up. The caller holds the set-up lock."""
+        self.start_postgres()
+        self.start_redis()
+        self.start_tokens(self.softhsm)
+
+    def stop(self) -> None:
+        """Stop the embedded servers, if they run."""
+        self.redis.stop()
+        self.postgres.stop()
+
+    def stop_if_unused(self) -> bool:
+        """Stop the embedded servers when nobody holds the users' lock; whether they were free to stop."""
+        try:
+            with locked(self.layout.setup_lock), locked(self.layout.users_lock, wait=False):
+                self.stop()
+        except LockBusy:
+            return False
+        return True
+
+    def base_url(self) -> str:
+        """The address of the running or the next web server."""
+        running = processes.load(self.layout.supervisor) is not None
+        port = read_json(self.layout.parts).get("port") if running else os.environ.get("PORT")
+        port = port or read_json(self.layout.ports).get("web") or WEB_DEFAULT
+        return f"http://{HOST}:{port}"
+
+    def database_urls(self) -> tuple[str, str]:
+        """The live and the test database."""
+        live, test = self.database_names()
+        return self.given.database or (self.postgres.url(live), self.postgres.url(test))
+
+    def contract(self, *, base_url: str | None = None) -> dict[str, str]:
+        """The environment contract over the servers as they are."""
+        live, test = self.database_urls()
+        return {
+            **application(self.secrets, base_url=base_url or self.base_url()),
+            **self.softhsm.environment(),
+            "DATABASE_URL": live,
+            "TEST_DATABASE_URL": test,
+            "REDIS_URL": self.given.redis or self.redis.url(),
+        }
+
+    def environment(self, *, base_url: str | None = None) -> dict[str, str]:
+        """The whole environment for a Django process of this checkout."""
+        return merged(
+            self.contract(base_url=base_url),
+            os.environ,
+            root=self.layout.root,
+            cache=self.layout.local / "pycache",
+        )
+
+
+@contextmanager
+def in_use(servers: Servers, *, start: Callable[[], None] | None = None) -> Iterator[None]:
+    """Have the data servers (or what `start` starts) up inside; afterwards the last user stops them."""
+    layout = servers.layout
+    layout.prepare()
+    try:
+        with locked(layout.users_lock, shared=True):
+            with locked(layout.setup_lock):
+                (start or servers.start)()
+            yield
+    finally:
+        servers.stop_if_unused()

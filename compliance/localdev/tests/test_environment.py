@@ -1,0 +1,76 @@
+"""What the Django processes and `./run env` are given."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from compliance.localdev.console import StepFailed
+from compliance.localdev.environment import as_shell, exports, external, merged
+from compliance.localdev.state import write_json
+
+SECRETS = {"postgres_password": "ours", "redis_password": "ours-too"}
+LIVE = "postgres://u:theirs@db.example/live"
+TEST = "postgres://u:theirs@db.example/test"
+
+
+@pytest.mark.parametrize("value", ["plain", "with space", "quote ' and \" and $HOME", "a\nb", "", "`id`;&|"])
+def test_a_shell_reads_back_what_was_exported(value: str) -> None:
+    script = as_shell({"VALUE": value}) + 'printf %s "$VALUE"'
+
+    done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout == value
+
+
+def test_given_servers_replace_the_embedded_ones() -> None:
+    given = external(
+        {"DATABASE_URL": LIVE, "TEST_DATABASE_URL": TEST, "REDIS_URL": "redis://:x@cache.example/0"}, SECRETS
+    )
+
+    assert given.database == (LIVE, TEST)
+    assert given.redis == "redis://:x@cache.example/0"
+
+
+def test_one_database_alone_is_refused() -> None:
+    with pytest.raises(StepFailed, match="only one of"):
+        external({"DATABASE_URL": LIVE}, SECRETS)
+
+
+def test_our_own_addresses_in_the_environment_count_as_unset() -> None:
+    own = {
+        "DATABASE_URL": "postgres://service:ours@127.0.0.1:25000/service_live",
+        "TEST_DATABASE_URL": "postgres://service:ours@127.0.0.1:25000/service_test",
+        "REDIS_URL": "redis://:ours-too@127.0.0.1:25001/0",
+    }
+
+    given = external(own, SECRETS)
+
+    assert given.database is None
+    assert given.redis is None
+
+
+def test_callers_choices_win_over_the_stacks() -> None:
+    stack = {"WEB_WORKERS": "2", "DATABASE_URL": LIVE}
+
+    result = merged(
+        stack, {"WEB_WORKERS": "4", "DATABASE_URL": "old", "HOME": "/h"}, root=Path("/r"), cache=Path("/c")
+    )
+
+    assert result["WEB_WORKERS"] == "4"
+    assert result["DATABASE_URL"] == LIVE
+    assert result["HOME"] == "/h"
+
+
+def test_exports_carry_the_demo_tenants_keys(tmp_path: Path) -> None:
+    demo = tmp_path / "demo.json"
+    write_json(demo, {"live_api_key": "service_live_x", "tenant_id": "not exported"})
+
+    values = exports({"BASE_URL": "http://127.0.0.1:8000", "DATABASE_URL": LIVE, "SECRET_KEY": "s"}, demo)
+
+    assert values == {
+        "BASE_URL": "http://127.0.0.1:8000",
+        "ADMIN_URL": "http://127.0.0.1:8000/admin/",
+        "LIVE_API_KEY": "service_live_x",
+        "DATABASE_URL": LIVE,
+    }
