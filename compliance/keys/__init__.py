@@ -1,0 +1,28 @@
+"""Keys that never leave their token: the contract, the PKCS#11 backend, adaptors for `cryptography`."""
+
+from compliance.keys.adaptors import HsmECPrivateKey, HsmRSAPrivateKey
+from compliance.keys.base import (
+    KeyBackend,
+    KeyNotFound,
+    KeyRef,
+    KeyServiceNotConfigured,
+    KeyServiceUnavailable,
+    SignatureAlgorithm,
+    StoredKey,
+)
+from compliance.keys.registry import backend_for, private_key, reset
+
+__all__ = [
+    "HsmECPrivateKey",
+    "HsmRSAPrivateKey",
+    "KeyBackend",
+    "KeyNotFound",
+    "KeyRef",
+    "KeyServiceNotConfigured",
+    "KeyServiceUnavailable",
+    "SignatureAlgorithm",
+    "StoredKey",
+    "backend_for",
+    "private_key",
+    "reset",
+]

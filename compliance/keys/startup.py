@@ -1,0 +1,59 @@
+"""A lock between processes around initialisation and login, which some modules get wrong when done in
+parallel.
+"""
+
+import fcntl
+import hashlib
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from compliance.keys.base import KeyServiceUnavailable
+
+logger = logging.getLogger(__name__)
+
+WAIT = 30.0
+POLL = 0.02
+
+
+@contextmanager
+def startup_lock(module_path: str) -> Iterator[None]:
+    """Hold the lock of this user's processes for one module; `KeyServiceUnavailable` after `WAIT` seconds.
+
+    The kernel drops it with the process, so a killed one leaves nothing behind.
+    """
+    descriptor = _open(_lock_file(module_path))
+    try:
+        _acquire(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock_file(module_path: str) -> Path:
+    digest = hashlib.sha256(module_path.encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"pkcs11-startup-{os.getuid()}-{digest}.lock"
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        logger.error("Start-up lock of the PKCS#11 module can't be opened: %s", error)
+        raise KeyServiceUnavailable from error
+
+
+def _acquire(descriptor: int) -> None:
+    deadline = time.monotonic() + WAIT
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError as error:
+            if time.monotonic() >= deadline:
+                raise KeyServiceUnavailable from error
+            time.sleep(POLL)

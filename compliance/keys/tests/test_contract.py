@@ -1,0 +1,167 @@
+"""The contract that every key backend must pass, on the real thing."""
+
+import hashlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+
+from compliance.keys.base import KeyBackend, KeyNotFound, SignatureAlgorithm
+
+RSA_HASHES = {
+    SignatureAlgorithm.RSA_SHA256: hashes.SHA256(),
+    SignatureAlgorithm.RSA_SHA384: hashes.SHA384(),
+    SignatureAlgorithm.RSA_SHA512: hashes.SHA512(),
+}
+
+
+def test_rsa_key_has_2048_bits_and_the_usual_exponent(backend: KeyBackend) -> None:
+    key = backend.generate_rsa(label="contract")
+
+    assert isinstance(key.public_key, rsa.RSAPublicKey)
+    assert key.public_key.key_size == 2048
+    assert key.public_key.public_numbers().e == 65537
+
+
+@pytest.mark.parametrize("algorithm", RSA_HASHES)
+def test_rsa_signature_verifies(backend: KeyBackend, algorithm: SignatureAlgorithm) -> None:
+    key = backend.generate_rsa(label="contract")
+
+    signature = backend.sign(key.uri, b"payload", algorithm)
+
+    assert isinstance(key.public_key, rsa.RSAPublicKey)
+    key.public_key.verify(signature, b"payload", padding.PKCS1v15(), RSA_HASHES[algorithm])
+
+
+def test_ec_signature_verifies_as_der(backend: KeyBackend) -> None:
+    key = backend.generate_ec(label="contract")
+
+    signature = backend.sign(key.uri, b"payload", SignatureAlgorithm.ECDSA_SHA256)
+
+    assert isinstance(key.public_key, ec.EllipticCurvePublicKey)
+    assert isinstance(key.public_key.curve, ec.SECP256R1)
+    key.public_key.verify(signature, b"payload", ec.ECDSA(hashes.SHA256()))
+
+
+def test_signing_a_digest_equals_signing_its_data(backend: KeyBackend) -> None:
+    key = backend.generate_rsa(label="contract")
+
+    whole = backend.sign(key.uri, b"payload", SignatureAlgorithm.RSA_SHA256)
+    hashed = backend.sign_digest(key.uri, hashlib.sha256(b"payload").digest(), SignatureAlgorithm.RSA_SHA256)
+
+    assert whole == hashed
+
+
+def test_digest_of_another_length_is_an_error_of_the_caller(backend: KeyBackend) -> None:
+    key = backend.generate_rsa(label="contract")
+
+    with pytest.raises(ValueError, match="32 octets"):
+        backend.sign_digest(key.uri, b"short", SignatureAlgorithm.RSA_SHA256)
+
+
+def test_data_of_any_size_is_signed(backend: KeyBackend) -> None:
+    key = backend.generate_rsa(label="contract")
+    data = b"x" * 5_000_000
+
+    signature = backend.sign(key.uri, data, SignatureAlgorithm.RSA_SHA256)
+
+    assert isinstance(key.public_key, rsa.RSAPublicKey)
+    key.public_key.verify(signature, data, padding.PKCS1v15(), hashes.SHA256())
+    assert backend.sign(key.uri, b"", SignatureAlgorithm.RSA_SHA256)
+
+
+def test_public_key_is_read_back(backend: KeyBackend) -> None:
+    for key in (backend.generate_rsa(label="contract"), backend.generate_ec(label="contract")):
+        assert backend.public_key(key.uri) == key.public_key
+
+
+def test_keys_under_one_label_are_distinct(backend: KeyBackend) -> None:
+    first, second = backend.generate_ec(label="same"), backend.generate_ec(label="same")
+
+    assert first.uri != second.uri
+    assert first.spki != second.spki
+    assert backend.public_key(first.uri) == first.public_key
+
+
+@pytest.mark.parametrize("label", ["agent;x=1&y", "Größe/名前 %00", "a" * 200])
+def test_odd_labels_are_kept(backend: KeyBackend, label: str) -> None:
+    key = backend.generate_ec(label=label)
+
+    listed = backend.list_keys(label)
+
+    assert [entry.uri for entry in listed if entry.label == label].count(key.uri) == 1
+    assert backend.sign(key.uri, b"payload", SignatureAlgorithm.ECDSA_SHA256)
+
+
+def test_destroyed_key_is_gone(backend: KeyBackend) -> None:
+    key = backend.generate_ec(label="doomed")
+    backend.sign(key.uri, b"payload", SignatureAlgorithm.ECDSA_SHA256)
+
+    backend.destroy(key.uri)
+
+    with pytest.raises(KeyNotFound):
+        backend.sign(key.uri, b"payload", SignatureAlgorithm.ECDSA_SHA256)
+    with pytest.raises(KeyNotFound):
+        backend.public_key(key.uri)
+    with pytest.raises(KeyNotFound):
+        backend.destroy(key.uri)
+    assert key.uri not in {entry.uri for entry in backend.list_keys("doomed")}
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["", "arn:aws:kms:eu:1:key/2", "pkcs11:token=elsewhere;id=%00", "pkcs11:token=a;id=%01?pin-value=1234"],
+)
+def test_uri_of_another_place_is_not_found(backend: KeyBackend, uri: str) -> None:
+    with pytest.raises(KeyNotFound):
+        backend.sign(uri, b"payload", SignatureAlgorithm.RSA_SHA256)
+
+
+def test_listing_shows_complete_pairs_by_prefix(backend: KeyBackend) -> None:
+    key = backend.generate_rsa(label="listed-one")
+    backend.generate_rsa(label="other")
+
+    listed = backend.list_keys("listed-")
+
+    assert all(entry.label.startswith("listed-") for entry in listed)
+    assert [entry.is_complete for entry in listed if entry.uri == key.uri] == [True]
+    assert listed == sorted(listed, key=lambda entry: entry.uri)
+
+
+@pytest.mark.parametrize("bits", [512, 1024, 2047, 8192])
+def test_weak_or_odd_sizes_are_refused(backend: KeyBackend, bits: int) -> None:
+    with pytest.raises(ValueError, match="bits"):
+        backend.generate_rsa(bits, label="contract")
+
+
+def test_check_passes_on_a_serving_token(backend: KeyBackend) -> None:
+    backend.check()
+
+
+def test_threads_sign_while_keys_are_generated(backend: KeyBackend) -> None:
+    key = backend.generate_rsa(label="threads")
+    expected = backend.sign(key.uri, b"payload", SignatureAlgorithm.RSA_SHA256)
+    stop = threading.Event()
+
+    def generate() -> int:
+        made = 0
+        while not stop.is_set():
+            backend.destroy(backend.generate_rsa(label="beside").uri)
+            made += 1
+        return made
+
+    def sign() -> bool:
+        return all(
+            backend.sign(key.uri, b"payload", SignatureAlgorithm.RSA_SHA256) == expected for _ in range(150)
+        )
+
+    with ThreadPoolExecutor(5) as pool:
+        generated = pool.submit(generate)
+        signers = [pool.submit(sign) for _ in range(4)]
+        results = [signer.result() for signer in signers]
+        stop.set()
+
+    assert results == [True] * 4
+    assert generated.result() > 0
