@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from .commands import run_command
+from .commands import run_command, supervise
 from .console import StepFailed, complain
 from .layout import find_layout
 from .processes import Terminated
@@ -16,6 +16,8 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGHUP, _interrupt)
     kind, rest = arguments[0], arguments[1:]
     try:
+        if kind == "supervise":
+            return supervise(find_layout(), rest)
         if kind == "test":
             return run_tests(find_layout(), rest)
         return run_command(find_layout(), rest)

@@ -1,9 +1,19 @@
 """What the person at the terminal sees: steps with their seconds, and failures that say what to do."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+# The monotonic clock, in seconds, when `./run` or `./test` was called; it goes on across our processes.
+STARTED = "LOCALDEV_STARTED"
+
+
+def seconds_since_call() -> float:
+    """Seconds since the person called the command, installation included."""
+    now = time.monotonic()
+    return now - float(os.environ.get(STARTED, now))
 
 
 class StepFailed(Exception):

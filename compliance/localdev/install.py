@@ -11,12 +11,13 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from .console import StepFailed, complain, say, step
+from .console import STARTED, StepFailed, complain, say, step
 from .layout import ROOT
 
 VENV = ROOT / ".venv"
@@ -32,6 +33,7 @@ PIP_HINT = "install pip for this Python (Debian, Ubuntu: apt-get install python3
 
 def main(arguments: Sequence[str]) -> NoReturn:
     """Install, then become the command. Exits with 1 when the installation failed, 130 on Ctrl-C."""
+    started = time.monotonic()
     try:
         prepare(arguments[0])
     except StepFailed as failure:
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
-    os.environ["PYTHONPATH"] = str(ROOT)
+    os.environ |= {"PYTHONPATH": str(ROOT), STARTED: str(started)}
     os.execv(PYTHON, [str(PYTHON), "-P", "-m", "compliance.localdev", *arguments])  # noqa: S606
 
 

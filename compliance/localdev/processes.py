@@ -96,7 +96,7 @@ class Terminated(KeyboardInterrupt):
 def run_foreground(command: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> int:
     """Run a child on our terminal to its end; its exit code (128 + signal as shells give it).
 
-    An interrupt leaves the child `GRACE` seconds to clean up after itself.
+    An interrupt leaves the child `GRACE` seconds to clean up after itself, and is then raised again.
     """
     with subprocess.Popen(command, env=dict(env), cwd=cwd) as child:
         try:
@@ -105,10 +105,11 @@ def run_foreground(command: Sequence[str], *, env: Mapping[str, str], cwd: Path)
             if isinstance(interrupt, Terminated):
                 child.send_signal(signal.SIGINT)
             try:
-                code = child.wait(timeout=GRACE)
+                child.wait(timeout=GRACE)
             except (subprocess.TimeoutExpired, KeyboardInterrupt):
                 child.kill()
-                code = child.wait()
+                child.wait()
+            raise
     return code if code >= 0 else 128 - code
 
 

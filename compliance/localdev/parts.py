@@ -1,0 +1,40 @@
+"""The three programs that make up the running service, and how each is started."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from .ports import HOST
+
+MARK = "SERVICE_STACK"
+# Held open per web worker before further connections wait in the kernel's queue; keep-alive ones count.
+BACKPRESSURE = 256
+WORKER_THREADS = 16
+
+
+def commands(port: int, environ: Mapping[str, str], *, local: Path) -> dict[str, list[str]]:
+    """The command of each part, in the order they are started."""
+    python = sys.executable
+    celery = [python, "-m", "celery", "-A", "compliance.celery"]
+    return {
+        "web": [
+            *(python, "-m", "granian", "--interface", "wsgi", "compliance.wsgi:application"),
+            *("--host", HOST, "--port", str(port), "--no-ws", "--http", "1"),
+            *("--workers", environ["WEB_WORKERS"], "--blocking-threads", environ["WEB_THREADS"]),
+            *("--backpressure", str(BACKPRESSURE)),
+            *("--respawn-failed-workers", "--respawn-interval", "0.5", "--workers-kill-timeout", "5"),
+        ],
+        "worker": [
+            *(*celery, "worker", "--pool", "threads", "--concurrency", str(WORKER_THREADS)),
+            *("--without-gossip", "--without-mingle", "--loglevel", "INFO"),
+        ],
+        "beat": [
+            *(*celery, "beat", "--schedule", str(local / "run/beat-schedule"), "--pidfile", ""),
+            *("--loglevel", "INFO"),
+        ],
+    }
+
+
+def mark(local: Path) -> str:
+    """What each part and its children carry in their environment, so that they can be told from others'."""
+    return f"{MARK}={local}"
