@@ -1,5 +1,6 @@
 """`python -m compliance.localdev run|test …`, which `./run` and `./test` call once Python is set up."""
 
+import os
 import signal
 import sys
 
@@ -26,6 +27,10 @@ def main(arguments: list[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; nor may Python's own flush at exit complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def _interrupt(number: int, frame: object) -> None:

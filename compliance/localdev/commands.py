@@ -171,7 +171,9 @@ COMMANDS: dict[str, Callable[[Layout, list[str]], int]] = {
 
 def _with_environment(layout: Layout, command: list[str]) -> int:
     """Run `command` where the caller stands, with the data servers up and the stack's environment."""
-    with in_use(Servers(layout)):
+    # Beside a running service nothing is started: a server that is down there was stopped on purpose.
+    start = (lambda: None) if running_supervisor(layout) is not None else None
+    with in_use(Servers(layout), start=start):
         environment = Stack(layout).environment()
         environment["PATH"] = (
             f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"

@@ -4,7 +4,7 @@ import random
 import socket
 from pathlib import Path
 
-from .console import StepFailed
+from .console import StepFailed, say
 from .state import read_json, write_json
 
 HOST = "127.0.0.1"
@@ -53,7 +53,14 @@ def web_port(path: Path, *, asked: str | None) -> int:
         return _asked_port(asked)
     kept = read_json(path).get("web")
     candidates = [kept] if isinstance(kept, int) else []
-    return _keep(path, "web", _search([*candidates, WEB_DEFAULT, *WEB_RANGE]))
+    port = _search([*candidates, WEB_DEFAULT, *WEB_RANGE])
+    if port != WEB_DEFAULT:
+        say(
+            f"  … port {WEB_DEFAULT} is taken; using {port}"
+            if not is_free(WEB_DEFAULT)
+            else f"  … using port {port} again"
+        )
+    return _keep(path, "web", port)
 
 
 def _asked_port(asked: str) -> int:

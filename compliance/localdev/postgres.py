@@ -16,6 +16,7 @@ from .binaries import postgres_bin
 from .console import StepFailed
 from .ports import HOST, private_port
 from .redis import write_private
+from .state import read_json
 
 USER = "service"
 START_SECONDS = 60.0
@@ -66,9 +67,11 @@ class PostgresServer:
         return None if pid is None else processes.record(pid)
 
     def port(self) -> int:
-        """The running server's port; 0 when it is down."""
+        """The running server's port; while it is down, the one it had (0: it never ran)."""
         lines = _pid_file(self.data())
-        return int(lines[3]) if len(lines) > 3 and lines[3].isdigit() else 0
+        if len(lines) > 3 and lines[3].isdigit():
+            return int(lines[3])
+        return int(read_json(self.ports).get("postgres", 0))
 
     def url(self, database: str) -> str:
         password = quote(self.password, safe="")

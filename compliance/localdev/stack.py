@@ -46,11 +46,11 @@ class Stack:
         with locked(self.layout.up_lock):
             if self.is_up():
                 return False
+            clear_leftovers(self.layout)
             port = web_port(self.layout.ports, asked=os.environ.get("PORT"))
             base_url = f"http://{HOST}:{port}"
             servers = self.servers
             with in_use(servers):
-                clear_leftovers(self.layout)
                 environment = servers.environment(base_url=base_url)
                 self._prepare_data(environment)
                 self._start_supervisor(environment, port, attached=attached)
@@ -138,7 +138,8 @@ def health(base_url: str) -> str:
         with urllib.request.urlopen(f"{base_url}/health/ready", timeout=5) as response:  # noqa: S310
             return str(response.status)
     except urllib.error.HTTPError as error:
-        return f"{error.code} {error.read(400).decode('utf-8', 'replace')}"
+        text = error.read(400).decode("utf-8", "replace")
+        return f"{error.code} {' '.join(text.split())[:200]}"
     except (OSError, ValueError) as error:
         return str(error)
 
