@@ -98,7 +98,9 @@ class AgentSerializer(serializers.ModelSerializer[Agent]):
 def check_permitted_actions(value: Any) -> None:
     """Raise unless `value` is a list of at most 200 action names of 1 to 200 characters."""
     is_list = isinstance(value, list) and len(value) <= MAX_PERMITTED_ACTIONS
-    if not is_list or not all(isinstance(item, str) and 1 <= len(item) <= MAX_ACTION_LENGTH for item in value):
+    if not is_list or not all(
+        isinstance(item, str) and 1 <= len(item) <= MAX_ACTION_LENGTH for item in value
+    ):
         raise serializers.ValidationError(
             f"permitted_actions must be an array of at most {MAX_PERMITTED_ACTIONS} action strings "
             f"of 1 to {MAX_ACTION_LENGTH} characters"

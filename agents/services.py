@@ -46,7 +46,7 @@ def register(*, tenant_id: UUID, registration: Registration, actor: Actor, now: 
             updated_at=now,
         )
         _record(agent, AuditAction.AGENT_CREATED, actor, now, f"Agent {agent.name} registered")
-        _publish(agent, EventName.AGENT_CREATED, now, name=agent.name, model_hash=agent.model_hash)
+        _publish(agent, EventName.AGENT_CREATED, now, name=agent.name, status=agent.status)
     return agent
 
 
@@ -145,7 +145,5 @@ def _record(
     )
 
 
-def _publish(agent: Agent, name: EventName, now: datetime, **data: Any) -> None:
-    webhooks.publish(
-        tenant_id=agent.tenant_id, name=name, data={"agent_id": str(agent.id), **data}, now=now
-    )
+def _publish(agent: Agent, event: EventName, now: datetime, /, **data: Any) -> None:
+    webhooks.publish(tenant_id=agent.tenant_id, name=event, data={"agent_id": str(agent.id), **data}, now=now)

@@ -33,7 +33,9 @@ class AuditEntry(models.Model):
         ordering = ["-created_at", "-id"]
         indexes = [
             models.Index(fields=["tenant_id", "-created_at", "-id"], name="auditlog_tenant_time"),
-            models.Index(fields=["tenant_id", "event_type", "-created_at", "-id"], name="auditlog_tenant_type"),
+            models.Index(
+                fields=["tenant_id", "event_type", "-created_at", "-id"], name="auditlog_tenant_type"
+            ),
             models.Index(fields=["tenant_id", "affected_id", "-created_at"], name="auditlog_tenant_affected"),
         ]
         constraints = [

@@ -5,7 +5,7 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compliance.settings")
 
-import django  # noqa: E402  (settings must be named first)
+import django
 
 django.setup()
 

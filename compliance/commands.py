@@ -20,7 +20,13 @@ from compliance.environments import Environment
 from compliance.errors import ServiceError
 
 EXIT_FAILURE, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_CONFLICT, EXIT_UNAVAILABLE, EXIT_FINDINGS = range(1, 7)
-_EXIT_OF_STATUS = {400: EXIT_USAGE, 404: EXIT_NOT_FOUND, 409: EXIT_CONFLICT, 422: EXIT_CONFLICT, 503: EXIT_UNAVAILABLE}
+_EXIT_OF_STATUS = {
+    400: EXIT_USAGE,
+    404: EXIT_NOT_FOUND,
+    409: EXIT_CONFLICT,
+    422: EXIT_CONFLICT,
+    503: EXIT_UNAVAILABLE,
+}
 
 
 class ServiceCommand(BaseCommand):

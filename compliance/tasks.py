@@ -26,8 +26,9 @@ class EnvironmentTask(celery.Task):
     """Runs in the environment named by its message's header; refuses a message without one."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        environment = environments.current_or_none() or Environment(self.request.get(ENVIRONMENT_HEADER))
-        with environments.use(environment):
+        # A worker lays a message's headers flat on the request; a task applied in process keeps them apart.
+        named = self.request.get(ENVIRONMENT_HEADER) or (self.request.headers or {}).get(ENVIRONMENT_HEADER)
+        with environments.use(Environment(named)):
             return super().__call__(*args, **kwargs)
 
 
@@ -54,4 +55,3 @@ def enqueue(name: str, *, delay_seconds: float = 0, **kwargs: Any) -> bool:
 def enqueue_on_commit(name: str, *, delay_seconds: float = 0, **kwargs: Any) -> None:
     """`enqueue` once the current environment's transaction has committed."""
     environments.on_commit(lambda: enqueue(name, delay_seconds=delay_seconds, **kwargs))
-

@@ -80,9 +80,7 @@ class Delivery(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     webhook = models.ForeignKey(Webhook, on_delete=models.PROTECT, related_name="deliveries")
     message = models.ForeignKey(Message, on_delete=models.PROTECT, related_name="deliveries")
-    status = models.CharField(
-        max_length=16, choices=DeliveryStatus.choices, default=DeliveryStatus.PENDING
-    )
+    status = models.CharField(max_length=16, choices=DeliveryStatus.choices, default=DeliveryStatus.PENDING)
     trigger = models.CharField(max_length=16, choices=Trigger.choices, default=Trigger.EVENT)
     attempt_count = models.PositiveSmallIntegerField(default=0)
     max_attempts = models.PositiveSmallIntegerField(default=4)

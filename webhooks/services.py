@@ -39,6 +39,4 @@ def _message(*, tenant_id: UUID, name: EventName, data: dict[str, Any], now: dat
     message_id = new_id()
     envelope = {"id": message_id, "event": name.value, "created_at": now, "data": data}
     body = orjson.dumps(envelope, option=orjson.OPT_UTC_Z)
-    return Message.objects.create(
-        id=message_id, tenant_id=tenant_id, event=name, body=body, created_at=now
-    )
+    return Message.objects.create(id=message_id, tenant_id=tenant_id, event=name, body=body, created_at=now)

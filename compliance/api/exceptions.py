@@ -37,8 +37,7 @@ def describe(detail: Any, field: str = "") -> str:
 def answer(error: BaseException) -> tuple[int, str, dict[str, str]] | None:
     """Status, message and headers for an error that has an answer; None for a defect (a 500)."""
     if isinstance(error, ServiceError):
-        retry = error.retry_after or (RETRY_SECONDS if error.status == 503 else None)
-        return error.status, error.message, {"Retry-After": str(retry)} if retry else {}
+        return error.status, error.message, _service_headers(error)
     if isinstance(error, drf.ValidationError):
         return 400, describe(error.detail), {}
     if isinstance(error, drf.APIException):
@@ -56,6 +55,13 @@ def answer(error: BaseException) -> tuple[int, str, dict[str, str]] | None:
     if isinstance(error, RedisError):
         return 503, BROKER_DOWN, {"Retry-After": str(RETRY_SECONDS)}
     return None
+
+
+def _service_headers(error: ServiceError) -> dict[str, str]:
+    if error.status == 401:
+        return {"WWW-Authenticate": 'Bearer realm="api"'}
+    retry = error.retry_after or (RETRY_SECONDS if error.status == 503 else None)
+    return {"Retry-After": str(retry)} if retry else {}
 
 
 def _framework_answer(error: drf.APIException) -> tuple[int, str, dict[str, str]]:

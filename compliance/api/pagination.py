@@ -32,7 +32,7 @@ Row = TypeVar("Row", bound=Model)
 
 @dataclass(frozen=True)
 class Cursor:
-    """A position in a list ordered by (timestamp, id), both descending; `id` None: before every row at `at`."""
+    """A position in a list ordered by (timestamp, id) descending; `id` None: before every row at `at`."""
 
     at: datetime
     id: UUID | None = None

@@ -1,5 +1,6 @@
 """How the OpenAPI description is drawn: the envelope, the errors, the key's security scheme."""
 
+from functools import cache
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -13,9 +14,7 @@ BEFORE = OpenApiParameter(
     OpenApiTypes.STR,
     description="Cursor: an ISO 8601 date-time, or `next_cursor` of the page before, passed back unchanged.",
 )
-LIMIT = OpenApiParameter(
-    "limit", OpenApiTypes.INT, description="Rows on a page, 1 to 100; 50 when omitted."
-)
+LIMIT = OpenApiParameter("limit", OpenApiTypes.INT, description="Rows on a page, 1 to 100; 50 when omitted.")
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     OpenApiTypes.STR,
@@ -62,12 +61,14 @@ KEYED = (400, 401, 403, 405, 413, 415, 429, 503)
 PUBLIC = (400, 405, 413, 415, 429, 503)
 
 
+@cache
 def enveloped(serializer: type[serializers.Serializer[Any]], *, many: bool = False) -> Any:
     """The schema of `{"data": <serializer>}`, or of a list in `data`."""
     name = serializer.__name__.removesuffix("Serializer")
     return inline_serializer(f"{name}{'List' if many else ''}Envelope", {"data": serializer(many=many)})
 
 
+@cache
 def paged(serializer: type[serializers.Serializer[Any]], *, tells_next: bool = False) -> Any:
     """The schema of a page: `{"data": […], "next_cursor": …}`, with `has_next_page` if it is told."""
     fields: dict[str, Any] = {"data": serializer(many=True)}

@@ -152,7 +152,7 @@ class WindowThrottle(BaseThrottle):
 
     def allow_request(self, request: Request, view: Any) -> bool:
         verdict = hit(self.bucket, self.identity(request), limit=settings.RATE_LIMITS[self.bucket])
-        request._request.rate_limit = verdict  # type: ignore[attr-defined]
+        request.rate_limit = verdict  # type: ignore[attr-defined]
         self.verdict = verdict
         return verdict.allowed
 

@@ -10,13 +10,25 @@ from compliance.api.permissions import Scope
 from compliance.errors import Invalid
 
 
-class ApiViewSet(ViewSet):
+class LimitedViewSet(ViewSet):
+    """Tells on every answer, refusals included, how the caller stands against the rate limit."""
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        verdict = getattr(request, "rate_limit", None)
+        if verdict is not None:
+            for name, value in verdict.headers().items():
+                response[name] = value
+        return response
+
+
+class ApiViewSet(LimitedViewSet):
     """An authenticated resource; `required_scopes` names the scope of each action."""
 
     required_scopes: ClassVar[dict[str, Scope]] = {}
 
 
-class PublicViewSet(ViewSet):
+class PublicViewSet(LimitedViewSet):
     """A resource that needs no credentials; sent credentials are ignored."""
 
     authentication_classes: ClassVar[list[Any]] = []
@@ -31,4 +43,3 @@ def validated(serializer: type[BaseSerializer], request: Request, **kwargs: Any)
     bound = serializer(data=request.data, **kwargs)
     bound.is_valid(raise_exception=True)
     return bound.validated_data
-

@@ -32,7 +32,9 @@ class ApiClient:
     def delete(self, path: str, **headers: str) -> Any:
         return self._send("DELETE", path, None, headers)
 
-    def raw(self, method: str, path: str, body: bytes, content_type: str = "application/json") -> HttpResponse:
+    def raw(
+        self, method: str, path: str, body: bytes, content_type: str = "application/json"
+    ) -> HttpResponse:
         """Exactly these bytes."""
         return self._client.generic(method, path, body, content_type, headers=self._headers({}))
 

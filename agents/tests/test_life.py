@@ -1,0 +1,176 @@
+"""Reading, listing, editing, suspending and reinstating agents."""
+
+import pytest
+
+from agents.did import parse_did
+from agents.models import Agent
+from agents.tests.factories import (
+    make_active_agent,
+    make_agent,
+    make_retired_agent,
+    make_suspended_agent,
+)
+from auditlog.models import AuditEntry
+from compliance import environments
+from compliance.environments import Environment
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
+from compliance.tests.client import ApiClient
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    return make_tenant()
+
+
+@pytest.fixture
+def client(api: ApiClient, tenant: Tenant) -> ApiClient:
+    return api.as_key(make_key(tenant))
+
+
+def test_agent_is_fetched(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_agent(tenant)
+
+    answer = client.get(f"/v1/agents/{agent.id}")
+
+    assert answer.status_code == 200
+    assert answer.json()["data"]["id"] == str(agent.id)
+
+
+def test_uppercase_id_is_the_same_agent(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_agent(tenant)
+
+    assert client.get(f"/v1/agents/{str(agent.id).upper()}").status_code == 200
+
+
+@pytest.mark.parametrize("verb", ["get", "patch", "suspend", "reinstate"])
+@pytest.mark.parametrize("whose", ["nobody", "foreign", "sandbox", "nonsense", "nul"])
+def test_what_is_not_ones_own_does_not_exist(
+    client: ApiClient, tenant: Tenant, verb: str, whose: str
+) -> None:
+    with environments.use(Environment.TEST):
+        sandbox = make_agent(tenant)
+    ids = {
+        "nobody": "01890000-0000-7000-8000-000000000000",
+        "foreign": make_agent(make_tenant("Other")).id,
+        "sandbox": sandbox.id,
+        "nonsense": "not-a-uuid",
+        "nul": "%00",
+    }
+    path = f"/v1/agents/{ids[whose]}"
+
+    answer = {
+        "get": lambda: client.get(path),
+        "patch": lambda: client.patch(path, {"name": "x"}),
+        "suspend": lambda: client.post(f"{path}/suspend", {"reason": "x"}),
+        "reinstate": lambda: client.post(f"{path}/reinstate", {"reason": "x"}),
+    }[verb]()
+
+    assert answer.status_code == 404
+    assert answer.json() == {"error": "Agent not found"}
+
+
+def test_list_shows_ones_own_newest_first(client: ApiClient, tenant: Tenant) -> None:
+    mine = [str(make_agent(tenant, name=name).id) for name in "abc"]
+    make_agent(make_tenant("Other"))
+
+    body = client.get("/v1/agents").json()
+
+    assert [row["id"] for row in body["data"]] == mine[::-1]
+    assert (body["has_next_page"], body["next_cursor"]) == (False, None)
+
+
+def test_pages_lose_and_repeat_nothing_when_timestamps_are_shared(client: ApiClient, tenant: Tenant) -> None:
+    ids = {str(make_agent(tenant).id) for _ in range(7)}
+    Agent.objects.update(created_at="2026-01-01T00:00:00Z")
+    seen: list[str] = []
+    query = "limit=2"
+
+    while query:
+        body = client.get(f"/v1/agents?{query}").json()
+        seen += [row["id"] for row in body["data"]]
+        query = f"limit=2&before={body['next_cursor']}" if body["has_next_page"] else ""
+
+    assert len(seen) == 7
+    assert set(seen) == ids
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=x", "before=yesterday", "status=dead", "limit=-1"])
+def test_bad_queries_are_400(client: ApiClient, query: str) -> None:
+    assert client.get(f"/v1/agents?{query}").status_code == 400
+
+
+def test_profile_is_edited_and_audited(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_agent(tenant)
+
+    answer = client.patch(f"/v1/agents/{agent.id}", {"name": "new", "version": None})
+
+    assert answer.status_code == 200
+    assert answer.json()["data"]["name"] == "new"
+    entry = AuditEntry.objects.about(agent.id).of_type("agent.updated").get()
+    assert entry.metadata is not None
+    assert entry.metadata["changed"] == ["name"]
+
+
+@pytest.mark.parametrize("body", [{}, {"status": "active"}, {"name": ""}, {"model_hash": None}])
+def test_bad_edits_are_400(client: ApiClient, tenant: Tenant, body: dict[str, object]) -> None:
+    agent = make_agent(tenant)
+
+    assert client.patch(f"/v1/agents/{agent.id}", body).status_code == 400
+
+
+def test_active_agent_is_suspended_then_reinstated_to_pending(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_active_agent(tenant)
+
+    suspended = client.post(f"/v1/agents/{agent.id}/suspend", {"reason": "odd trades"})
+    reinstated = client.post(f"/v1/agents/{agent.id}/reinstate", {"reason": "cause fixed"})
+
+    assert suspended.json()["data"]["status"] == "suspended"
+    assert reinstated.json()["data"]["status"] == "pending"
+    told = (
+        AuditEntry.objects.about(agent.id).order_by("created_at", "id").values_list("event_type", flat=True)
+    )
+    assert list(told) == ["agent.created", "agent.suspended", "agent.reinstated"]
+
+
+def test_impossible_moves_are_422(client: ApiClient, tenant: Tenant) -> None:
+    retired, suspended, pending = (
+        make_retired_agent(tenant),
+        make_suspended_agent(tenant),
+        make_agent(tenant),
+    )
+    tries = [
+        (f"/v1/agents/{retired.id}/suspend", "Agent is retired"),
+        (f"/v1/agents/{retired.id}/reinstate", "Agent is retired"),
+        (f"/v1/agents/{suspended.id}/suspend", "Agent is already suspended"),
+        (f"/v1/agents/{pending.id}/reinstate", "Only a suspended agent can be reinstated"),
+    ]
+
+    for path, message in tries:
+        answer = client.post(path, {"reason": "x"})
+        assert (answer.status_code, answer.json()["error"]) == (422, message)
+
+
+@pytest.mark.parametrize("body", [None, {}, {"reason": ""}, {"reason": "x" * 501}, {"reason": 5}])
+def test_reason_is_required(client: ApiClient, tenant: Tenant, body: object) -> None:
+    agent = make_agent(tenant)
+
+    assert client.post(f"/v1/agents/{agent.id}/suspend", body).status_code == 400
+
+
+def test_did_names_the_environment(api: ApiClient, tenant: Tenant) -> None:
+    with environments.use(Environment.TEST):
+        agent = make_agent(tenant)
+
+    did = api.as_key(make_test_key(tenant)).get(f"/v1/agents/{agent.id}").json()["data"]["did"]
+
+    parsed = parse_did(did)
+    assert parsed is not None
+    assert (parsed.environment, parsed.agent_id) == (Environment.TEST, agent.id)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "did:web:x", "did:service:prod:01890000-0000-7000-8000-000000000000", "did:service:live:x"]
+)
+def test_other_dids_are_not_ours(text: str) -> None:
+    assert parse_did(text) is None

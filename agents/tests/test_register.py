@@ -1,0 +1,147 @@
+"""`POST /v1/agents`."""
+
+from typing import Any
+
+import pytest
+
+from agents.models import Agent
+from auditlog.models import AuditEntry
+from compliance.api.permissions import Scope
+from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.client import ApiClient
+
+FINANCIAL_SCOPE = {
+    "max_single_trade_usd": 10_000,
+    "daily_limit_usd": 50_000.5,
+    "permitted_instruments": ["BTC-USD"],
+    "permitted_venues": [],
+    "leverage_permitted": False,
+}
+
+
+@pytest.fixture
+def client(api: ApiClient) -> ApiClient:
+    return api.as_key(make_key(make_tenant()))
+
+
+def test_agent_is_registered_as_pending(api: ApiClient) -> None:
+    tenant = make_tenant()
+    body = {
+        "name": "trade-bot",
+        "model_hash": "sha256:ab",
+        "model": "gpt-5",
+        "version": "2.1",
+        "description": "trades",
+        "financial_scope": FINANCIAL_SCOPE,
+        "metadata": {"permitted_actions": ["read", "trade"], "team": None},
+    }
+
+    answer = api.as_key(make_key(tenant)).post("/v1/agents", body)
+
+    assert answer.status_code == 201
+    data = answer.json()["data"]
+    assert {name: data[name] for name in body} == body
+    assert data["tenant_id"] == str(tenant.id)
+    assert data["status"] == "pending"
+    assert data["inbox_address"] is None
+    assert data["did"] == f"did:service:live:{data['id']}"
+    assert data["created_at"] == data["updated_at"]
+    assert data["created_at"].endswith("Z")
+
+
+def test_registration_is_audited(client: ApiClient) -> None:
+    agent = client.post("/v1/agents", {"name": "a", "model_hash": "h"}).json()["data"]
+
+    entry = AuditEntry.objects.about(agent["id"]).get()
+    assert (entry.event_type, entry.actor_type) == ("agent.created", "user")
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ({"model_hash": "h"}, "name"),
+        ({"name": "", "model_hash": "h"}, "name"),
+        ({"name": "x" * 256, "model_hash": "h"}, "name"),
+        ({"name": None, "model_hash": "h"}, "name"),
+        ({"name": 7, "model_hash": "h"}, "name"),
+        ({"name": "a"}, "model_hash"),
+        ({"name": "a", "model_hash": ""}, "model_hash"),
+        ({"name": "a", "model_hash": "h", "version": 3}, "version"),
+        ({"name": "a", "model_hash": "h", "metadata": []}, "metadata"),
+        ({"name": "a", "model_hash": "h", "metadata": {"permitted_actions": "read"}}, "permitted_actions"),
+        ({"name": "a", "model_hash": "h", "metadata": {"permitted_actions": [1]}}, "permitted_actions"),
+        ({"name": "a", "model_hash": "h", "financial_scope": {}}, "financial_scope"),
+    ],
+)
+def test_bad_fields_are_named(client: ApiClient, body: dict[str, Any], names: str) -> None:
+    answer = client.post("/v1/agents", body)
+
+    assert answer.status_code == 400
+    assert names in answer.json()["error"]
+    assert Agent.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_single_trade_usd", 0),
+        ("daily_limit_usd", -1),
+        ("max_single_trade_usd", "10"),
+        ("daily_limit_usd", True),
+        ("permitted_instruments", "BTC"),
+        ("permitted_venues", None),
+        ("leverage_permitted", "yes"),
+        ("max_leverage_ratio", 0),
+    ],
+)
+def test_financial_scope_is_checked(client: ApiClient, field: str, value: Any) -> None:
+    body = {"name": "a", "model_hash": "h", "financial_scope": {**FINANCIAL_SCOPE, field: value}}
+
+    answer = client.post("/v1/agents", body)
+
+    assert answer.status_code == 400
+    assert field in answer.json()["error"]
+
+
+def test_longest_name_and_shortest_hash_are_taken(client: ApiClient) -> None:
+    answer = client.post("/v1/agents", {"name": "ü" * 255, "model_hash": "h"})
+
+    assert answer.status_code == 201
+
+
+def test_older_key_scopes_gives_an_empty_scope(client: ApiClient) -> None:
+    agent = client.post("/v1/agents", {"name": "a", "model_hash": "h", "metadata": {"scopes": ["read"]}})
+
+    assert Agent.objects.get(id=agent.json()["data"]["id"]).permitted_actions == []
+
+
+def test_idempotency_key_gives_the_same_agent(client: ApiClient) -> None:
+    body = {"name": "a", "model_hash": "h"}
+
+    first = client.post("/v1/agents", body, Idempotency_Key="k1")
+    again = client.post("/v1/agents", body, Idempotency_Key="k1")
+    other = client.post("/v1/agents", {**body, "name": "b"}, Idempotency_Key="k1")
+
+    assert (first.status_code, again.status_code, other.status_code) == (201, 201, 409)
+    assert first.json() == again.json()
+    assert again["Idempotent-Replayed"] == "true"
+    assert Agent.objects.count() == 1
+
+
+def test_idempotency_key_of_a_refused_request_may_be_used_again(client: ApiClient) -> None:
+    refused = client.post("/v1/agents", {"name": "a"}, Idempotency_Key="k1")
+    mended = client.post("/v1/agents", {"name": "a", "model_hash": "h"}, Idempotency_Key="k1")
+
+    assert (refused.status_code, mended.status_code) == (400, 201)
+
+
+def test_key_without_the_scope_is_403(api: ApiClient) -> None:
+    key = make_key(make_tenant(), scopes=[Scope.AGENTS_READ])
+
+    answer = api.as_key(key).post("/v1/agents", {"name": "a", "model_hash": "h"})
+
+    assert answer.status_code == 403
+
+
+def test_no_credentials_is_401(api: ApiClient) -> None:
+    assert api.post("/v1/agents", {"name": "a", "model_hash": "h"}).status_code == 401

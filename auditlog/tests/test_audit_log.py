@@ -1,0 +1,154 @@
+"""The audit log: what it answers, and that nothing in it can be changed."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import InternalError, connection
+from django.db.utils import DatabaseError
+
+from auditlog import services
+from auditlog.models import AppendOnly, AuditEntry
+from auditlog.services import NotInTransaction
+from auditlog.vocabulary import Actor, ActorType, AuditAction
+from compliance import environments
+from compliance.api.permissions import Scope
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.identifiers import new_id
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.client import ApiClient
+
+
+def make_entry(
+    tenant: Tenant, action: AuditAction = AuditAction.AGENT_CREATED, actor: Actor | None = None
+) -> AuditEntry:
+    return services.record(
+        tenant_id=tenant.id,
+        action=action,
+        affected_id="x",
+        description="d",
+        metadata={"a": None},
+        actor=actor or Actor(ActorType.AGENT, "a1"),
+        now=now(),
+    )
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    return make_tenant()
+
+
+@pytest.fixture
+def client(api: ApiClient, tenant: Tenant) -> ApiClient:
+    return api.as_key(make_key(tenant))
+
+
+def test_entry_has_the_specified_fields(client: ApiClient, tenant: Tenant) -> None:
+    entry = make_entry(tenant)
+
+    row = client.get("/v1/audit-log?event_type=agent.created").json()["data"][0]
+
+    assert set(row) == {
+        "id", "event_type", "actor_type", "actor_id", "description", "affected_id", "metadata", "created_at",
+    }  # fmt: skip
+    assert (row["id"], row["actor_id"], row["metadata"]) == (str(entry.id), "a1", {"a": None})
+
+
+def test_filters_narrow(client: ApiClient, tenant: Tenant) -> None:
+    make_entry(tenant)
+    make_entry(tenant, AuditAction.DELEGATION_ISSUED, Actor.system("s"))
+
+    by_type = client.get("/v1/audit-log?event_type=delegation.issued").json()["data"]
+    by_actor = client.get("/v1/audit-log?actor_type=agent").json()["data"]
+    unknown = client.get("/v1/audit-log?event_type=never.heard").json()
+
+    assert [row["event_type"] for row in by_type] == ["delegation.issued"]
+    assert [row["event_type"] for row in by_actor] == ["agent.created"]
+    assert unknown == {"data": [], "next_cursor": None}
+
+
+def test_pages_cover_all_without_repeats(client: ApiClient, tenant: Tenant) -> None:
+    moment = now()
+    for _ in range(5):
+        services.record(
+            tenant_id=tenant.id, action=AuditAction.AGENT_UPDATED, actor=Actor.system("s"), now=moment
+        )
+    seen: list[str] = []
+    cursor = None
+
+    while True:
+        query = "&before=" + cursor if cursor else ""
+        body = client.get(f"/v1/audit-log?event_type=agent.updated&limit=2{query}").json()
+        seen += [row["id"] for row in body["data"]]
+        cursor = body["next_cursor"]
+        if cursor is None:
+            break
+
+    assert len(seen) == len(set(seen)) == 5
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=101", "limit=ten", "actor_type=robot", "before=soon", "event_type=%00"]
+)
+def test_bad_queries_are_400(client: ApiClient, query: str) -> None:
+    answer = client.get(f"/v1/audit-log?{query}")
+
+    assert answer.status_code == 400
+    assert list(answer.json()) == ["error"]
+
+
+def test_other_tenants_and_environments_are_not_seen(client: ApiClient, tenant: Tenant) -> None:
+    make_entry(make_tenant("Other"))
+    with environments.use(Environment.TEST):
+        make_entry(tenant)
+
+    assert client.get("/v1/audit-log?event_type=agent.created").json()["data"] == []
+
+
+def test_key_without_the_scope_is_403(api: ApiClient, tenant: Tenant) -> None:
+    key = make_key(tenant, scopes=[Scope.AGENTS_READ])
+
+    assert api.as_key(key).get("/v1/audit-log").status_code == 403
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        lambda entry: entry.save(),
+        lambda entry: entry.delete(),
+        lambda entry: AuditEntry.objects.filter(id=entry.id).update(description="nothing happened"),
+        lambda entry: AuditEntry.objects.filter(id=entry.id).delete(),
+    ],
+)
+def test_models_refuse_changes(tenant: Tenant, tamper: Callable[[AuditEntry], object]) -> None:
+    entry = make_entry(tenant)
+
+    with pytest.raises((AppendOnly, RuntimeError)):
+        tamper(entry)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE auditlog_auditentry SET description = 'x'",
+        "DELETE FROM auditlog_auditentry",
+        "TRUNCATE auditlog_auditentry",
+    ],
+)
+def test_database_refuses_changes(tenant: Tenant, statement: str) -> None:
+    make_entry(tenant)
+
+    with (
+        pytest.raises((DatabaseError, InternalError), match="append-only"),
+        environments.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(statement)
+
+
+def test_entry_outside_a_transaction_is_refused(committed: None) -> None:
+    with pytest.raises(NotInTransaction):
+        services.record(
+            tenant_id=new_id(), action=AuditAction.AGENT_CREATED, actor=Actor.system("s"), now=now()
+        )

@@ -1,0 +1,88 @@
+"""Bad input gets a clear error in the envelope, on every path; never a 500."""
+
+import pytest
+
+from agents.models import Agent
+from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.client import ApiClient
+
+
+@pytest.fixture
+def client(api: ApiClient) -> ApiClient:
+    return api.as_key(make_key(make_tenant()))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'"text"',
+        b"null",
+        b"{} trailing",
+        b'{"name": "a", "name": "b", "model_hash": "h"}',
+        b'{"name": "a\\u0000", "model_hash": "h"}',
+        b'{"name": "\\ud800", "model_hash": "h"}',
+        b'{"name": "a", "model_hash": "h", "metadata": {"\\u0000": 1}}',
+        b'{"name": "a", "model_hash": "h", "metadata": {"x": NaN}}',
+        b'{"name": "a", "model_hash": "h", "metadata": {"x": -Infinity}}',
+        b'{"name": "a", "model_hash": "h", "metadata": {"x": 1e400}}',
+        b'{"name": "a", "model_hash": "h", "metadata": {"x": ' + b"9" * 5000 + b"}}",
+        b'{"name": "\xff\xfe", "model_hash": "h"}',
+        b'{"name": "a", "model_hash": "h", "metadata": {"x": ' + b"[" * 40 + b"]" * 40 + b"}}",
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+    ],
+    ids=range(18),
+)
+def test_bad_json_is_400(client: ApiClient, body: bytes) -> None:
+    answer = client.raw("POST", "/v1/agents", body)
+
+    assert answer.status_code == 400, answer.content
+    assert list(answer.json()) == ["error"]  # type: ignore[attr-defined]
+    assert Agent.objects.count() == 0
+
+
+def test_body_over_a_mebibyte_is_413(client: ApiClient) -> None:
+    answer = client.raw("POST", "/v1/agents", b'{"name": "' + b"a" * 1024 * 1024 + b'"}')
+
+    assert answer.status_code == 413
+    assert "larger" in answer.json()["error"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
+)
+def test_other_content_types_are_415(client: ApiClient, content_type: str) -> None:
+    answer = client.raw("POST", "/v1/agents", b'{"name": "a", "model_hash": "h"}', content_type)
+
+    assert answer.status_code == 415
+    assert list(answer.json()) == ["error"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v1/agents/", "/v2/agents", "/v1/agents/%00/x"])
+def test_unknown_routes_are_404(client: ApiClient, path: str) -> None:
+    answer = client.get(path)
+
+    assert answer.status_code == 404
+    assert list(answer.json()) == ["error"]
+
+
+def test_wrong_method_is_405_and_says_which_are_right(client: ApiClient) -> None:
+    answer = client.delete("/v1/agents")
+
+    assert answer.status_code == 405
+    assert answer["Allow"] == "GET, POST, HEAD, OPTIONS"
+    assert list(answer.json()) == ["error"]
+
+
+def test_any_accept_header_gets_json(client: ApiClient) -> None:
+    assert client.get("/v1/agents", Accept="text/html").status_code == 200
+
+
+def test_wrong_host_is_400(client: ApiClient) -> None:
+    answer = client.get("/v1/agents", Host="evil.example")
+
+    assert answer.status_code == 400
+    assert list(answer.json()) == ["error"]

@@ -1,0 +1,93 @@
+"""The operators' commands for tenants and keys."""
+
+import json
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from auditlog.models import AuditEntry
+from compliance import environments
+from compliance.api.permissions import Scope
+from compliance.environments import Environment
+from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.client import ApiClient
+
+
+def run(*arguments: str) -> Any:
+    out = StringIO()
+    call_command(*arguments, "--json", stdout=out)
+    return json.loads(out.getvalue())
+
+
+def test_tenant_create_prints_id_and_name() -> None:
+    made = run("tenant_create", "--name", "Acme")
+
+    assert set(made) == {"id", "name"}
+    assert made["name"] == "Acme"
+
+
+@pytest.mark.parametrize("environment", ["live", "test"])
+def test_created_key_works_until_revoked(api: ApiClient, environment: str) -> None:
+    tenant = run("tenant_create", "--name", "Acme")
+    made = run("key_create", "--tenant", tenant["id"], "--environment", environment, "--name", "ci")
+
+    assert made["key"].startswith(f"service_{environment}_")
+    assert made["scopes"] == [scope.value for scope in Scope]
+    assert api.as_key(made["key"]).get("/v1/agents").status_code == 200
+
+    run("key_revoke", made["id"], "--environment", environment)
+
+    assert api.as_key(made["key"]).get("/v1/agents").status_code == 401
+    with environments.use(Environment(environment)):
+        told = AuditEntry.objects.about(made["id"]).values_list("event_type", flat=True)
+        assert sorted(told) == ["api_key.created", "api_key.revoked"]
+
+
+def test_rolled_key_leaves_both_usable_for_the_overlap(api: ApiClient) -> None:
+    tenant = make_tenant()
+    old = run("key_create", "--tenant", str(tenant.id), "--environment", "live", "--scopes", "agents:read")
+
+    new = run("key_roll", old["id"], "--environment", "live", "--overlap-hours", "1")
+
+    assert api.as_key(old["key"]).get("/v1/agents").status_code == 200
+    assert api.as_key(new["key"]).get("/v1/agents").status_code == 200
+    assert api.as_key(new["key"]).get("/v1/audit-log").status_code == 403
+
+
+def test_key_list_shows_no_secret() -> None:
+    tenant = make_tenant()
+    made = run("key_create", "--tenant", str(tenant.id), "--environment", "live")
+
+    listed = run("key_list", "--tenant", str(tenant.id))
+
+    assert [row["id"] for row in listed] == [made["id"]]
+    assert made["key"] not in json.dumps(listed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("key_create", "--tenant", "0" * 32, "--environment", "live"), 3),
+        (("key_revoke", "0" * 32, "--environment", "live"), 3),
+        (("tenant_create", "--name", " "), 2),
+    ],
+)
+def test_refusals_have_exit_codes(arguments: tuple[str, ...], code: int) -> None:
+    with pytest.raises(SystemExit) as stop:
+        call_command(*arguments, stderr=StringIO())
+
+    assert stop.value.code == code
+
+
+def test_unknown_scope_is_a_usage_error() -> None:
+    tenant = make_tenant()
+
+    with pytest.raises(SystemExit) as stop:
+        call_command(
+            "key_create", "--tenant", str(tenant.id), "--environment", "live", "--scopes", "root",
+            stderr=StringIO(),
+        )  # fmt: skip
+
+    assert stop.value.code == 2

@@ -1,0 +1,185 @@
+"""The house's rules, held against the code itself."""
+
+import ast
+import io
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connections
+from django.db.migrations.loader import MigrationLoader
+
+ROOT = Path(settings.BASE_DIR)
+
+# Each room may import from itself and from those before it.
+ORDER = [
+    "compliance",
+    "auditlog",
+    "compliance.tenancy",
+    "webhooks",
+    "agents",
+    "certificates",
+    "events",
+    "delegation",
+    "compliance.reports",
+    "wiring",
+]
+WIRING = {
+    "compliance.urls",
+    "compliance.celery",
+    "compliance.wsgi",
+    "compliance.wiring",
+    "bench",
+    "manage",
+    "conftest",
+}
+# The whole of localdev runs before Django is installed.
+STANDALONE = "compliance.localdev"
+
+
+def modules(*, with_tests: bool = False) -> Iterator[tuple[str, Path]]:
+    """Dotted name and path of every module of the service, migrations left out."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for line in listed.stdout.splitlines():
+        path = ROOT / line
+        if not path.exists() or "migrations" in path.parts or ("tests" in path.parts and not with_tests):
+            continue
+        if path.name == "conftest.py" and not with_tests:
+            continue
+        yield ".".join(Path(line).with_suffix("").parts).removesuffix(".__init__"), path
+
+
+def room_of(module: str) -> str | None:
+    """The room a dotted name belongs to; None for what is not ours."""
+    if any(module == name or module.startswith(name + ".") for name in WIRING):
+        return "wiring"
+    rooms = [room for room in ORDER if module == room or module.startswith(room + ".")]
+    return max(rooms, key=len) if rooms else None
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def test_rooms_import_only_leftwards() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for module, path in modules()
+        if (room := room_of(module))
+        for line, name in imports(path)
+        if (other := room_of(name)) and ORDER.index(other) > ORDER.index(room)
+    ]
+
+    assert found == []
+
+
+def test_local_stack_imports_nothing_of_the_service() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for module, path in modules()
+        if module.startswith(STANDALONE)
+        for line, name in imports(path)
+        if (room_of(name) or name.split(".")[0] in {"django", "rest_framework", "celery"})
+        and not name.startswith(STANDALONE)
+    ]
+
+    assert found == []
+
+
+def test_no_import_stands_inside_a_function() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{inner.lineno}"
+        for _, path in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Import | ast.ImportFrom)
+    ]
+
+    assert found == []
+
+
+FORBIDDEN = {
+    "a bare transaction.atomic": re.compile(r"transaction\.atomic\b"),
+    "a bare transaction.on_commit": re.compile(r"transaction\.on_commit\b"),
+    "ATOMIC_REQUESTS": re.compile(r"ATOMIC_REQUESTS"),
+    "a task started past enqueue()": re.compile(r"\.(delay|apply_async|delay_on_commit)\("),
+    "print": re.compile(r"(?<![\w.])print\("),
+    "a signal": re.compile(r"django\.dispatch|db\.models\.signals|@receiver"),
+}
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_forbidden_forms_stand_nowhere(what: str) -> None:
+    allowed = {"environments.py"} if "transaction" in what else set()
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for module, path in modules()
+        if path.name not in allowed and not (what == "print" and module.startswith((STANDALONE, "bench")))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if FORBIDDEN[what].search(line.split("#")[0])
+        and not line.lstrip().startswith(('"', "`", "Django's bare"))
+    ]
+
+    assert found == []
+
+
+def test_no_file_exceeds_500_lines() -> None:
+    found = {
+        str(path.relative_to(ROOT)): count
+        for _, path in modules(with_tests=True)
+        if (count := len(path.read_text().splitlines())) > 500
+    }
+
+    assert found == {}
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    found = [
+        str(path.relative_to(ROOT))
+        for _, path in modules()
+        if path.read_text().strip()
+        and not path.read_text().startswith("#!")
+        and ast.get_docstring(ast.parse(path.read_text())) is None
+    ]
+
+    assert found == []
+
+
+def test_migrations_are_complete() -> None:
+    call_command("makemigrations", check=True, dry_run=True, verbosity=0)
+
+
+@pytest.mark.parametrize("alias", ["default", "test"])
+def test_migrations_have_single_leaves_and_run_on_both_databases(alias: str) -> None:
+    loader = MigrationLoader(connections[alias])
+    leaves = [app for app, _ in loader.graph.leaf_nodes()]
+
+    assert len(leaves) == len(set(leaves))
+    assert set(loader.graph.leaf_nodes()) <= set(loader.applied_migrations)
+
+
+def test_system_checks_pass() -> None:
+    call_command("check", fail_level="WARNING", stderr=io.StringIO())
+
+
+def test_api_description_has_no_warnings() -> None:
+    out = io.StringIO()
+
+    call_command("spectacular", fail_on_warn=True, validate=True, stdout=out)
+
+    assert "openapi: 3.0.3" in out.getvalue()
