@@ -1,8 +1,12 @@
 """What an audit entry may say: its actions and its kinds of actor. Producers import these."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.db import models
+
+SERVICE_TENANT_ID = UUID(int=0)
+"""The tenant of entries that concern no tenant (CA, CRL, token keys): operators see them, tenants don't."""
 
 
 class AuditAction(models.TextChoices):
