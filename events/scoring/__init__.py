@@ -1,0 +1,29 @@
+"""How risky an agent's action is: a pure, explainable, online anomaly detector.
+
+`assess(state, event, context)` folds one event into an agent's state. No database, settings, clock or
+randomness: the same events in the same order give the same numbers for one `MODEL_VERSION`.
+"""
+
+from events.scoring.contract import Assessment, Context, Event, FinancialScope, normal_actions
+from events.scoring.head import HIGH, MEDIUM, band_of
+from events.scoring.model import MODEL_VERSION, assess
+from events.scoring.reasons import Reason
+from events.scoring.state import AgentState, StateUnreadable, decode_state, encode_state
+
+__all__ = [
+    "HIGH",
+    "MEDIUM",
+    "MODEL_VERSION",
+    "AgentState",
+    "Assessment",
+    "Context",
+    "Event",
+    "FinancialScope",
+    "Reason",
+    "StateUnreadable",
+    "assess",
+    "band_of",
+    "decode_state",
+    "encode_state",
+    "normal_actions",
+]

@@ -1,0 +1,321 @@
+"""Reading an event's free-form details: whatever an agent sends becomes a few bounded facts.
+
+Details are hostile: any JSON type anywhere, huge strings, deep nesting. Reading looks at the first keys of
+the object and of a few well-known inner objects, cuts every text, and never raises.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+from math import isfinite
+
+import msgspec
+
+MAX_KEYS = 128
+MAX_KEY = 48
+MAX_TEXT = 256
+MAX_LIST = 8
+MAX_AMOUNT = 1e15
+
+TOOL_KEYS = (
+    "tool",
+    "toolname",
+    "function",
+    "functionname",
+    "requestedaction",
+    "attemptedaction",
+    "toolcall",
+    "toolcalls",
+)
+VERB_KEYS = ("action", "actionname", "operation", "operationname")
+NAME_KEYS = ("name", "tool", "function", "action")
+CONTAINERS = (
+    "args",
+    "arguments",
+    "params",
+    "parameters",
+    "input",
+    "transaction",
+    "trade",
+    "order",
+    "payment",
+    "transfer",
+    "request",
+)
+TARGET_KEYS = (
+    "targets", "target", "destination", "destinations", "recipient", "recipients", "to", "beneficiary",
+    "payee", "counterparty", "iban", "wallet", "address", "email", "toaccount", "url", "endpoint",
+)  # fmt: skip
+HOST_KEYS = ("host", "hostname", "domain")
+RESOURCE_KEYS = (
+    "resource", "resourceid", "path", "file", "filename", "document", "table", "dataset", "collection",
+    "database", "datasource", "bucket", "record", "recordid",
+)  # fmt: skip
+DOLLAR_KEYS = (
+    "amountusd",
+    "usdamount",
+    "valueusd",
+    "notionalusd",
+    "totalusd",
+    "tradeusd",
+    "tradeamountusd",
+    "amountindollars",
+)
+AMOUNT_KEYS = (
+    "amount",
+    "notional",
+    "tradeamount",
+    "transactionamount",
+    "orderamount",
+    "ordervalue",
+    "tradevalue",
+    "tradesize",
+)
+LAST_AMOUNT_KEYS = ("total", "value")
+INSTRUMENT_KEYS = ("instruments", "instrument", "symbol", "ticker", "pair", "asset")
+VENUE_KEYS = ("venues", "venue", "exchange")
+LEVERAGE_KEYS = ("leverage", "leverageratio")
+STATUS_KEYS = ("status", "statuscode", "httpstatus", "outcome", "result")
+FAILED = frozenset(
+    {"error", "failed", "failure", "denied", "forbidden", "unauthorized", "rejected", "401", "403"}
+)
+
+DOLLARS_AT_LEAST: dict[str, float] = {
+    "usd": 1.0, "$": 1.0, "us$": 1.0, "usdc": 1.0, "usdt": 1.0,
+    "eur": 0.9, "gbp": 1.0, "chf": 0.9, "btc": 1_000.0, "eth": 100.0,
+}  # fmt: skip
+"""What one unit of a currency is worth at the very least, in dollars; no other can be held to a limit."""
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What the details say, case-folded and cut; an absent fact is None or empty.
+
+    `tools` and `verbs` name the action (under tool-like and verb-like keys), `amount` is in dollars, at least
+    0; `amount_stated` says that some amount was given, readable in dollars or not. `leverage` is a ratio.
+    """
+
+    tools: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    host: str | None = None
+    resource: str | None = None
+    amount: float | None = None
+    amount_stated: bool = False
+    instruments: tuple[str, ...] = ()
+    venues: tuple[str, ...] = ()
+    leverage: float | None = None
+    failed: bool = False
+
+    @property
+    def tool(self) -> str | None:
+        """The one name that stands for the action in the agent's habits."""
+        return (self.tools or self.verbs or (None,))[0]
+
+
+NOTHING = Facts()
+
+
+def read(details: object) -> Facts:
+    """The facts of a details object; anything that isn't an object has none."""
+    if not isinstance(details, Mapping) or not details:
+        return NOTHING
+    top = _flat(details)
+    everything = _with_inner(top)
+    targets = tuple(_destination(text) for text in _texts(everything, TARGET_KEYS))
+    amount, stated = _amount(everything)
+    return Facts(
+        tools=tuple(_names(top, TOOL_KEYS)),
+        verbs=tuple(_names(top, VERB_KEYS)),
+        targets=targets,
+        host=_host(everything, targets),
+        resource=next(_texts(everything, RESOURCE_KEYS), None),
+        amount=amount,
+        amount_stated=stated,
+        instruments=_first_stated(everything, INSTRUMENT_KEYS),
+        venues=_first_stated(everything, VENUE_KEYS),
+        leverage=_leverage(everything),
+        failed=any(text in FAILED for text in _texts(top, STATUS_KEYS)),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _key(key: str) -> str:
+    return key.replace("_", "").replace("-", "").lower()
+
+
+def _flat(details: Mapping[object, object]) -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for key, value in islice(details.items(), MAX_KEYS):
+        if isinstance(key, str) and len(key) <= MAX_KEY and value is not None:
+            flat.setdefault(_key(key), value)
+    return flat
+
+
+def _with_inner(top: dict[str, object]) -> dict[str, object]:
+    """The top level and, beneath it, what the well-known inner objects add."""
+    inner = [_flat(value) for name in CONTAINERS if isinstance(value := top.get(name), Mapping)]
+    if not inner:
+        return top
+    merged = dict(top)
+    for found in inner:
+        for key, value in found.items():
+            merged.setdefault(key, value)
+    return merged
+
+
+def _text(value: object) -> str | None:
+    """A scalar as a cut, case-folded text; None when there is nothing to compare."""
+    if isinstance(value, str):
+        cut = value[:MAX_TEXT].strip().casefold()
+        if len(value) > MAX_TEXT:
+            cut += f"#{len(value)}"
+        return cut or None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value) if abs(value) < 1 << 63 else "a huge number"
+    return repr(value) if isinstance(value, float) else None
+
+
+def _texts(flat: dict[str, object], keys: tuple[str, ...]) -> Iterator[str]:
+    """Every text under the keys, in the keys' order; of a list its first few."""
+    for key in keys:
+        value = flat.get(key)
+        if value is None:
+            continue
+        for item in value[:MAX_LIST] if isinstance(value, list | tuple) else (value,):
+            text = _text(item)
+            if text is not None:
+                yield text
+
+
+def _first_stated(flat: dict[str, object], keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The texts under the first key that has any; the others restate it in other words."""
+    for key in keys:
+        found = tuple(_texts(flat, (key,)))
+        if found:
+            return found
+    return ()
+
+
+def _names(flat: dict[str, object], keys: tuple[str, ...]) -> Iterator[str]:
+    """Action names under the keys: a text, an object with a name, or a list of either."""
+    for key in keys:
+        value = flat.get(key)
+        if value is None:
+            continue
+        for item in value[:MAX_LIST] if isinstance(value, list | tuple) else (value,):
+            name = _inner_name(item) if isinstance(item, Mapping) else _text(item)
+            if name is not None:
+                yield name
+
+
+def _inner_name(item: Mapping[object, object]) -> str | None:
+    flat = _flat(item)
+    for key in NAME_KEYS:
+        value = flat.get(key)
+        if isinstance(value, Mapping):
+            value = _flat(value).get("name")
+        if value is not None and (name := _text(value)):
+            return name
+    return None
+
+
+def _destination(text: str) -> str:
+    """Where something goes: of a URL the host, else the text itself."""
+    _, scheme, rest = text.partition("://")
+    return _bare_host(rest) if scheme else text
+
+
+def _bare_host(text: str) -> str:
+    host = text.replace("\\", "/").partition("/")[0].partition("?")[0].partition("#")[0]
+    return host.rpartition("@")[2].partition(":")[0].rstrip(".") or text[:MAX_TEXT]
+
+
+def _host(flat: dict[str, object], targets: tuple[str, ...]) -> str | None:
+    for text in _texts(flat, HOST_KEYS):
+        return _bare_host(text.partition("://")[2] or text)
+    for target in targets:
+        if "@" in target:
+            return target.rpartition("@")[2].strip("'\"<>[] ") or None
+        if "." in target and " " not in target and not target.replace(".", "").isdigit():
+            return target
+    return None
+
+
+def number(value: object) -> float | None:
+    """A number, or a text that states one (`$5,000.00`), as its size; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        if len(value) > 40:
+            return None
+        value = (
+            value.strip()
+            .replace(",", "")
+            .replace("_", "")
+            .lstrip("$ ")
+            .removesuffix("usd")
+            .removesuffix("USD")
+            .strip()
+        )
+    elif not isinstance(value, int | float):
+        return None
+    try:
+        size = abs(float(value))
+    except OverflowError:
+        return MAX_AMOUNT
+    except ValueError:
+        return None
+    if size != size:
+        return None
+    return min(size, MAX_AMOUNT) if isfinite(size) else MAX_AMOUNT
+
+
+def _amount(flat: dict[str, object]) -> tuple[float | None, bool]:
+    """The amount in dollars, and whether any was stated. Stated dollars win over what must be converted."""
+    dollars = [size for key in DOLLAR_KEYS if (size := number(flat.get(key))) is not None]
+    if dollars:
+        return max(dollars), True
+    currency = _text(flat.get("currency"))
+    for keys in (AMOUNT_KEYS, LAST_AMOUNT_KEYS):
+        stated = [pair for key in keys if (pair := _in_dollars(flat.get(key), currency))[1]]
+        if stated:
+            sizes = [size for size, _ in stated if size is not None]
+            return (max(sizes) if sizes else None), True
+    return _other_amounts(flat, currency)
+
+
+def _other_amounts(flat: dict[str, object], currency: str | None) -> tuple[float | None, bool]:
+    cents = number(flat.get("amountcents"))
+    if cents is not None:
+        return _in_dollars(cents / 100, currency)
+    quantity, price = number(flat.get("quantity")), number(flat.get("price"))
+    if quantity is not None and price is not None:
+        return _in_dollars(min(quantity * price, MAX_AMOUNT), currency)
+    return None, False
+
+
+def _in_dollars(value: object, currency: str | None) -> tuple[float | None, bool]:
+    if isinstance(value, Mapping):
+        flat = _flat(value)
+        value, currency = flat.get("value", flat.get("amount")), _text(flat.get("currency")) or currency
+    size = number(value)
+    if size is None:
+        return None, False
+    rate = DOLLARS_AT_LEAST.get(currency) if currency else 1.0
+    return (None if rate is None else size * rate), True
+
+
+def _leverage(flat: dict[str, object]) -> float | None:
+    """The stated ratio; a bare `true` counts as one that no ratio covers."""
+    for key in LEVERAGE_KEYS:
+        value = flat.get(key)
+        if value is True:
+            return MAX_AMOUNT
+        if isinstance(value, str):
+            value = value.strip().lower().removesuffix("x").partition(":")[0]
+        ratio = number(value)
+        if ratio is not None:
+            return ratio
+    return None

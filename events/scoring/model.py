@@ -1,0 +1,41 @@
+"""The model: one event in, a verdict and the agent's next state out."""
+
+from events.scoring.contract import Assessment, Context, Event
+from events.scoring.details import read
+from events.scoring.features import signals, view
+from events.scoring.head import band_of, combine
+from events.scoring.learning import after
+from events.scoring.priors import PRIOR_LOGITS, PRIORS
+from events.scoring.reasons import Signal, strongest
+from events.scoring.rules import broken_rules
+from events.scoring.state import AgentState
+
+MODEL_VERSION = "1.0"
+"""Changes whenever the same events would score differently; stored with every event."""
+
+
+def assess(state: AgentState, event: Event, context: Context) -> Assessment:
+    """Score one event of an agent and fold it into the agent's state; `state` itself is left as it was.
+
+    `event.action_type` is one of the ten types (anything else is a KeyError: validate first); details may
+    be anything. Events scored medium or high are not learned from, so an attack doesn't become a habit.
+    """
+    facts = read(event.details)
+    seen = view(state, event, facts)
+    prior_logit = PRIOR_LOGITS[event.action_type]
+    broken = broken_rules(state, event, context, facts, seen.anomalies)
+    evidence = signals(state, event, context, facts, seen)
+    score = combine(prior_logit=prior_logit, evidence=evidence, broken=len(broken), learned=seen.learned)
+    band = band_of(score)
+    return Assessment(
+        score=score,
+        band=band,
+        reasons=strongest([*broken, *evidence]) or strongest([_nothing_unusual(event.action_type)]),
+        state=after(state, event, facts, seen, habitual=band == "low"),
+        model_version=MODEL_VERSION,
+    )
+
+
+def _nothing_unusual(action_type: str) -> Signal:
+    """The reason of an event that only its type speaks for."""
+    return Signal("action_type", 0.001, action_type, f"scores {PRIORS[action_type]:.2f} by itself")

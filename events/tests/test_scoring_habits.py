@@ -1,0 +1,270 @@
+"""What the scorer learns of an agent, replays, forgets, and can't be talked out of."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from events.scoring import (
+    AgentState,
+    Assessment,
+    Context,
+    Event,
+    StateUnreadable,
+    assess,
+    decode_state,
+    encode_state,
+)
+from events.scoring.priors import PRIORS
+from events.scoring.reasons import SHORT
+
+NOON = 1_700_049_600.0
+UNKNOWN = Context()
+PAY = {"tool": "pay", "recipient": "DE01", "amount_usd": 100.0}
+Step = tuple[str, dict[str, object]]
+
+
+def history(count: int = 80) -> list[Step]:
+    """An office agent's ordinary day: it reads, pays three suppliers and writes to two colleagues."""
+    steps: list[Step] = []
+    for turn in range(count // 4):
+        steps += [
+            ("data_access", {"tool": "read_invoice", "resource": f"invoice-{turn % 6}"}),
+            (
+                "transaction_initiated",
+                {"tool": "pay", "recipient": f"DE0{turn % 3}", "amount_usd": 90.0 + turn % 7},
+            ),
+            ("data_access", {"tool": "read_mail", "resource": "inbox"}),
+            ("api_call", {"tool": "send_email", "to": f"colleague{turn % 2}@acme.example"}),
+        ]
+    return steps
+
+
+def live(
+    steps: Iterable[Step], context: Context = UNKNOWN, state: AgentState | None = None
+) -> list[Assessment]:
+    """Assess the steps one minute apart."""
+    verdicts: list[Assessment] = []
+    state = state or AgentState()
+    for minute, (action_type, details) in enumerate(steps):
+        verdicts.append(assess(state, Event(action_type, NOON + 60 * minute, details), context))
+        state = verdicts[-1].state
+    return verdicts
+
+
+def next_event(
+    state: AgentState, action_type: str, details: object, context: Context = UNKNOWN
+) -> Assessment:
+    return assess(state, Event(action_type, state.last_at + 60, details), context)
+
+
+@pytest.fixture(scope="module")
+def mature() -> AgentState:
+    return live(history())[-1].state
+
+
+def test_new_agent_of_good_conduct_is_never_high() -> None:
+    assert {verdict.band for verdict in live(history())} == {"low"}
+
+
+def test_same_events_replay_to_same_numbers() -> None:
+    first, second = live(history()), live(history())
+
+    assert [v.score for v in first] == [v.score for v in second]
+    assert encode_state(first[-1].state) == encode_state(second[-1].state)
+
+
+def test_assessing_leaves_the_given_state_alone(mature: AgentState) -> None:
+    before = encode_state(mature)
+
+    next_event(mature, "transaction_initiated", PAY)
+
+    assert encode_state(mature) == before
+
+
+def test_replay_through_stored_state_gives_the_same_numbers() -> None:
+    state, scores = AgentState(), []
+    for minute, (action_type, details) in enumerate(history()):
+        verdict = assess(
+            decode_state(encode_state(state)), Event(action_type, NOON + 60 * minute, details), Context()
+        )
+        state = verdict.state
+        scores.append(verdict.score)
+
+    assert scores == [verdict.score for verdict in live(history())]
+
+
+def test_new_destination_scores_above_a_known_one(mature: AgentState) -> None:
+    known = next_event(mature, "transaction_initiated", PAY)
+    new = next_event(mature, "transaction_initiated", PAY | {"recipient": "XX99"})
+
+    assert new.score > known.score
+    assert new.reasons[0].observed == "xx99"
+
+
+def test_large_amount_to_a_new_destination_after_reading_is_at_least_medium(mature: AgentState) -> None:
+    verdict = next_event(
+        mature, "transaction_initiated", {"tool": "pay", "recipient": "XX99", "amount_usd": 9_000}
+    )
+
+    assert verdict.band != "low"
+    assert {"unusual_amount", "new_destination", "read_then_send"} >= {
+        reason.name for reason in verdict.reasons
+    }
+
+
+def test_external_host_scores_above_the_home_domain(mature: AgentState) -> None:
+    context = Context(home_domain="acme.example")
+    inside = next_event(mature, "api_call", {"tool": "send_email", "to": "new@mail.acme.example"}, context)
+    outside = next_event(mature, "api_call", {"tool": "send_email", "to": "new@evil.example"}, context)
+
+    assert outside.score > inside.score
+
+
+@pytest.mark.parametrize("missing", ["tool", "recipient", "amount_usd"])
+@pytest.mark.parametrize("recipient", ["DE01", "XX99"])
+@pytest.mark.parametrize("amount", [95.0, 9_000.0])
+def test_leaving_something_out_never_lowers_a_score(
+    mature: AgentState, missing: str, recipient: str, amount: float
+) -> None:
+    whole = {"tool": "pay", "recipient": recipient, "amount_usd": amount}
+    partial = {key: value for key, value in whole.items() if key != missing}
+
+    for state in (AgentState(), mature):
+        assert (
+            next_event(state, "transaction_initiated", partial).score
+            >= next_event(state, "transaction_initiated", whole).score
+        )
+
+
+def test_empty_details_score_at_least_as_high_as_habit(mature: AgentState) -> None:
+    for action_type, details in history(4):
+        assert next_event(mature, action_type, {}).score >= next_event(mature, action_type, details).score
+
+
+def test_habits_alone_keep_a_young_agent_below_high() -> None:
+    young = live(history(8))[-1].state
+
+    verdict = next_event(
+        young, "transaction_anomaly", {"tool": "new", "recipient": "XX99", "amount_usd": 1e9}
+    )
+
+    assert verdict.score <= 0.84
+
+
+def test_events_at_medium_or_above_are_not_learned(mature: AgentState) -> None:
+    attack = {"tool": "pay", "recipient": "XX99", "amount_usd": 9_000}
+    state, scores = mature, []
+    for _ in range(10):
+        verdict = next_event(state, "transaction_initiated", attack)
+        state = verdict.state
+        scores.append(verdict.score)
+
+    assert min(scores) >= 0.3
+    assert scores[-1] >= scores[0] - 0.05
+    assert state.destinations == mature.destinations
+    assert state.amounts == mature.amounts
+
+
+def test_a_flood_of_ordinary_events_does_not_dilute_a_breach(mature: AgentState) -> None:
+    state = mature
+    for _ in range(200):
+        state = assess(
+            state,
+            Event("api_call", state.last_at + 0.01, {"tool": "send_email", "to": "colleague0@acme.example"}),
+            Context(),
+        ).state
+
+    assert next_event(state, "unauthorized_access_attempt", {}).band == "high"
+
+
+def test_reported_times_play_no_part(mature: AgentState) -> None:
+    details = PAY | {"occurred_at": "1999-01-01T00:00:00Z", "timestamp": 0}
+
+    assert (
+        next_event(mature, "transaction_initiated", details).score
+        == next_event(mature, "transaction_initiated", PAY).score
+    )
+
+
+def test_clock_that_steps_back_is_harmless(mature: AgentState) -> None:
+    verdict = assess(mature, Event("api_call", mature.last_at - 3_600, {}), Context())
+
+    assert 0 <= verdict.score <= 1
+    assert verdict.state.last_at == mature.last_at
+
+
+def test_habits_fade(mature: AgentState) -> None:
+    later = mature.last_at + 200 * 86_400
+
+    verdict = assess(mature, Event("transaction_initiated", later, PAY), Context())
+
+    assert verdict.reasons[0].name == "new_destination"
+
+
+def test_state_stays_small_and_old_landmarks_are_moved() -> None:
+    state = AgentState()
+    for turn in range(600):
+        details = {
+            "tool": f"tool{turn % 90}",
+            "to": f"user{turn}@host{turn}.example",
+            "resource": f"r{turn}",
+            "amount": turn,
+        }
+        action_type = ("api_call", "transaction_initiated", "data_access")[turn % 3]
+        state = assess(state, Event(action_type, NOON + 86_400 * turn, details), Context()).state
+
+    assert len(encode_state(state)) <= 5_120
+
+
+@pytest.mark.parametrize("stored", [b"", b"\xc1", b"junk", b"\x91\x63", b"\x90" * 9])
+def test_unreadable_state_says_so(stored: bytes) -> None:
+    with pytest.raises(StateUnreadable):
+        decode_state(stored)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    max_leaves=20,
+)
+telling_keys = st.sampled_from(
+    ["tool", "action", "operation", "amount", "amountUsd", "currency", "to", "url", "host", "resource",
+     "leverage", "instrument", "venue", "status", "args", "trade", "tool_calls", "quantity", "price"]
+)  # fmt: skip
+hostile = json_values | st.dictionaries(telling_keys | st.text(max_size=8), json_values, max_size=12)
+
+
+@given(details=hostile, action_type=st.sampled_from(sorted(PRIORS)), again=hostile)
+def test_any_details_give_a_bounded_verdict(details: object, action_type: str, again: object) -> None:
+    verdict = assess(AgentState(), Event(action_type, NOON, details), Context())
+    verdict = assess(
+        verdict.state, Event(action_type, NOON + 1, again), Context(permitted_actions=frozenset({"a"}))
+    )
+
+    assert 0 <= verdict.score <= 1
+    assert 1 <= len(verdict.reasons) <= 3
+    for reason in verdict.reasons:
+        assert max(len(reason.observed), len(reason.expected)) <= SHORT
+        (reason.observed + reason.expected).encode("utf-8")
+        assert "\x00" not in reason.observed
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"tool": "x" * 1_000_000, "to": ["y" * 100_000] * 1_000},
+        {f"key{number}": number for number in range(50_000)},
+        {"args": {"args": {"args": {}}}},
+        {"to": [[["deep"]]], "amount": [1, 2], "tool": [[{}]]},
+        {"tool": "\ud800\x00", "to": "\ud800@\x00"},
+    ],
+    ids=["huge", "wide", "deep", "wrong types", "surrogates"],
+)
+def test_hostile_details_are_read_in_bounded_time(details: dict[str, object]) -> None:
+    verdict = assess(
+        AgentState(), Event("api_call", NOON, details), Context(permitted_actions=frozenset({"a"}))
+    )
+
+    assert all(reason.observed.isprintable() for reason in verdict.reasons)
