@@ -7,7 +7,7 @@ the object and of a few well-known inner objects, cuts every text, and never rai
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
-from math import isfinite
+from math import isfinite, isnan
 
 import msgspec
 
@@ -267,7 +267,7 @@ def number(value: object) -> float | None:
         return MAX_AMOUNT
     except ValueError:
         return None
-    if size != size:
+    if isnan(size):
         return None
     return min(size, MAX_AMOUNT) if isfinite(size) else MAX_AMOUNT
 

@@ -13,9 +13,9 @@ from events.scoring.state import DAY, AgentState
 ACTION_TYPES = frozenset(PRIORS)
 JOINTS = (".", ":", "/", "_")
 MANNERS = frozenset({
-    "get", "post", "put", "patch", "delete", "head", "options", "create", "read", "update", "insert", "select",
-    "upsert", "query", "list", "search", "write", "send", "fetch", "call", "execute", "run", "invoke", "buy",
-    "sell", "hold",
+    "get", "post", "put", "patch", "delete", "head", "options", "create", "read", "update", "insert",
+    "select", "upsert", "query", "list", "search", "write", "send", "fetch", "call", "execute", "run",
+    "invoke", "buy", "sell", "hold",
 })  # fmt: skip
 """Verbs that say how a named tool was used rather than naming an action of their own."""
 MAY_BE_TRADES = frozenset({"api_call", "data_mutation"})
