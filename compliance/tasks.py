@@ -14,7 +14,7 @@ from django.conf import settings
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
-from compliance import environments
+from compliance import environments, redis
 from compliance.environments import Environment
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,10 @@ def enqueue(name: str, *, delay_seconds: float = 0, **kwargs: Any) -> bool:
     """Ring for task `name` in the current environment; False, and a log line, when the broker is away."""
     headers = {ENVIRONMENT_HEADER: environments.current().value}
     try:
-        app.send_task(name, kwargs=kwargs, headers=headers, countdown=delay_seconds or None)
+        redis.circuit.call(
+            lambda: app.send_task(name, kwargs=kwargs, headers=headers, countdown=delay_seconds or None),
+            gone=(OperationalError, RedisError, OSError),
+        )
     except (OperationalError, RedisError, OSError) as error:
         log.warning("task %s not enqueued, its sweep will find it: %s", name, type(error).__name__)
         return False

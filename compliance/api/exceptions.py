@@ -1,6 +1,7 @@
 """The one place that writes errors: `{"error": "<text for people>"}` on every path."""
 
 import logging
+import sys
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
@@ -101,4 +102,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    return error_response(500, "Internal server error")
+    """What failed outside a view may still have an answer: a dead database under a middleware is a 503."""
+    error = sys.exc_info()[1]
+    found = answer(error) if error is not None else None
+    return error_response(*found) if found else error_response(500, "Internal server error")

@@ -71,9 +71,11 @@ def hit(bucket: str, identity: str, *, limit: int) -> Verdict:
     window_ms = settings.RATE_LIMIT_WINDOW_SECONDS * 1000
     name = f"{settings.SERVICE_NAME}:limit:{bucket}:{identity}"
     try:
-        allowed, remaining, reset_ms, now_ms = _script()(keys=[name], args=[limit, window_ms])
+        allowed, remaining, reset_ms, now_ms = redis.circuit.call(
+            lambda: _script()(keys=[name], args=[limit, window_ms])
+        )
     except RedisError as error:
-        log.warning("rate limits counted in memory: %s", type(error).__name__)
+        log.debug("rate limits counted in memory: %s", type(error).__name__)
         allowed, remaining, reset_ms, now_ms = _memory.hit(name, limit, window_ms)
     retry_after = max(1, math.ceil((reset_ms - now_ms) / 1000))
     return Verdict(bool(allowed), limit, remaining, math.ceil(reset_ms / 1000), retry_after)

@@ -1,7 +1,6 @@
 """The sliding window, in Redis and without it."""
 
 import time
-from collections.abc import Callable
 
 import pytest
 from django.test import RequestFactory
@@ -14,14 +13,13 @@ from compliance.api.throttling import client_address, hit
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 
-Unreachable = Callable[[], None]
-
 
 @pytest.fixture
-def redis_is_down(settings: Settings) -> object:
+def redis_is_down(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> object:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     redis.client.cache_clear()
     throttling._script.cache_clear()
+    monkeypatch.setattr(redis, "circuit", redis.Circuit())
     yield
     redis.client.cache_clear()
     throttling._script.cache_clear()

@@ -1,0 +1,19 @@
+"""`bootstrap_dev --state FILE`: what a development stack starts with."""
+
+from argparse import ArgumentParser
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from compliance.commands import ServiceCommand
+from compliance.wiring.bootstrap import bootstrap
+
+
+class Command(ServiceCommand):
+    help = "Make CAs, token keys, the demo tenant with its keys, and the console log-ins of development."
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--state", type=Path, required=True, help="where keys and log-ins are kept")
+
+    def run(self, *, now: datetime, **options: Any) -> dict[str, str]:
+        return dict(vars(bootstrap(state_file=options["state"], now=now)))
