@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from .binaries import postgres_bin
 from .console import StepFailed, complain, say, seconds_since_call, step
 from .environment import as_shell, exports
 from .layout import Layout
@@ -126,7 +127,7 @@ def manage(layout: Layout, arguments: list[str]) -> int:
 
 
 def execute(layout: Layout, arguments: list[str]) -> int:
-    """Any program, those of the virtual environment first."""
+    """Any program, those of the virtual environment and of PostgreSQL first."""
     if not arguments:
         raise StepFailed("nothing to execute", hint="`./run exec mypy .`, say")
     return _with_environment(layout, ["/usr/bin/env", *arguments])
@@ -175,9 +176,8 @@ def _with_environment(layout: Layout, command: list[str]) -> int:
     start = (lambda: None) if running_supervisor(layout) is not None else None
     with in_use(Servers(layout), start=start):
         environment = Stack(layout).environment()
-        environment["PATH"] = (
-            f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
-        )
+        folders = (str(Path(sys.executable).parent), str(postgres_bin()), environment.get("PATH", os.defpath))
+        environment["PATH"] = os.pathsep.join(folders)
         return run_foreground(command, env=environment, cwd=Path.cwd())
 
 

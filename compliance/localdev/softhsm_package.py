@@ -78,7 +78,11 @@ def missing_libraries(library: Path) -> list[str]:
 
 def _unpacked(folder: Path) -> tuple[Path, Path | None] | None:
     root = folder / "root"
-    library = next((p for p in root.rglob(LIBRARY) if p.is_file()), None) if root.is_dir() else None
+    library = (
+        next((p for p in root.rglob(LIBRARY) if p.is_file() and not p.is_symlink()), None)
+        if root.is_dir()
+        else None
+    )
     if library is None:
         return None
     further = next((p.parent for p in root.rglob("libcrypto.so.*")), None)

@@ -1,0 +1,88 @@
+"""Recognising and ending processes."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from compliance.localdev import processes
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+STUBBORN = [
+    sys.executable,
+    "-c",
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('.', flush=True); time.sleep(60)",
+]
+STEPS = ((signal.SIGTERM, 0.3), (signal.SIGKILL, 5.0))
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    child = processes.spawn(
+        SLEEP, log=tmp_path / "log", env=os.environ | {"MARKER": str(tmp_path)}, cwd=tmp_path
+    )
+    yield child
+    child.kill()
+    child.wait()
+
+
+def record_of(child: subprocess.Popen[bytes]) -> processes.Record:
+    record = processes.record(child.pid)
+    assert record is not None
+    return record
+
+
+def test_a_record_is_found_again(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    record = record_of(sleeper)
+
+    processes.save(tmp_path / "record.json", record)
+
+    assert processes.load(tmp_path / "record.json") == record
+
+
+@pytest.mark.parametrize("change", [{"started": 1}, {"boot": "another"}])
+def test_a_pid_used_again_is_not_our_process(sleeper: subprocess.Popen[bytes], change: dict) -> None:
+    assert not processes.is_alive(replace(record_of(sleeper), **change))
+
+
+def test_a_zombie_counts_as_gone(sleeper: subprocess.Popen[bytes]) -> None:
+    record = record_of(sleeper)
+
+    sleeper.send_signal(signal.SIGKILL)
+
+    assert processes.wait_until(lambda: not processes.is_alive(record), seconds=5)
+    assert sleeper.returncode is None
+
+
+@pytest.mark.parametrize("content", ["{}", '{"pid": "x", "started": 1, "boot": "b"}'])
+def test_a_damaged_record_means_nobody(tmp_path: Path, content: str) -> None:
+    (tmp_path / "record.json").write_text(content)
+
+    assert processes.load(tmp_path / "record.json") is None
+
+
+def test_a_daemon_has_its_own_session_and_is_found_by_mark_and_folder(
+    sleeper: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    assert os.getsid(sleeper.pid) == sleeper.pid
+    assert list(processes.marked(f"MARKER={tmp_path}")) == [sleeper.pid]
+    assert list(processes.in_folder(tmp_path)) == [sleeper.pid]
+
+
+def test_a_process_that_ignores_the_first_signal_gets_the_next(tmp_path: Path) -> None:
+    child = processes.spawn(STUBBORN, log=tmp_path / "log", env=os.environ, cwd=tmp_path)
+    assert processes.wait_until(lambda: (tmp_path / "log").read_bytes() != b"", seconds=10)
+
+    assert processes.stop(record_of(child), steps=STEPS)
+
+    assert child.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 3", 3), ("kill -9 $$", 137)])
+def test_a_childs_exit_code_is_passed_on(tmp_path: Path, script: str, code: int) -> None:
+    assert processes.run_foreground(["/bin/sh", "-c", script], env=os.environ, cwd=tmp_path) == code

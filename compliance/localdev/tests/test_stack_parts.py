@@ -1,0 +1,80 @@
+"""The small decisions in starting the parts and servers."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from compliance.localdev.install import fingerprint
+from compliance.localdev.parts import commands
+from compliance.localdev.redis import quoted, read_port
+from compliance.localdev.status import Line, as_table
+from compliance.localdev.supervisor import BACKOFF_SECONDS, Part
+from compliance.localdev.testing import with_suffix
+
+ENVIRONMENT = {"WEB_WORKERS": "3", "WEB_THREADS": "5"}
+
+
+def test_the_web_server_gets_its_port_workers_and_threads(tmp_path: Path) -> None:
+    web = commands(8123, ENVIRONMENT, local=tmp_path)["web"]
+
+    options = dict(pairwise(web))
+
+    assert (options["--port"], options["--workers"], options["--blocking-threads"]) == ("8123", "3", "5")
+    assert options["--host"] == "127.0.0.1"
+
+
+def test_restarts_wait_longer_each_time_up_to_a_limit() -> None:
+    pauses = [Part("web", [], failures=count).pause() for count in range(20)]
+
+    assert pauses == sorted(pauses)
+    assert pauses[0] == BACKOFF_SECONDS[0]
+    assert pauses[-1] == BACKOFF_SECONDS[-1]
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("postgres://u:p@h:5/live", "postgres://u:p@h:5/live_r1"),
+        ("postgres://u:p@h/live?sslmode=require", "postgres://u:p@h/live_r1?sslmode=require"),
+    ],
+)
+def test_a_runs_databases_have_names_of_their_own(url: str, expected: str) -> None:
+    assert with_suffix(url, "r1") == expected
+
+
+def test_changed_requirements_change_the_fingerprint(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x==1")
+    (tmp_path / "b.txt").write_text("y==1")
+    before = fingerprint(["a.txt", "b.txt"], tmp_path)
+
+    (tmp_path / "b.txt").write_text("y==2")
+
+    assert fingerprint(["a.txt", "b.txt"], tmp_path) != before
+    assert fingerprint(["a.txt"], tmp_path) != fingerprint(["b.txt"], tmp_path)
+
+
+def test_valkeys_port_is_read_from_its_configuration(tmp_path: Path) -> None:
+    conf = tmp_path / "server.conf"
+
+    assert read_port(conf) == 0
+
+    conf.write_text(f"bind 127.0.0.1\nport 20123\ndir {quoted('/a b/port 1')}\n")
+
+    assert read_port(conf) == 20123
+
+
+def test_a_folders_name_is_quoted_for_valkey() -> None:
+    assert quoted('/a "b" \\c') == '"/a \\"b\\" \\\\c"'
+
+
+def test_status_shows_one_line_for_each_part() -> None:
+    table = as_table(
+        [Line("web", up=True, pid=7, where="http://x"), Line("beat", up=False, pid=None, where="")]
+    )
+
+    first, second = table.splitlines()
+
+    assert first.startswith("✓ web")
+    assert "pid 7" in first
+    assert second.startswith("✗ beat")
