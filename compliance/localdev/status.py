@@ -47,7 +47,9 @@ def _postgres(servers: Servers) -> Line:
         return Line("postgres", _answers_sql(servers.given.database[0]), None, "given by DATABASE_URL")
     process = servers.postgres.running()
     up = process is not None and _answers_sql(servers.postgres.url("postgres"))
-    return Line("postgres", up, process and process.pid, _address(servers.postgres.port()) if up else "")
+    return Line(
+        "postgres", up, process.pid if process else None, _address(servers.postgres.port()) if up else ""
+    )
 
 
 def _answers_sql(url: str) -> bool:
@@ -63,7 +65,7 @@ def _redis(servers: Servers) -> Line:
         return Line("redis", _answers_tcp(given), None, "given by REDIS_URL")
     process, port = servers.redis.running(), servers.redis.port()
     up = process is not None and ping(port, servers.redis.password)
-    return Line("redis", up, process and process.pid, _address(port) if up else "")
+    return Line("redis", up, process.pid if process else None, _address(port) if up else "")
 
 
 def _answers_tcp(url: str) -> bool:
@@ -80,7 +82,7 @@ def _programs(layout: Layout, servers: Servers) -> list[Line]:
     supervisor = running_supervisor(layout)
     notes = read_json(layout.parts) if supervisor is not None else {}
     pids = notes.get("pids", {})
-    lines = [Line("supervisor", supervisor is not None, supervisor and supervisor.pid, "")]
+    lines = [Line("supervisor", supervisor is not None, supervisor.pid if supervisor else None, "")]
     for name in ("web", "worker", "beat"):
         pid = pids.get(name)
         up = pid is not None and processes.start_time(pid) is not None

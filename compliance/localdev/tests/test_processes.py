@@ -16,7 +16,7 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 STUBBORN = [
     sys.executable,
     "-c",
-    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('.', flush=True); time.sleep(60)",
+    "import time, signal as s; s.signal(s.SIGTERM, s.SIG_IGN); print('.', flush=True); time.sleep(60)",
 ]
 STEPS = ((signal.SIGTERM, 0.3), (signal.SIGKILL, 5.0))
 
