@@ -38,7 +38,10 @@ class _InToken:
         return f"<{type(self).__name__} {self.uri}>"
 
     def private_bytes(
-        self, encoding: Encoding, format: PrivateFormat, encryption_algorithm: KeySerializationEncryption
+        self,
+        encoding: Encoding,
+        format: PrivateFormat,  # noqa: A002  (the overridden method's name)
+        encryption_algorithm: KeySerializationEncryption,
     ) -> NoReturn:
         raise KeyStaysInToken("The private key can't leave its token")
 

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import cast
 
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
@@ -75,9 +76,7 @@ class KeyRef:
     @cached_property
     def public_key(self) -> PublicKey:
         """The public half as a `cryptography` object."""
-        key = load_der_public_key(self.spki)
-        assert isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey)
-        return key
+        return cast("PublicKey", load_der_public_key(self.spki))
 
 
 @dataclass(frozen=True)

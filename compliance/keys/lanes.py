@@ -35,7 +35,7 @@ class _Job:
     def run(self) -> None:
         try:
             self.result = self.call()
-        except BaseException as error:  # the caller's thread raises it
+        except BaseException as error:  # noqa: BLE001  (the caller's thread raises it)
             self.error = error
         finally:
             self.done.release()

@@ -95,7 +95,8 @@ class Module:
 
     def find_token(self, label: str) -> Token:
         """The token with this label; PKCS11Error when it is not there. Call inside `entered()`."""
-        assert self._library is not None
+        if self._library is None:
+            raise KeyServiceUnavailable
         return self._library.get_token(token_label=label)
 
     def restart(self, *, seen_epoch: int) -> None:
@@ -167,19 +168,21 @@ class Module:
 
 def _load_functions(path: str) -> _FunctionList:
     if not path:
-        logger.error("No PKCS#11 module is set (PKCS11_MODULE)")
-        raise KeyServiceNotConfigured
+        raise _not_configured("PKCS11_MODULE names no PKCS#11 module")
     try:
         get_function_list = ctypes.CDLL(path).C_GetFunctionList
     except (OSError, AttributeError) as error:
-        logger.error("PKCS#11 module can't be loaded (PKCS11_MODULE): %s", error)
-        raise KeyServiceNotConfigured from error
+        raise _not_configured(f"PKCS11_MODULE can't be loaded: {error}") from error
     pointer = ctypes.POINTER(_FunctionList)()
     result = get_function_list(ctypes.byref(pointer))
-    if result != CKR_OK or not pointer:
-        logger.error("C_GetFunctionList of %s returned 0x%x", path, result)
-        raise KeyServiceNotConfigured
+    if result != CKR_OK:
+        raise _not_configured(f"C_GetFunctionList of {path} returned 0x{result:x}")
     return pointer.contents
+
+
+def _not_configured(reason: str) -> KeyServiceNotConfigured:
+    logger.error("KMS not configured: %s", reason)
+    return KeyServiceNotConfigured()
 
 
 _modules: dict[str, Module] = {}
@@ -216,7 +219,7 @@ def _before_fork() -> None:
         try:
             gate.close(DRAIN_TIMEOUT)
         except GateTimeout:
-            logger.error("Forking while a call into %s is in flight", module.path)
+            logger.warning("Forking while a call into %s is in flight", module.path)
         else:
             _closed_for_fork.append(gate)
 
@@ -227,7 +230,6 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _modules_lock
-    _modules_lock = threading.Lock()
+    _modules_lock._at_fork_reinit()  # type: ignore[attr-defined]
     _closed_for_fork.clear()
     _each(Module.start_afresh)

@@ -179,7 +179,7 @@ class Pkcs11Backend(KeyBackend):
             parsed = parse(uri)
             return self._tokens[parsed.token], parsed
         except (InvalidUri, KeyError) as error:
-            logger.error("Key URI names no token of this environment")
+            logger.warning("Key URI names no token of this environment")
             raise KeyNotFound from error
 
     def _call(

@@ -43,7 +43,7 @@ def _open(path: Path) -> int:
     try:
         return os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        logger.error("Start-up lock of the PKCS#11 module can't be opened: %s", error)
+        logger.warning("Start-up lock of the PKCS#11 module can't be opened: %s", error)
         raise KeyServiceUnavailable from error
 
 

@@ -35,7 +35,7 @@ class TokenConfig:
     pin: str = field(repr=False)
 
 
-class KeyObject(_pkcs11.SignMixin):  # type: ignore[name-defined, misc]
+class KeyObject(_pkcs11.SignMixin):  # type: ignore[name-defined]
     """A private key by its handle, on whichever session is free.
 
     Handles count for every session of a process (PKCS#11 v2.40 §5.7), while python-pkcs11 ties the objects it

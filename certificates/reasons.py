@@ -1,0 +1,47 @@
+"""Revocation reasons: what people write, and the codes of RFC 5280 §5.3.1."""
+
+import re
+from typing import Final
+
+from cryptography.x509 import ReasonFlags
+
+REASON_CODES: Final[dict[str, ReasonFlags]] = {
+    "key compromise": ReasonFlags.key_compromise,
+    "key compromised": ReasonFlags.key_compromise,
+    "compromised key": ReasonFlags.key_compromise,
+    "private key compromised": ReasonFlags.key_compromise,
+    "ca compromise": ReasonFlags.ca_compromise,
+    "affiliation changed": ReasonFlags.affiliation_changed,
+    "superseded": ReasonFlags.superseded,
+    "renewed": ReasonFlags.superseded,
+    "rotated": ReasonFlags.superseded,
+    "key rotation": ReasonFlags.superseded,
+    "cessation of operation": ReasonFlags.cessation_of_operation,
+    "retired": ReasonFlags.cessation_of_operation,
+    "decommissioned": ReasonFlags.cessation_of_operation,
+    "privilege withdrawn": ReasonFlags.privilege_withdrawn,
+    "policy violation": ReasonFlags.privilege_withdrawn,
+    "suspended": ReasonFlags.privilege_withdrawn,
+    "high risk": ReasonFlags.privilege_withdrawn,
+}
+"""Reasons by their normal form; RFC 5280's own names among them, in any spelling (`keyCompromise`)."""
+
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=CA)(?=C[a-z])")
+_NOT_WORD = re.compile(r"[^0-9a-z]+")
+_REMARK = re.compile(r"[:;,.(\n]| [-\u2013\u2014] ")
+
+
+def reason_code(reason: str) -> ReasonFlags:
+    """The code of a free-text reason: of the text, or of what stands before its first punctuation.
+
+    `unspecified` when it names no known reason; nothing is guessed from single words in a sentence.
+    """
+    for candidate in (reason, _REMARK.split(reason, maxsplit=1)[0]):
+        if code := REASON_CODES.get(_normal(candidate)):
+            return code
+    return ReasonFlags.unspecified
+
+
+def _normal(text: str) -> str:
+    spaced = _CAMEL.sub(" ", text.replace("cACompromise", "CACompromise"))
+    return _NOT_WORD.sub(" ", spaced.lower()).strip()

@@ -1,0 +1,210 @@
+"""Lint before signing: the sound certificate passes, each defect is found, and nothing unsound is signed."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import ExtensionOID
+
+from certificates.lint import LeafExpectation, LintError, lint_leaf, sign_linted
+from certificates.serials import new_serial
+from certificates.tests.software_ca import (
+    NOW,
+    make_ca,
+    make_expectation,
+    make_identity,
+    make_leaf_builder,
+    make_rsa_key,
+)
+from certificates.x509 import IssuerInfo, sign
+from compliance.environments import Environment
+
+
+def findings(builder: x509.CertificateBuilder, expected: LeafExpectation) -> str:
+    """What the lint finds, as one text; empty for a sound certificate."""
+    try:
+        lint_leaf(sign(builder, make_rsa_key("throwaway")), expected)
+    except LintError as error:
+        return str(error)
+    return ""
+
+
+def without(builder: x509.CertificateBuilder, oid: x509.ObjectIdentifier) -> x509.CertificateBuilder:
+    """The builder less one extension."""
+    kept = [extension for extension in builder._extensions if extension.oid != oid]
+    copy = x509.CertificateBuilder(
+        builder._issuer_name, builder._subject_name, builder._public_key, builder._serial_number
+    )
+    assert builder._not_valid_before
+    assert builder._not_valid_after
+    copy = copy.not_valid_before(builder._not_valid_before).not_valid_after(builder._not_valid_after)
+    for extension in kept:
+        copy = copy.add_extension(extension.value, extension.critical)
+    return copy
+
+
+def test_sound_certificate_is_signed_by_the_issuer() -> None:
+    expected = make_expectation()
+
+    certificate = sign_linted(make_leaf_builder(expected), key=make_ca().issuer_key, expected=expected)
+
+    certificate.verify_directly_issued_by(make_ca().issuer.certificate)
+    assert certificate.serial_number == expected.serial
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        ({"identity": make_identity(name="other-bot")}, "subject is not the agent's"),
+        ({"identity": make_identity(permitted_actions=("all",))}, "identity extension says something else"),
+        ({"identity": make_identity(model_hash="other")}, "identity extension says something else"),
+        ({"identity": make_identity(resolver_url="http://127.0.0.1/x")}, "extension 2.5.29.17"),
+        ({"identity": make_identity(environment=Environment.TEST)}, "of the other environment"),
+        ({"serial": 7}, "differs from the one recorded"),
+        ({"public_key": make_rsa_key("other").public_key()}, "public key is not the agent's"),
+        ({"issuer": replace(make_ca().root)}, "issuer is not the CA's name"),
+        ({"issuer": replace(make_ca().issuer, crl_url="http://127.0.0.1/y")}, "extension 2.5.29.31"),
+    ],
+)
+def test_certificate_of_something_else_is_found(change: dict[str, Any], finding: str) -> None:
+    expected = make_expectation()
+
+    assert finding in findings(make_leaf_builder(expected), replace(expected, **change))
+
+
+def test_validity_over_365_days_is_found() -> None:
+    expected = make_expectation()
+    builder = make_leaf_builder(expected, duration=timedelta(days=365, seconds=1))
+
+    assert findings(builder, expected) == "validity exceeds 365 days"
+
+
+def test_validity_outside_the_issuers_is_found() -> None:
+    expected = make_expectation()
+    builder = make_leaf_builder(expected, now=NOW + timedelta(days=1700))
+
+    assert findings(builder, expected) == "validity is not within the issuer's"
+
+
+@pytest.mark.parametrize("serial", [1, 1 << 157, (1 << 159) - 1 - (1 << 158)])
+def test_serial_of_another_form_is_found(serial: int) -> None:
+    expected = replace(make_expectation(), serial=serial)
+
+    assert "serial number" in findings(make_leaf_builder(expected), expected)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        rsa.generate_private_key(65537, 3072),
+        rsa.generate_private_key(3, 2048),
+        ec.generate_private_key(ec.SECP256R1()),
+    ],
+)
+def test_key_of_another_kind_is_found(key: Any) -> None:
+    expected = replace(make_expectation(), public_key=key.public_key())
+
+    assert "public key is not RSA" in findings(make_leaf_builder(expected), expected)
+
+
+def test_issuers_own_key_is_found() -> None:
+    expected = replace(make_expectation(), public_key=make_ca().issuer.public_key)
+
+    assert "public key is the issuer's" in findings(make_leaf_builder(expected), expected)
+
+
+@pytest.mark.parametrize(
+    "oid",
+    [
+        ExtensionOID.BASIC_CONSTRAINTS,
+        ExtensionOID.KEY_USAGE,
+        ExtensionOID.EXTENDED_KEY_USAGE,
+        ExtensionOID.SUBJECT_KEY_IDENTIFIER,
+        ExtensionOID.AUTHORITY_KEY_IDENTIFIER,
+        ExtensionOID.SUBJECT_ALTERNATIVE_NAME,
+        ExtensionOID.CERTIFICATE_POLICIES,
+        ExtensionOID.CRL_DISTRIBUTION_POINTS,
+        ExtensionOID.AUTHORITY_INFORMATION_ACCESS,
+    ],
+)
+def test_missing_extension_is_found(oid: x509.ObjectIdentifier) -> None:
+    expected = make_expectation()
+
+    assert f"extension {oid.dotted_string} is missing" in findings(
+        without(make_leaf_builder(expected), oid), expected
+    )
+
+
+def test_missing_identity_is_found() -> None:
+    expected = make_expectation()
+
+    builder = without(make_leaf_builder(expected), expected.profile.identity_oid)
+
+    assert "identity extension can't be read" in findings(builder, expected)
+
+
+def test_ca_certificate_is_no_agents() -> None:
+    expected = make_expectation()
+    builder = without(make_leaf_builder(expected), ExtensionOID.BASIC_CONSTRAINTS)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+
+    assert "extension 2.5.29.19 has another value" in findings(builder, expected)
+
+
+def test_foreign_extension_is_found() -> None:
+    expected = make_expectation()
+    builder = make_leaf_builder(expected).add_extension(x509.OCSPNoCheck(), critical=False)
+
+    assert "is not in the profile" in findings(builder, expected)
+
+
+def test_weak_signature_is_found() -> None:
+    expected = make_expectation()
+
+    certificate = make_leaf_builder(expected).sign(make_rsa_key("throwaway"), hashes.SHA384())
+
+    with pytest.raises(LintError, match="signature algorithm"):
+        lint_leaf(certificate, expected)
+
+
+def test_every_finding_is_told() -> None:
+    expected = make_expectation()
+    other = replace(expected, identity=make_identity(name="other"), serial=7)
+
+    with pytest.raises(LintError) as caught:
+        lint_leaf(sign(make_leaf_builder(expected), make_rsa_key("throwaway")), other)
+
+    assert len(caught.value.findings) == 2
+
+
+def test_unsound_certificate_never_reaches_the_key() -> None:
+    class Untouchable(rsa.RSAPrivateKey):
+        key_size = 2048
+
+        def __getattribute__(self, name: str) -> Any:
+            assert name in {"key_size", "__class__"}, name
+            return object.__getattribute__(self, name)
+
+    Untouchable.__abstractmethods__ = frozenset()
+    expected = replace(make_expectation(), serial=new_serial(Environment.TEST))
+
+    with pytest.raises(LintError):
+        sign_linted(make_leaf_builder(expected), key=Untouchable(), expected=expected)  # type: ignore[abstract]
+
+
+def test_signature_of_another_key_is_not_accepted() -> None:
+    expected = make_expectation()
+
+    with pytest.raises(LintError, match="not the issuer's"):
+        sign_linted(make_leaf_builder(expected), key=make_rsa_key("impostor"), expected=expected)
+
+
+def test_issuer_info_reads_its_certificate() -> None:
+    issuer: IssuerInfo = make_ca().issuer
+
+    assert issuer.public_key == make_rsa_key("issuer").public_key()
+    assert len(issuer.key_identifier) == 20

@@ -1,0 +1,240 @@
+"""The certificates of this service as pure functions: root, issuing CA, agent (RFC 5280).
+
+Each builder takes its facts as frozen dataclasses; `sign()` takes any private key object of `cryptography`,
+the HSM's adaptors included. Dates have whole seconds, and `notAfter` belongs to the validity (§4.1.2.5).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, cast
+from uuid import UUID
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID
+
+from certificates.identity_extension import IdentityClaims, decode, encode
+from certificates.names import agent_name
+from compliance.environments import Environment
+
+PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
+
+ONE_SECOND: Final = timedelta(seconds=1)
+BACKDATE: Final = timedelta(minutes=5)
+"""`notBefore` lies this far back for verifiers whose clock is behind; the validity starts there."""
+
+
+@dataclass(frozen=True)
+class CertificateProfile:
+    """What all certificates of an installation share. `oid_arc` is the arc that the service's OIDs stand
+    under.
+    """
+
+    oid_arc: str
+
+    @property
+    def identity_oid(self) -> x509.ObjectIdentifier:
+        """The AgentIdentity extension."""
+        return x509.ObjectIdentifier(f"{self.oid_arc}.1")
+
+    @property
+    def policy_oid(self) -> x509.ObjectIdentifier:
+        """The policy that agents' certificates are issued under."""
+        return x509.ObjectIdentifier(f"{self.oid_arc}.2")
+
+
+@dataclass(frozen=True)
+class AgentIdentity:
+    """The agent that a certificate speaks of. `resolver_url` is where its DID document is found."""
+
+    agent_id: UUID
+    name: str
+    operator: str
+    did: str
+    environment: Environment
+    resolver_url: str
+    model: str | None = None
+    model_version: str | None = None
+    model_hash: str | None = None
+    permitted_actions: tuple[str, ...] | None = None
+
+    @property
+    def subject(self) -> x509.Name:
+        return agent_name(name=self.name, operator=self.operator, agent_id=self.agent_id)
+
+    @property
+    def claims(self) -> IdentityClaims:
+        return IdentityClaims(
+            operator=self.operator,
+            did=self.did,
+            environment=self.environment.value,
+            model=self.model,
+            model_version=self.model_version,
+            model_hash=self.model_hash,
+            permitted_actions=self.permitted_actions,
+        )
+
+
+@dataclass(frozen=True)
+class IssuerInfo:
+    """The CA above: its certificate, and where that and its revocation list are published."""
+
+    certificate: x509.Certificate
+    certificate_url: str
+    crl_url: str
+
+    @property
+    def public_key(self) -> PublicKey:
+        return cast("PublicKey", self.certificate.public_key())
+
+    @property
+    def key_identifier(self) -> bytes:
+        """The CA's subject key identifier."""
+        extension = self.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
+        return extension.value.digest
+
+
+@dataclass(frozen=True)
+class Validity:
+    """From `not_before` to `not_after`, both included, in whole seconds UTC."""
+
+    not_before: datetime
+    not_after: datetime
+
+    @classmethod
+    def lasting(cls, duration: timedelta, *, now: datetime, not_beyond: datetime | None = None) -> "Validity":
+        """`duration` in all, starting `BACKDATE` before `now`; cut at `not_beyond` (the issuer's end)."""
+        start = now.replace(microsecond=0) - BACKDATE
+        end = start + duration - ONE_SECOND
+        return cls(start, end if not_beyond is None else min(end, not_beyond))
+
+    @property
+    def duration(self) -> timedelta:
+        return self.not_after - self.not_before + ONE_SECOND
+
+
+def root_builder(
+    *, name: x509.Name, public_key: PublicKey, serial: int, validity: Validity
+) -> x509.CertificateBuilder:
+    """A self-signed root that may certify one level of CAs."""
+    builder = _builder(name, name, public_key, serial, validity)
+    builder = _authority(builder, path_length=1)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(public_key)
+    return builder.add_extension(
+        x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False
+    )
+
+
+def issuing_builder(
+    *,
+    name: x509.Name,
+    public_key: PublicKey,
+    serial: int,
+    validity: Validity,
+    issuer: IssuerInfo,
+) -> x509.CertificateBuilder:
+    """A CA that certifies agents and nothing above them."""
+    builder = _builder(name, issuer.certificate.subject, public_key, serial, validity)
+    builder = _authority(builder, path_length=0)
+    builder = builder.add_extension(_policies(x509.ObjectIdentifier("2.5.29.32.0")), critical=False)
+    return _issued_by(builder, issuer)
+
+
+def leaf_builder(
+    *,
+    identity: AgentIdentity,
+    public_key: PublicKey,
+    serial: int,
+    validity: Validity,
+    issuer: IssuerInfo,
+    profile: CertificateProfile,
+) -> x509.CertificateBuilder:
+    """An agent's certificate, for TLS client and server authentication and for signing messages."""
+    builder = _builder(identity.subject, issuer.certificate.subject, public_key, serial, validity)
+    builder = (
+        builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(key_usage(digital_signature=True), critical=True)
+        .add_extension(
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]),
+            critical=False,
+        )
+        .add_extension(
+            x509.SubjectAlternativeName([x509.UniformResourceIdentifier(identity.resolver_url)]),
+            critical=False,
+        )
+        .add_extension(_policies(profile.policy_oid), critical=False)
+        .add_extension(
+            x509.UnrecognizedExtension(profile.identity_oid, encode(identity.claims)), critical=False
+        )
+    )
+    return _issued_by(builder, issuer)
+
+
+def sign(builder: x509.CertificateBuilder, key: PrivateKey) -> x509.Certificate:
+    """Sign with SHA-256; raises what the key raises (503 errors for keys in the HSM)."""
+    return builder.sign(key, hashes.SHA256())
+
+
+def read_claims(certificate: x509.Certificate, profile: CertificateProfile) -> IdentityClaims:
+    """What a certificate says of its agent; raises `InvalidExtension` or `x509.ExtensionNotFound`."""
+    extension = certificate.extensions.get_extension_for_oid(profile.identity_oid)
+    return decode(extension.value.public_bytes())
+
+
+def key_usage(
+    *, digital_signature: bool = False, key_cert_sign: bool = False, crl_sign: bool = False
+) -> x509.KeyUsage:
+    """A key usage with these bits only."""
+    return x509.KeyUsage(
+        digital_signature=digital_signature,
+        key_cert_sign=key_cert_sign,
+        crl_sign=crl_sign,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public_key: PublicKey, serial: int, validity: Validity
+) -> x509.CertificateBuilder:
+    identifier = x509.SubjectKeyIdentifier.from_public_key(public_key)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public_key)
+        .serial_number(serial)
+        .not_valid_before(validity.not_before)
+        .not_valid_after(validity.not_after)
+        .add_extension(identifier, critical=False)
+    )
+
+
+def _authority(builder: x509.CertificateBuilder, *, path_length: int) -> x509.CertificateBuilder:
+    constraints = x509.BasicConstraints(ca=True, path_length=path_length)
+    usage = key_usage(key_cert_sign=True, crl_sign=True)
+    return builder.add_extension(constraints, critical=True).add_extension(usage, critical=True)
+
+
+def _issued_by(builder: x509.CertificateBuilder, issuer: IssuerInfo) -> x509.CertificateBuilder:
+    """Where to find the issuer's key, certificate and revocation list."""
+    access = x509.AccessDescription(
+        AuthorityInformationAccessOID.CA_ISSUERS, x509.UniformResourceIdentifier(issuer.certificate_url)
+    )
+    point = x509.DistributionPoint([x509.UniformResourceIdentifier(issuer.crl_url)], None, None, None)
+    authority = x509.AuthorityKeyIdentifier(issuer.key_identifier, None, None)
+    return (
+        builder.add_extension(authority, critical=False)
+        .add_extension(x509.CRLDistributionPoints([point]), critical=False)
+        .add_extension(x509.AuthorityInformationAccess([access]), critical=False)
+    )
+
+
+def _policies(oid: x509.ObjectIdentifier) -> x509.CertificatePolicies:
+    return x509.CertificatePolicies([x509.PolicyInformation(oid, None)])
