@@ -6,9 +6,11 @@ with a tenant of its own.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import connections
+from django.test.utils import setup_databases, teardown_databases
 
 from compliance import environments, redis
 from compliance.environments import Environment
@@ -21,10 +23,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.django_db(databases=["default", "test"]))
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> Iterator[None]:
+    """Both databases, always: the plugin's own fixture makes only those that markers name."""
+    with django_db_blocker.unblock():
+        made = setup_databases(verbosity=0, interactive=False, aliases={"default", "test"})
+    yield
+    with django_db_blocker.unblock():
+        teardown_databases(made, verbosity=0)
+
+
 @pytest.fixture
-def committed(django_db_setup: None, django_db_blocker: "object") -> Iterator[None]:
+def committed(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Real transactions, no clean-up."""
-    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+    with django_db_blocker.unblock():
         yield
         connections.close_all()
 

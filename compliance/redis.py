@@ -18,7 +18,7 @@ REST_SECONDS = 1.0
 
 
 class Circuit:
-    """Spares callers the wait for a server that was just found dead: one try a second, the rest fail at once."""
+    """Spares callers the wait for a server found dead: one try a second, the rest fail at once."""
 
     def __init__(self) -> None:
         self._closed_at = 0.0

@@ -79,10 +79,13 @@ def paged(serializer: type[serializers.Serializer[Any]], *, tells_next: bool = F
 
 
 class ServiceAutoSchema(AutoSchema):
-    """Tags an operation with the first path segment after /v1, and names it by view and action."""
+    """Tags an operation by its view's `schema_tag`; lists are enveloped, never bare arrays."""
 
     def get_tags(self) -> list[str]:
         return [getattr(self.view, "schema_tag", None) or super().get_tags()[0]]
+
+    def _is_list_view(self, serializer: Any = None) -> bool:
+        return False
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):

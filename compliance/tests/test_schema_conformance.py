@@ -1,0 +1,58 @@
+"""The description is what the server does: generated requests find no 500 and nothing undocumented."""
+
+import io
+from typing import Any
+
+import pytest
+import schemathesis
+import yaml
+from django.core.management import call_command
+from django.core.wsgi import get_wsgi_application
+from hypothesis import HealthCheck, given, settings
+from schemathesis.checks import (
+    not_a_server_error,
+)
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from agents.tests.factories import make_agent
+from compliance.tenancy.tests.factories import make_key, make_tenant
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+
+def description() -> dict[str, Any]:
+    out = io.StringIO()
+    call_command("spectacular", stdout=out)
+    loaded: dict[str, Any] = yaml.safe_load(out.getvalue())
+    loaded["servers"] = [{"url": "http://localhost/"}]
+    return loaded
+
+
+SCHEMA = schemathesis.openapi.from_dict(description())
+SCHEMA.app = get_wsgi_application()
+OPERATIONS = {found.ok().label: found.ok() for found in SCHEMA.get_all_operations()}
+
+
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_server_keeps_to_its_description(committed: None, label: str) -> None:
+    tenant = make_tenant()
+    agent = make_agent(tenant, metadata={"permitted_actions": ["read"]})
+    key = make_key(tenant)
+
+    @settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(case=OPERATIONS[label].as_strategy())
+    def holds(case: Any) -> None:
+        if "agent_id" in case.path_parameters:
+            case.path_parameters["agent_id"] = str(agent.id)
+        case.call_and_validate(headers={"Authorization": f"Bearer {key}"}, checks=CHECKS)
+
+    holds()
