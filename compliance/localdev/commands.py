@@ -49,7 +49,7 @@ def run(layout: Layout, arguments: list[str]) -> int:
     stack = Stack(layout)
     if stack.is_up():
         return _already_up(layout)
-    code = 130
+    code: int | None = None
     try:
         stack.up(attached=True)
         code = play(stack)
@@ -59,7 +59,8 @@ def run(layout: Layout, arguments: list[str]) -> int:
             time.sleep(0.3)
         say("The service was stopped.")
     except KeyboardInterrupt:
-        code = 0 if code == 130 else code
+        if code is None:
+            raise
     finally:
         with step("stop"):
             stack.down()
