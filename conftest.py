@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> Iterator[None]:
     """Both databases, always: the plugin's own fixture makes only those that markers name."""
     with django_db_blocker.unblock():
-        made = setup_databases(verbosity=0, interactive=False, aliases={"default", "test"})
+        made = setup_databases(verbosity=0, interactive=False, aliases={"default": False, "test": False})
     yield
     with django_db_blocker.unblock():
         teardown_databases(made, verbosity=0)

@@ -4,7 +4,6 @@ from typing import ClassVar
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents import services
@@ -20,6 +19,7 @@ from auditlog.vocabulary import Actor
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
 from compliance.api.permissions import Scope
+from compliance.api.requests import ApiRequest
 from compliance.api.responses import ok, page
 from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.views import ApiViewSet, validated
@@ -69,7 +69,7 @@ class AgentViewSet(ApiViewSet):
         responses={201: enveloped(AgentSerializer), **errors(*KEYED, 409)},
     )
     @idempotent
-    def create(self, request: Request) -> Response:
+    def create(self, request: ApiRequest) -> Response:
         agent = services.register(
             tenant_id=request.auth.tenant_id,
             registration=Registration(**validated(RegisterAgentSerializer, request)),
@@ -84,7 +84,7 @@ class AgentViewSet(ApiViewSet):
         parameters=[OpenApiParameter("status", OpenApiTypes.STR, enum=AgentStatus.values), BEFORE, LIMIT],
         responses={200: paged(AgentSerializer, tells_next=True), **errors(*KEYED)},
     )
-    def list(self, request: Request) -> Response:
+    def list(self, request: ApiRequest) -> Response:
         params = request.query_params
         agents = Agent.objects.for_tenant(request.auth.tenant_id).with_status(
             read_choice(params, "status", AgentStatus.values)
@@ -99,7 +99,7 @@ class AgentViewSet(ApiViewSet):
         parameters=[AGENT_ID],
         responses={200: enveloped(AgentSerializer), **errors(*KEYED, e404="Agent not found")},
     )
-    def retrieve(self, request: Request, agent_id: str) -> Response:
+    def retrieve(self, request: ApiRequest, agent_id: str) -> Response:
         agent = Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)
         return ok(AgentSerializer(agent).data)
 
@@ -114,7 +114,7 @@ class AgentViewSet(ApiViewSet):
             **errors(*KEYED, e404="Agent not found", e422="Agent is retired"),
         },
     )
-    def partial_update(self, request: Request, agent_id: str) -> Response:
+    def partial_update(self, request: ApiRequest, agent_id: str) -> Response:
         agent = services.update(
             tenant_id=request.auth.tenant_id,
             agent_id=agent_id,
@@ -134,7 +134,7 @@ class AgentViewSet(ApiViewSet):
             **errors(*KEYED, e404="Agent not found", e422="Agent is already suspended"),
         },
     )
-    def suspend(self, request: Request, agent_id: str) -> Response:
+    def suspend(self, request: ApiRequest, agent_id: str) -> Response:
         agent = services.suspend(
             tenant_id=request.auth.tenant_id,
             agent_id=agent_id,
@@ -155,7 +155,7 @@ class AgentViewSet(ApiViewSet):
             **errors(*KEYED, e404="Agent not found", e422="Only a suspended agent can be reinstated"),
         },
     )
-    def reinstate(self, request: Request, agent_id: str) -> Response:
+    def reinstate(self, request: ApiRequest, agent_id: str) -> Response:
         agent = services.reinstate(
             tenant_id=request.auth.tenant_id,
             agent_id=agent_id,

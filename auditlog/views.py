@@ -4,7 +4,6 @@ from typing import ClassVar
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from auditlog.models import AuditEntry
@@ -12,6 +11,7 @@ from auditlog.serializers import AuditLogSerializer
 from auditlog.vocabulary import ActorType
 from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit, read_text
 from compliance.api.permissions import Scope
+from compliance.api.requests import ApiRequest
 from compliance.api.responses import page
 from compliance.api.schema import BEFORE, KEYED, LIMIT, errors, paged
 from compliance.api.views import ApiViewSet
@@ -34,7 +34,7 @@ class AuditLogViewSet(ApiViewSet):
         ],
         responses={200: paged(AuditLogSerializer), **errors(*KEYED)},
     )
-    def list(self, request: Request) -> Response:
+    def list(self, request: ApiRequest) -> Response:
         params = request.query_params
         entries = (
             AuditEntry.objects.for_tenant(request.auth.tenant_id)

@@ -28,7 +28,7 @@ class EnvironmentTask(celery.Task):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # A worker lays a message's headers flat on the request; a task applied in process keeps them apart.
         named = self.request.get(ENVIRONMENT_HEADER) or (self.request.headers or {}).get(ENVIRONMENT_HEADER)
-        with environments.use(Environment(named)):
+        with environments.use(Environment(str(named))):
             return super().__call__(*args, **kwargs)
 
 

@@ -1,6 +1,7 @@
 """`/health/live` (the process answers) and `/health/ready` (its dependencies do)."""
 
 from collections.abc import Callable
+from functools import partial
 
 from django.db import Error, connections
 from django.http import HttpRequest, JsonResponse
@@ -21,8 +22,8 @@ def ready(request: HttpRequest) -> JsonResponse:
     """200 when every dependency answers, else 503; each is named with `ok` or `unavailable`."""
     checks: dict[str, Callable[[], None]] = {"redis": _redis}
     for environment in Environment:
-        checks[f"database_{environment.value}"] = lambda alias=environment.alias: _database(alias)
-        checks[f"hsm_{environment.value}"] = lambda chosen=environment: _hsm(chosen)
+        checks[f"database_{environment.value}"] = partial(_database, environment.alias)
+        checks[f"hsm_{environment.value}"] = partial(_hsm, environment)
     found = {name: _outcome(check) for name, check in sorted(checks.items())}
     is_ready = all(outcome == "ok" for outcome in found.values())
     status = "ok" if is_ready else "unavailable"

@@ -12,11 +12,11 @@ from functools import wraps
 from typing import Any
 
 import orjson
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from compliance import environments
 from compliance.api.models import IdempotencyRecord
+from compliance.api.requests import ApiRequest
 from compliance.clock import now
 from compliance.encryption import decrypt, encrypt
 from compliance.errors import Conflict, Invalid
@@ -32,7 +32,7 @@ def idempotent(action: Action) -> Action:
     """Make a view's action honour `Idempotency-Key`; free for requests without one."""
 
     @wraps(action)
-    def wrapper(view: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def wrapper(view: Any, request: ApiRequest, *args: Any, **kwargs: Any) -> Response:
         key = request.headers.get("Idempotency-Key")
         if key is None:
             return action(view, request, *args, **kwargs)
@@ -44,7 +44,7 @@ def idempotent(action: Action) -> Action:
     return wrapper
 
 
-def _once(key: str, view: Any, request: Request, action: Action, args: Any, kwargs: Any) -> Response:
+def _once(key: str, view: Any, request: ApiRequest, action: Action, args: Any, kwargs: Any) -> Response:
     moment = now()
     digest = _fingerprint(request)
     record, is_first = IdempotencyRecord.objects.claim(
@@ -53,7 +53,7 @@ def _once(key: str, view: Any, request: Request, action: Action, args: Any, kwar
     if not is_first:
         if record.fingerprint != digest:
             raise Conflict("Idempotency-Key was already used with a different request")
-        stored = orjson.loads(decrypt(record.body))
+        stored = orjson.loads(decrypt(bytes(record.body)))
         return Response(stored, status=record.status, headers={"Idempotent-Replayed": "true"})
     response = action(view, request, *args, **kwargs)
     record.status = response.status_code
@@ -62,7 +62,7 @@ def _once(key: str, view: Any, request: Request, action: Action, args: Any, kwar
     return response
 
 
-def _fingerprint(request: Request) -> str:
+def _fingerprint(request: ApiRequest) -> str:
     body = orjson.dumps(request.data, default=str, option=_DIGEST_OPTIONS)
     what = f"{request.method} {request.get_full_path()}\n".encode()
     return hashlib.sha256(what + body).hexdigest()

@@ -1,6 +1,7 @@
 """The table of idempotency keys."""
 
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import models
@@ -8,7 +9,7 @@ from django.db import models
 from compliance.identifiers import new_id
 
 
-class IdempotencyQuerySet(models.QuerySet["IdempotencyRecord"]):
+class IdempotencyQuerySet(models.QuerySet[Any]):
     """Reads and claims of idempotency keys."""
 
     def expired(self, now: datetime, retention: timedelta) -> "IdempotencyQuerySet":
@@ -21,7 +22,7 @@ class IdempotencyQuerySet(models.QuerySet["IdempotencyRecord"]):
         same = self.filter(tenant_id=tenant_id, key=key)
         same.expired(now, retention).delete()
         fresh = IdempotencyRecord(tenant_id=tenant_id, key=key, fingerprint=fingerprint, created_at=now)
-        self.bulk_create([fresh], ignore_conflicts=True)
+        IdempotencyRecord.objects.bulk_create([fresh], ignore_conflicts=True)
         record = same.get()
         return record, record.pk == fresh.pk
 

@@ -13,9 +13,10 @@ class AlwaysFirstRenderer(BaseContentNegotiation):
     """The first parser that takes the body's type, and the first renderer, always."""
 
     def select_parser(self, request: Request, parsers: Any) -> BaseParser | None:
-        for parser in parsers:
-            if media_type_matches(parser.media_type, request.content_type or ""):
-                return parser
+        chosen: BaseParser
+        for chosen in parsers:
+            if media_type_matches(chosen.media_type, request.content_type or ""):
+                return chosen
         return None
 
     def select_renderer(

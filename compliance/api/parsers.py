@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import IO, Any
 
 from django.conf import settings
@@ -85,7 +86,7 @@ class StrictJSONParser(BaseParser):
     media_type = "application/json"
 
     def parse(
-        self, stream: IO[Any], media_type: str | None = None, parser_context: dict[str, Any] | None = None
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
         raw = read_body(stream)
         return loads(raw) if raw.strip() else {}

@@ -6,6 +6,7 @@ from typing import Any
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
+from compliance.api.requests import credential_of
 from compliance.errors import Forbidden
 
 
@@ -31,11 +32,12 @@ class HasScope(BasePermission):
     """The key must hold `view.required_scopes[view.action]`; a view must name one for each action."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        if request.auth is None:
+        key = credential_of(request)
+        if key is None:
             return False
         if view.action is None:
             return True
         required: Scope = view.required_scopes[view.action]
-        if required not in request.auth.scopes:
+        if required not in key.scopes:
             raise Forbidden(f"This API key lacks the scope {required.value}")
         return True

@@ -1,5 +1,6 @@
 """The success envelope: `{"data": …}`."""
 
+from collections.abc import Collection
 from typing import Any
 
 from rest_framework.response import Response
@@ -10,7 +11,7 @@ def ok(data: Any, *, status: int = 200) -> Response:
     return Response({"data": data}, status=status)
 
 
-def page(items: list[Any], *, next_cursor: str | None, has_next_page: bool | None = None) -> Response:
+def page(items: Collection[Any], *, next_cursor: str | None, has_next_page: bool | None = None) -> Response:
     """200 with `{"data": [...], "next_cursor": …}`, and `has_next_page` where the endpoint tells it."""
     body: dict[str, Any] = {"data": items}
     if has_next_page is not None:

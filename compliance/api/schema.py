@@ -88,7 +88,7 @@ class ServiceAutoSchema(AutoSchema):
         return False
 
 
-class ApiKeyScheme(OpenApiAuthenticationExtension):
+class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """`Authorization: Bearer <API key>`."""
 
     target_class = "compliance.tenancy.authentication.ApiKeyAuthentication"

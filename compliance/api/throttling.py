@@ -21,6 +21,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from compliance import redis
+from compliance.api.requests import credential_of
 
 log = logging.getLogger(__name__)
 
@@ -180,7 +181,8 @@ class KeyThrottle(WindowThrottle):
     bucket = "key"
 
     def identity(self, request: Request) -> str:
-        return str(request.auth.id) if request.auth is not None else client_address(request)
+        key = credential_of(request)
+        return str(key.id) if key else client_address(request)
 
 
 class EventsThrottle(KeyThrottle):

@@ -31,9 +31,9 @@ class ApiViewSet(LimitedViewSet):
 class PublicViewSet(LimitedViewSet):
     """A resource that needs no credentials; sent credentials are ignored."""
 
-    authentication_classes: ClassVar[list[Any]] = []
-    permission_classes: ClassVar[list[Any]] = []
-    throttle_classes: ClassVar[list[Any]] = []
+    authentication_classes = ()
+    permission_classes = ()
+    throttle_classes = ()
 
 
 def validated(serializer: type[BaseSerializer], request: Request, **kwargs: Any) -> dict[str, Any]:
@@ -42,4 +42,5 @@ def validated(serializer: type[BaseSerializer], request: Request, **kwargs: Any)
         raise Invalid("Request body must be a JSON object")
     bound = serializer(data=request.data, **kwargs)
     bound.is_valid(raise_exception=True)
-    return bound.validated_data
+    found: dict[str, Any] = bound.validated_data
+    return found

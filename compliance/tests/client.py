@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from django.http import HttpResponse
 from django.test import Client
 
 
@@ -32,13 +31,11 @@ class ApiClient:
     def delete(self, path: str, **headers: str) -> Any:
         return self._send("DELETE", path, None, headers)
 
-    def raw(
-        self, method: str, path: str, body: bytes, content_type: str = "application/json"
-    ) -> HttpResponse:
+    def raw(self, method: str, path: str, body: bytes, content_type: str = "application/json") -> Any:
         """Exactly these bytes."""
         return self._client.generic(method, path, body, content_type, headers=self._headers({}))
 
-    def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> HttpResponse:
+    def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Any:
         data = b"" if body is None else json.dumps(body).encode()
         return self._client.generic(method, path, data, "application/json", headers=self._headers(headers))
 

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 
 from compliance import environments, tasks
-from compliance.celery import PERIODS_SECONDS, app, schedule
+from compliance.celery import PERIODS_SECONDS, schedule
 from compliance.environments import Environment
 
 seen: list[str] = []
@@ -73,4 +73,4 @@ def test_sweeps_run_over_both_environments() -> None:
 
 
 def test_every_scheduled_task_exists() -> None:
-    assert set(PERIODS_SECONDS) <= set(app.tasks)
+    assert set(PERIODS_SECONDS) <= set(tasks.app.tasks)

@@ -80,14 +80,14 @@ def _get_certified(story: Story, cast: Cast) -> None:
         step.note = f"{len(events)} event names"
     begun = perf_counter()
     with story.step("Register an agent") as step:
-        body = {
+        profile = {
             "name": "trade-bot",
             "model": "gpt-5",
             "version": "2.1.0",
             "model_hash": "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
             "metadata": {"permitted_actions": PERMITTED},
         }
-        cast.agent = cast.api.post("/v1/agents", body, status=201)["data"]
+        cast.agent = cast.api.post("/v1/agents", profile, status=201)["data"]
         expect(cast.agent["status"] == "pending", f"status is {cast.agent['status']}, not pending")
         step.note = cast.agent["did"]
     with story.step("Certify it (register + certify)", target=3) as step:

@@ -4,7 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TextIO
+from typing import Protocol
+
+
+class Output(Protocol):
+    """Where the story is told."""
+
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> None: ...
 
 
 class StepFailed(Exception):
@@ -31,7 +39,7 @@ class Step:
 class Story:
     """Prints the steps as they are played and remembers whether all went well."""
 
-    out: TextIO
+    out: Output
     failures: list[str] = field(default_factory=list)
     count: int = 0
 
