@@ -25,6 +25,10 @@ def main(arguments: list[str]) -> int:
     except StepFailed as failure:
         complain(failure)
         return 1
+    except PermissionError as error:
+        hint = "use a checkout of your own, or set LOCAL_DIR to a folder of your own"
+        complain(StepFailed(f"you may not touch {error.filename}", hint=hint))
+        return 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

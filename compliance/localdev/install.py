@@ -52,7 +52,7 @@ def prepare(kind: str) -> None:
     with _turn():
         if is_current(kind):
             return
-        if not PYTHON.exists():
+        if not has_python():
             with step("virtual environment"):
                 _make_venv()
         with step("pinned requirements"):
@@ -63,7 +63,12 @@ def prepare(kind: str) -> None:
 def is_current(kind: str) -> bool:
     """Whether `.venv` was filled from the requirement files as they are."""
     stamp = _stamp(kind)
-    return PYTHON.exists() and stamp.exists() and stamp.read_text() == fingerprint(REQUIREMENTS[kind])
+    return has_python() and stamp.exists() and stamp.read_text() == fingerprint(REQUIREMENTS[kind])
+
+
+def has_python() -> bool:
+    """Whether the environment's Python can be run; it may point into another user's home, or nowhere."""
+    return os.access(PYTHON, os.X_OK)
 
 
 def fingerprint(names: Sequence[str], root: Path = ROOT) -> str:
@@ -98,7 +103,9 @@ def _make_venv() -> None:
     """An empty environment; without pip, which takes seconds to lay down and isn't needed."""
     done = _run([sys.executable, "-m", "venv", "--without-pip", "--clear", str(VENV)])
     if done.returncode != 0:
-        raise StepFailed(f"{VENV} can't be made: {_tail(done)}", hint=f"make {ROOT} writable, or {PIP_HINT}")
+        raise StepFailed(
+            f"{VENV} can't be made: {_tail(done)}", hint=f"use a checkout that belongs to you, or {PIP_HINT}"
+        )
 
 
 def _install(names: Sequence[str]) -> None:

@@ -16,7 +16,10 @@ from pathlib import Path
 from .state import read_json, write_json
 
 PROC = Path("/proc")
+# Seconds that a child on our terminal gets to clean up after an interrupt.
 GRACE = 20.0
+# Bytes after which a log is set aside at the next start of what writes it.
+LOG_LIMIT = 20 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start a daemon in its own session with no tie to our terminal or pipes; as user `uid` if given."""
     ids: dict[str, object] = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
+    if log.exists() and log.stat().st_size > LOG_LIMIT:
+        log.replace(log.with_suffix(".old.log"))
     with log.open("ab") as output:
         return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
             command,
