@@ -18,9 +18,15 @@ from compliance.tests.client import ApiClient
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what runs in transactions, and put last what commits for real."""
+    items.sort(key=commits)
     for item in items:
-        if "committed" not in getattr(item, "fixturenames", ()):
+        if not commits(item):
             item.add_marker(pytest.mark.django_db(databases=["default", "test"]))
+
+
+def commits(item: pytest.Item) -> bool:
+    return "committed" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
