@@ -1,0 +1,217 @@
+"""The whole stack on real parts, started as a person starts it, and what happens when a part dies.
+
+One stack for the module, in a folder of its own. The tests run in the order they are written: each one
+leaves the stack healthy, so a failure names the drill that broke it.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from django.conf import settings
+
+pytestmark = [pytest.mark.slow, pytest.mark.drill]
+
+# What ./test gives this process; the stack under test brings its own.
+CONTRACT = re.compile(
+    r"(DATABASE_URL|TEST_DATABASE_URL|REDIS_URL|PKCS11_.*|SOFTHSM2_CONF|SECRET_KEY|ENCRYPTION_KEYS|BASE_URL"
+    r"|ALLOWED_HOSTS|WEB_.*|WEBHOOK_.*|SERVICE_NAME|PORT|LOCAL_DIR|PYTHONPATH)"
+)
+HEAL_SECONDS = 15
+
+
+@dataclass
+class Stack:
+    """A running stack and the way to its parts."""
+
+    folder: Path
+    exports: dict[str, str]
+    started: subprocess.CompletedProcess[str]
+
+    @property
+    def tokens(self) -> Path:
+        """Where the embedded SoftHSM keeps its tokens."""
+        return next(self.folder.glob("softhsm/**/tokens"))
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return run(self.folder, *arguments)
+
+    def call(
+        self, method: str, path: str, body: Any = None, *, key: str | None = "LIVE_API_KEY"
+    ) -> requests.Response:
+        headers = {"Authorization": f"Bearer {self.exports[key]}"} if key else {}
+        url = self.exports["BASE_URL"] + path
+        return requests.request(method, url, json=body, headers=headers, timeout=40)
+
+    def register(self) -> requests.Response:
+        return self.call("POST", "/v1/agents", {"name": "drill", "model_hash": "h"})
+
+    def new_agent(self) -> str:
+        agent: str = self.register().json()["data"]["id"]
+        return agent
+
+    def certify(self, agent_id: str) -> requests.Response:
+        return self.call("POST", f"/v1/agents/{agent_id}/certify")
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not CONTRACT.fullmatch(name)}
+    environment["LOCAL_DIR"] = str(folder)
+    return subprocess.run(
+        [str(settings.BASE_DIR / "run"), *arguments],
+        env=environment,
+        cwd=settings.BASE_DIR,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    folder = tmp_path_factory.mktemp("stack")
+    try:
+        started = run(folder, "--detach")
+        assert started.returncode == 0, started.stdout[-4000:] + started.stderr[-4000:]
+        printed = run(folder, "env").stdout.splitlines()
+        pairs = (shlex.split(line.removeprefix("export "))[0].split("=", 1) for line in printed)
+        yield Stack(folder, {name: value for name, value in pairs}, started)
+    finally:
+        run(folder, "stop")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def eventually(holds: Callable[[], bool], *, seconds: float = HEAL_SECONDS) -> bool:
+    """Whether `holds` comes true in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if holds():
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def assert_unavailable(answer: requests.Response) -> None:
+    assert answer.status_code == 503, answer.text
+    assert list(answer.json()) == ["error"]
+    assert int(answer.headers["Retry-After"]) >= 1
+
+
+def test_stack_starts_and_plays_the_scenario(stack: Stack) -> None:
+    told = stack.started.stdout + stack.started.stderr
+
+    assert "steps as specified" in told
+    assert "✗" not in told
+    assert stack.call("GET", "/health/ready", key=None).json()["status"] == "ok"
+
+
+def test_console_and_documentation_are_served(stack: Stack) -> None:
+    assert stack.call("GET", "/admin/login/", key=None).status_code == 200
+    assert stack.call("GET", "/v1/docs", key=None).status_code == 200
+    assert "openapi: 3.0.3" in stack.call("GET", "/v1/schema", key=None).text
+
+
+def test_redis_dies_and_the_api_goes_on(stack: Stack) -> None:
+    agent = stack.new_agent()
+    serial = stack.certify(agent).json()["data"]["serial_number"]
+    stack.run("stop", "redis")
+
+    registered, verified = stack.register(), stack.call("GET", f"/v1/verify/{serial}", key=None)
+    event = stack.call("POST", "/v1/events", {"agentId": agent, "actionType": "api_call"})
+    ready = stack.call("GET", "/health/ready", key=None)
+    stack.run("start", "redis")
+
+    assert (registered.status_code, verified.status_code, event.status_code) == (201, 200, 201)
+    assert (ready.status_code, ready.json()["checks"]["redis"]) == (503, "unavailable")
+    assert eventually(lambda: stack.call("GET", "/health/ready", key=None).status_code == 200)
+
+
+def test_postgresql_dies_and_comes_back(stack: Stack) -> None:
+    stack.run("stop", "postgres")
+
+    down = [
+        stack.register(),
+        stack.call("GET", "/v1/agents"),
+        stack.call("GET", "/v1/verify/" + "4" * 40, key=None),
+        stack.call("GET", "/v1/crl", key=None),
+    ]
+    stack.run("start", "postgres")
+
+    for answer in down:
+        assert_unavailable(answer)
+    assert eventually(lambda: stack.register().status_code == 201)
+    assert all(stack.register().status_code == 201 for _ in range(20))
+
+
+def test_hsm_dies_and_comes_back(stack: Stack) -> None:
+    agent = stack.new_agent()
+    away = stack.tokens.with_name("away")
+    stack.tokens.rename(away)
+    here = away.with_name("tokens")
+
+    down = [stack.certify(agent) for _ in range(4)]
+    verified = stack.call("GET", "/v1/verify/" + "4" * 40, key=None)
+    away.rename(here)
+
+    for answer in down:
+        assert_unavailable(answer)
+    assert "KMS" in down[0].json()["error"]
+    assert verified.status_code == 404
+    assert eventually(lambda: stack.certify(agent).status_code in (201, 409))
+    assert eventually(lambda: stack.call("GET", "/health/ready", key=None).status_code == 200)
+
+
+def test_killed_web_workers_are_replaced(stack: Stack) -> None:
+    for process in processes_of(stack, "granian"):
+        os.kill(process, signal.SIGKILL)
+
+    def answers() -> bool:
+        try:
+            return stack.register().status_code == 201
+        except requests.ConnectionError:
+            return False
+
+    assert eventually(answers, seconds=30)
+
+
+def test_scenario_plays_again_after_all_that(stack: Stack) -> None:
+    played = stack.run("demo")
+
+    assert played.returncode == 0, played.stdout + played.stderr
+
+
+def test_stopped_stack_starts_again_over_its_own_data(stack: Stack) -> None:
+    agent = stack.new_agent()
+    stack.run("stop")
+
+    again = stack.run("--detach")
+
+    assert again.returncode == 0, again.stdout[-4000:] + again.stderr[-4000:]
+    stack.exports["BASE_URL"] = re.search(r"BASE_URL=\S*?(http\S+?)['\"]?$", stack.run("env").stdout, re.MULTILINE)[1]  # type: ignore[index]
+    assert stack.call("GET", f"/v1/agents/{agent}").status_code == 200
+
+
+def processes_of(stack: Stack, name: str) -> list[int]:
+    """Process ids whose command holds `name` and whose environment is this stack's."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes().decode(errors="replace")
+            environment = (folder / "environ").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if name in command and str(stack.folder) in environment:
+            found.append(int(folder.name))
+    return found
