@@ -79,15 +79,20 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def exports_of(folder: Path) -> dict[str, str]:
+    """What `./run env` prints, as a shell would read it."""
+    lines = run(folder, "env").stdout.splitlines()
+    pairs = (shlex.split(line.removeprefix("export "))[0].partition("=") for line in lines)
+    return {name: value for name, _, value in pairs}
+
+
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder = tmp_path_factory.mktemp("stack")
     try:
         started = run(folder, "--detach")
         assert started.returncode == 0, started.stdout[-4000:] + started.stderr[-4000:]
-        printed = run(folder, "env").stdout.splitlines()
-        pairs = (shlex.split(line.removeprefix("export "))[0].split("=", 1) for line in printed)
-        yield Stack(folder, {name: value for name, value in pairs}, started)
+        yield Stack(folder, exports_of(folder), started)
     finally:
         run(folder, "stop")
         shutil.rmtree(folder, ignore_errors=True)
@@ -199,7 +204,9 @@ def test_stopped_stack_starts_again_over_its_own_data(stack: Stack) -> None:
     again = stack.run("--detach")
 
     assert again.returncode == 0, again.stdout[-4000:] + again.stderr[-4000:]
-    stack.exports["BASE_URL"] = re.search(r"BASE_URL=\S*?(http\S+?)['\"]?$", stack.run("env").stdout, re.MULTILINE)[1]  # type: ignore[index]
+    stack.exports["BASE_URL"] = re.search(
+        r"BASE_URL=\S*?(http\S+?)['\"]?$", stack.run("env").stdout, re.MULTILINE
+    )[1]  # type: ignore[index]
     assert stack.call("GET", f"/v1/agents/{agent}").status_code == 200
 
 
