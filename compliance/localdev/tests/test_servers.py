@@ -1,0 +1,149 @@
+"""The real servers: started, killed, started again over their own data."""
+
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compliance.localdev import processes
+from compliance.localdev.databases import drop_databases, ensure_database, query
+from compliance.localdev.ports import HOST
+from compliance.localdev.postgres import PostgresServer
+from compliance.localdev.redis import RedisServer, ping
+from compliance.localdev.softhsm import SoftHsm, find_module
+
+pytestmark = [
+    pytest.mark.slow,
+    # Daemons outlive the object that started them; that is their purpose.
+    pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def made_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    folder = tmp_path_factory.mktemp("server")
+    server = PostgresServer(
+        folder=folder / "with a space" / "postgres",
+        outside=folder / "outside",
+        ports=folder / "ports.json",
+        log=folder / "postgres.log",
+        password="it's p@ss/word",
+    )
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def postgres(made_postgres: PostgresServer) -> PostgresServer:
+    """A running server; the same data for all tests, for making it takes a second."""
+    made_postgres.start()
+    return made_postgres
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path / "with a space", tmp_path / "ports.json", "password")
+    server.start()
+    yield server
+    server.stop()
+
+
+def kill(process: processes.Record | None) -> None:
+    assert process is not None
+    processes.send(process.pid, signal.SIGKILL)
+    processes.wait_until(lambda: not processes.is_alive(process), seconds=5)
+
+
+def test_postgres_is_new_enough_durable_and_not_started_twice(postgres: PostgresServer) -> None:
+    url = postgres.url("postgres")
+
+    assert not postgres.start()
+
+    settings = query(url, "SELECT current_setting('fsync'), current_setting('synchronous_commit')")
+    assert settings == ["on|on"]
+    assert int(query(url, "SHOW server_version_num")[0]) >= 150000
+
+
+def test_postgres_wants_its_password(postgres: PostgresServer) -> None:
+    methods = query(postgres.url("postgres"), "SELECT DISTINCT auth_method FROM pg_hba_file_rules")
+
+    assert methods == ["scram-sha-256"]
+
+
+def test_a_killed_postgres_comes_back_with_its_data(postgres: PostgresServer) -> None:
+    ensure_database(postgres, "odd 'name\"")
+    ensure_database(postgres, "odd 'name\"")
+    query(postgres.url("odd 'name\""), "CREATE TABLE kept AS SELECT 42 AS answer")
+    port = postgres.port()
+
+    kill(postgres.running())
+
+    assert postgres.running() is None
+    assert postgres.start()
+    assert postgres.port() == port
+    assert query(postgres.url("odd 'name\""), "SELECT answer FROM kept") == ["42"]
+
+
+def test_a_pid_file_that_names_a_strangers_process_is_no_obstacle(postgres: PostgresServer) -> None:
+    pid_file = postgres.data() / "postmaster.pid"
+    lines = pid_file.read_text().splitlines()
+    postgres.stop()
+    pid_file.write_text("\n".join(["1", *lines[1:]]) + "\n")
+
+    assert postgres.running() is None
+    assert postgres.start()
+
+
+def test_another_port_is_taken_when_ours_was(postgres: PostgresServer) -> None:
+    port = postgres.port()
+    postgres.stop()
+
+    with socket.create_server((HOST, port)):
+        postgres.start()
+
+    assert postgres.port() != port
+    assert query(postgres.url("postgres"), "SELECT 1") == ["1"]
+
+
+def test_databases_of_a_run_are_dropped_with_their_sessions(postgres: PostgresServer) -> None:
+    for name in ("test_live_r12ab", "test_live_r12ab_gw0", "stays"):
+        ensure_database(postgres, name)
+
+    drop_databases(postgres.url("postgres"), "r12ab")
+
+    left = query(postgres.url("postgres"), "SELECT datname FROM pg_database WHERE NOT datistemplate")
+    assert {"stays", "postgres"} <= set(left)
+    assert not [name for name in left if "r12ab" in name]
+
+
+@pytest.mark.parametrize("fragment", ["", "a'b", "%", "x_y"])
+def test_only_run_ids_may_choose_databases_to_drop(fragment: str) -> None:
+    with pytest.raises(ValueError, match="run id"):
+        drop_databases("postgres://nowhere/none", fragment)
+
+
+def test_a_killed_valkey_comes_back(redis: RedisServer) -> None:
+    assert ping(redis.port(), "password")
+    assert not ping(redis.port(), "guess")
+
+    kill(redis.running())
+
+    assert redis.running() is None
+    assert redis.start()
+    assert ping(redis.port(), "password")
+
+
+def test_tokens_are_made_once_and_not_replaced(tmp_path: Path) -> None:
+    module = find_module(tmp_path / "package")
+    tokens = SoftHsm(tmp_path / "soft hsm", module, ("one", "two"), user_pin="12345678", so_pin="87654321")
+    assert not tokens.made()
+
+    tokens.ensure()
+    made = sorted((tokens.folder / "tokens").iterdir())
+    tokens.ensure()
+
+    assert tokens.made()
+    assert len(made) == 2
+    assert sorted((tokens.folder / "tokens").iterdir()) == made
