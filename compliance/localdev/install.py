@@ -22,6 +22,7 @@ from .layout import ROOT
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin/python"
+HELP = (["--help"], ["-h"], ["help"])  # needs no environment
 UV_PIN = Path(__file__).with_name("uv.txt")
 REQUIREMENTS = {
     "run": ("requirements.txt", "requirements-local.txt"),
@@ -34,15 +35,18 @@ PIP_HINT = "install pip for this Python (Debian, Ubuntu: apt-get install python3
 def main(arguments: Sequence[str]) -> NoReturn:
     """Install, then become the command. Exits with 1 when the installation failed, 130 on Ctrl-C."""
     started = time.monotonic()
+    wants_help = arguments[0] == "run" and arguments[1:2] in HELP
     try:
-        prepare(arguments[0])
+        if not wants_help:
+            prepare(arguments[0])
     except StepFailed as failure:
         complain(failure)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
     os.environ |= {"PYTHONPATH": str(ROOT), STARTED: str(started)}
-    os.execv(PYTHON, [str(PYTHON), "-P", "-m", "compliance.localdev", *arguments])  # noqa: S606
+    python = sys.executable if wants_help else str(PYTHON)
+    os.execv(python, [python, "-P", "-m", "compliance.localdev", *arguments])  # noqa: S606
 
 
 def prepare(kind: str) -> None:

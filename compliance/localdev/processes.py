@@ -32,7 +32,11 @@ class Record:
 
 
 def boot_id() -> str:
-    return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    """The kernel's id of this boot; empty in a sandbox whose kernel has none."""
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def start_time(pid: int) -> int | None:
