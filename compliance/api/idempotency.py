@@ -6,16 +6,17 @@ kept: an error changed nothing and may be tried again.
 """
 
 import hashlib
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from functools import wraps
 from typing import Any
 
-import orjson
 from rest_framework.response import Response
 
 from compliance import environments
 from compliance.api.models import IdempotencyRecord
+from compliance.api.renderers import dumps
 from compliance.api.requests import ApiRequest
 from compliance.clock import now
 from compliance.encryption import decrypt, encrypt
@@ -23,7 +24,6 @@ from compliance.errors import Conflict, Invalid
 
 RETENTION = timedelta(hours=24)
 MAX_KEY_LENGTH = 255
-_DIGEST_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 
 Action = Callable[..., Response]
 
@@ -53,16 +53,16 @@ def _once(key: str, view: Any, request: ApiRequest, action: Action, args: Any, k
     if not is_first:
         if record.fingerprint != digest:
             raise Conflict("Idempotency-Key was already used with a different request")
-        stored = orjson.loads(decrypt(bytes(record.body)))
+        stored = json.loads(decrypt(bytes(record.body)))
         return Response(stored, status=record.status, headers={"Idempotent-Replayed": "true"})
     response = action(view, request, *args, **kwargs)
     record.status = response.status_code
-    record.body = encrypt(orjson.dumps(response.data, default=str, option=orjson.OPT_NON_STR_KEYS))
+    record.body = encrypt(dumps(response.data))
     record.save(update_fields=["status", "body"])
     return response
 
 
 def _fingerprint(request: ApiRequest) -> str:
-    body = orjson.dumps(request.data, default=str, option=_DIGEST_OPTIONS)
+    body = dumps(request.data, sort_keys=True)
     what = f"{request.method} {request.get_full_path()}\n".encode()
     return hashlib.sha256(what + body).hexdigest()
