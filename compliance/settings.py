@@ -150,6 +150,11 @@ RISK_WINDOW = timedelta(days=30)
 WEBHOOK_TIMEOUT_SECONDS: float = 30.0
 WEBHOOK_ALLOW_PRIVATE_ADDRESSES: bool = env.bool("WEBHOOK_ALLOW_PRIVATE_ADDRESSES", default=False)
 WEBHOOK_ALLOW_HTTP: bool = env.bool("WEBHOOK_ALLOW_HTTP", default=False)
+# Root certificates that receivers are checked against instead of the public ones (a PEM file).
+WEBHOOK_CA_FILE: str = env.str("WEBHOOK_CA_FILE", default="")
+# Requests to one endpoint at a time, over all workers; a failing one gets a single slot.
+WEBHOOK_SLOTS_PER_ENDPOINT: int = env.int("WEBHOOK_SLOTS_PER_ENDPOINT", default=4)
+WEBHOOKS_PER_TENANT: int = env.int("WEBHOOKS_PER_TENANT", default=200)
 
 # --- Rate limits: requests per window of 60 seconds -----------------------------------------------
 
