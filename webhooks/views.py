@@ -3,13 +3,13 @@
 from typing import ClassVar
 
 from drf_spectacular.utils import extend_schema
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from auditlog.vocabulary import Actor
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
 from compliance.api.permissions import Scope
+from compliance.api.requests import ApiRequest
 from compliance.api.responses import ok, page
 from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.views import ApiViewSet, validated
@@ -55,7 +55,7 @@ class WebhookViewSet(ApiViewSet):
         responses={201: enveloped(WebhookWithSecretSerializer), **errors(*KEYED, 409)},
     )
     @idempotent
-    def create(self, request: Request) -> Response:
+    def create(self, request: ApiRequest) -> Response:
         created = services.create(
             tenant_id=request.auth.tenant_id,
             registration=Registration(**validated(CreateWebhookSerializer, request)),
@@ -69,7 +69,7 @@ class WebhookViewSet(ApiViewSet):
         summary="List webhooks, newest first",
         responses={200: enveloped(WebhookSerializer, many=True), **errors(*KEYED)},
     )
-    def list(self, request: Request) -> Response:
+    def list(self, request: ApiRequest) -> Response:
         webhooks = Webhook.objects.for_tenant(request.auth.tenant_id).newest_first()
         return ok(WebhookSerializer(webhooks, many=True).data)
 
@@ -79,7 +79,7 @@ class WebhookViewSet(ApiViewSet):
         parameters=[descriptions.WEBHOOK_ID],
         responses={200: enveloped(WebhookSerializer), **errors(*KEYED, e404=NOT_FOUND)},
     )
-    def retrieve(self, request: Request, webhook_id: str) -> Response:
+    def retrieve(self, request: ApiRequest, webhook_id: str) -> Response:
         webhook = Webhook.objects.for_tenant(request.auth.tenant_id).find(webhook_id)
         return ok(WebhookSerializer(webhook).data)
 
@@ -92,7 +92,7 @@ class WebhookViewSet(ApiViewSet):
         examples=[descriptions.CHANGE],
         responses={200: enveloped(WebhookSerializer), **errors(*KEYED, e404=NOT_FOUND)},
     )
-    def partial_update(self, request: Request, webhook_id: str) -> Response:
+    def partial_update(self, request: ApiRequest, webhook_id: str) -> Response:
         webhook = services.update(
             tenant_id=request.auth.tenant_id,
             webhook_id=webhook_id,
@@ -109,7 +109,7 @@ class WebhookViewSet(ApiViewSet):
         parameters=[descriptions.WEBHOOK_ID],
         responses={204: None, **errors(*KEYED, e404=NOT_FOUND)},
     )
-    def destroy(self, request: Request, webhook_id: str) -> Response:
+    def destroy(self, request: ApiRequest, webhook_id: str) -> Response:
         services.delete(
             tenant_id=request.auth.tenant_id,
             webhook_id=webhook_id,
@@ -128,7 +128,7 @@ class WebhookViewSet(ApiViewSet):
         responses={200: enveloped(WebhookWithSecretSerializer), **errors(*KEYED, 409, e404=NOT_FOUND)},
     )
     @idempotent
-    def rotate_secret(self, request: Request, webhook_id: str) -> Response:
+    def rotate_secret(self, request: ApiRequest, webhook_id: str) -> Response:
         rotated = services.rotate_secret(
             tenant_id=request.auth.tenant_id,
             webhook_id=webhook_id,
@@ -146,7 +146,7 @@ class WebhookViewSet(ApiViewSet):
         responses={202: enveloped(DeliverySerializer), **errors(*KEYED, 409, e404=NOT_FOUND, e422=INACTIVE)},
     )
     @idempotent
-    def send_test(self, request: Request, webhook_id: str) -> Response:
+    def send_test(self, request: ApiRequest, webhook_id: str) -> Response:
         delivery = services.send_test(
             tenant_id=request.auth.tenant_id,
             webhook_id=webhook_id,
@@ -175,7 +175,7 @@ class DeliveryViewSet(ApiViewSet):
         examples=[descriptions.HISTORY],
         responses={200: paged(DeliverySerializer, tells_next=True), **errors(*KEYED, e404=NOT_FOUND)},
     )
-    def list(self, request: Request, webhook_id: str) -> Response:
+    def list(self, request: ApiRequest, webhook_id: str) -> Response:
         params = request.query_params
         webhook = Webhook.objects.for_tenant(request.auth.tenant_id).find(webhook_id)
         deliveries = (
@@ -188,7 +188,7 @@ class DeliveryViewSet(ApiViewSet):
             deliveries, cursor=read_cursor(params), limit=read_limit(params), field="created_at"
         )
         rows = DeliverySerializer(found.rows, many=True).data
-        return page(list(rows), next_cursor=found.next_cursor, has_next_page=found.has_next)
+        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
 
     @extend_schema(
         operation_id="redeliverWebhookDelivery",
@@ -202,7 +202,7 @@ class DeliveryViewSet(ApiViewSet):
         },
     )
     @idempotent
-    def redeliver(self, request: Request, webhook_id: str, delivery_id: str) -> Response:
+    def redeliver(self, request: ApiRequest, webhook_id: str, delivery_id: str) -> Response:
         delivery = services.redeliver(
             tenant_id=request.auth.tenant_id,
             webhook_id=webhook_id,
