@@ -139,6 +139,13 @@ HIGH_RISK_CERTIFICATE_VALIDITY = timedelta(days=env.int("HIGH_RISK_CERTIFICATE_V
 OID_ARC: str = env.str("OID_ARC", default="1.3.6.1.4.1.32473.1")
 CRL_VALIDITY = timedelta(hours=env.int("CRL_VALIDITY_HOURS", default=24))
 
+# --- Delegation tokens ------------------------------------------------------------------------------
+
+# The `iss` of tokens; tokens of another issuer are refused, so keep it when the address changes.
+TOKEN_ISSUER: str = env.str("TOKEN_ISSUER", default=BASE_URL).rstrip("/")
+# How long a key signs before the next one takes over by itself.
+TOKEN_KEY_LIFETIME = timedelta(days=env.int("TOKEN_KEY_LIFETIME_DAYS", default=90))
+
 # --- Risk -----------------------------------------------------------------------------------------
 
 HIGH_RISK_STRIKES: int = env.int("HIGH_RISK_STRIKES", default=3)
