@@ -17,6 +17,7 @@ from compliance import environments
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import read_choice
 from compliance.api.permissions import Scope
+from compliance.api.requests import ApiRequest
 from compliance.api.responses import ok
 from compliance.api.schema import IDEMPOTENCY_KEY, KEYED, PUBLIC, enveloped, errors
 from compliance.api.throttling import PublicThrottle
@@ -80,7 +81,7 @@ class AgentDelegationViewSet(ApiViewSet):
         },
     )
     @idempotent
-    def create(self, request: Request, agent_id: str) -> Response:
+    def create(self, request: ApiRequest, agent_id: str) -> Response:
         issued = services.issue(
             tenant_id=request.auth.tenant_id,
             agent_id=agent_id,
@@ -95,7 +96,7 @@ class DelegationVerifyViewSet(PublicViewSet):
     """Verification for anyone who was handed a token."""
 
     schema_tag = "Delegation"
-    throttle_classes: ClassVar = [PublicThrottle]
+    throttle_classes = (PublicThrottle,)
 
     @extend_schema(
         operation_id="verifyDelegation",
@@ -122,7 +123,7 @@ class JwksViewSet(PublicViewSet):
     """The public keys of delegation tokens."""
 
     schema_tag = "Delegation"
-    throttle_classes: ClassVar = [PublicThrottle]
+    throttle_classes = (PublicThrottle,)
 
     @extend_schema(
         operation_id="getJwks",
