@@ -6,6 +6,8 @@ from typing import Any
 
 import environ
 
+from compliance.unfold_settings import unfold_settings
+
 env = environ.Env()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -64,6 +66,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "compliance.console.headers.ConsoleHeadersMiddleware",
     "compliance.tenancy.middleware.EnvironmentMiddleware",
 ]
 
@@ -83,6 +86,7 @@ TEMPLATES: list[dict[str, Any]] = [
 ]
 
 STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "compliance" / "static"]
 # Static files are served straight from the packages; `collectstatic` is for those who set STATIC_ROOT.
 STATIC_ROOT: str | None = env.str("STATIC_ROOT", default=None)
 WHITENOISE_USE_FINDERS = True
@@ -139,13 +143,6 @@ HIGH_RISK_CERTIFICATE_VALIDITY = timedelta(days=env.int("HIGH_RISK_CERTIFICATE_V
 OID_ARC: str = env.str("OID_ARC", default="1.3.6.1.4.1.32473.1")
 CRL_VALIDITY = timedelta(hours=env.int("CRL_VALIDITY_HOURS", default=24))
 
-# --- Delegation tokens ------------------------------------------------------------------------------
-
-# The `iss` of tokens; tokens of another issuer are refused, so keep it when the address changes.
-TOKEN_ISSUER: str = env.str("TOKEN_ISSUER", default=BASE_URL).rstrip("/")
-# How long a key signs before the next one takes over by itself.
-TOKEN_KEY_LIFETIME = timedelta(days=env.int("TOKEN_KEY_LIFETIME_DAYS", default=90))
-
 # --- Risk -----------------------------------------------------------------------------------------
 
 HIGH_RISK_STRIKES: int = env.int("HIGH_RISK_STRIKES", default=3)
@@ -157,11 +154,6 @@ RISK_WINDOW = timedelta(days=30)
 WEBHOOK_TIMEOUT_SECONDS: float = 30.0
 WEBHOOK_ALLOW_PRIVATE_ADDRESSES: bool = env.bool("WEBHOOK_ALLOW_PRIVATE_ADDRESSES", default=False)
 WEBHOOK_ALLOW_HTTP: bool = env.bool("WEBHOOK_ALLOW_HTTP", default=False)
-# Root certificates that receivers are checked against instead of the public ones (a PEM file).
-WEBHOOK_CA_FILE: str = env.str("WEBHOOK_CA_FILE", default="")
-# Requests to one endpoint at a time, over all workers; a failing one gets a single slot.
-WEBHOOK_SLOTS_PER_ENDPOINT: int = env.int("WEBHOOK_SLOTS_PER_ENDPOINT", default=4)
-WEBHOOKS_PER_TENANT: int = env.int("WEBHOOKS_PER_TENANT", default=200)
 
 # --- Rate limits: requests per window of 60 seconds -----------------------------------------------
 
@@ -231,6 +223,8 @@ CELERY_TIMEZONE = "UTC"
 
 # --- Console --------------------------------------------------------------------------------------
 
+UNFOLD: dict[str, Any] = unfold_settings(SERVICE_TITLE)
+FORMAT_MODULE_PATH = "compliance.console.formats"
 LOGIN_REDIRECT_URL = "/admin/"
 LOGIN_URL = "/admin/login/"
 AUTH_PASSWORD_VALIDATORS = [

@@ -5,6 +5,7 @@ from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from compliance.api import exceptions, health
+from compliance.console.views import switch_environment
 
 ROOMS = ["auditlog", "webhooks", "agents", "certificates", "events", "delegation", "compliance.reports"]
 
@@ -14,6 +15,7 @@ urlpatterns = [
     path("v1/docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
     path("health/live", health.live),
     path("health/ready", health.ready),
+    path("admin/environment/", switch_environment, name="console_environment"),
     path("admin/", admin.site.urls),
 ]
 

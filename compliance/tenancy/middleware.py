@@ -5,14 +5,12 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse
 
 from compliance import environments
-from compliance.console import ConsoleAccess
+from compliance.console.access import NO_ACCESS, ConsoleAccess, ConsoleRole
+from compliance.console.views import CONSOLE_PREFIX, SESSION_KEY
 from compliance.environments import Environment
 from compliance.tenancy import keys
 from compliance.tenancy.authentication import bearer_token
 from compliance.tenancy.models import Membership
-
-SESSION_KEY = "environment"
-CONSOLE_PREFIX = "/admin/"
 
 
 class EnvironmentMiddleware:
@@ -23,8 +21,9 @@ class EnvironmentMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.path.startswith(CONSOLE_PREFIX):
-            environment = console_environment(request)
-            request.console = console_access(request, environment)  # type: ignore[attr-defined]
+            access = console_access(request)
+            request.console = access  # type: ignore[attr-defined]
+            environment = access.environment
         else:
             environment = keys.environment_of(bearer_token(request) or "") or Environment.LIVE
         with environments.use(environment):
@@ -37,15 +36,14 @@ def console_environment(request: HttpRequest) -> Environment:
     return Environment.TEST if is_test else Environment.LIVE
 
 
-def console_access(request: HttpRequest, environment: Environment) -> ConsoleAccess:
-    """What the signed-in user may see: all as a superuser, else the tenants of their memberships."""
+def console_access(request: HttpRequest) -> ConsoleAccess:
+    """What the signed-in user may see: all as a superuser, else by their memberships; else nothing."""
     user = request.user
     if not user.is_active or not user.is_staff:
-        return ConsoleAccess(environment, frozenset(), "")
+        return NO_ACCESS
+    environment = console_environment(request)
     if user.is_superuser:
-        return ConsoleAccess(environment, None, "operator")
-    memberships = list(Membership.objects.filter(user=user))
-    roles = {membership.role for membership in memberships}
-    role = next((role for role in ("officer", "auditor", "developer") if role in roles), "")
-    tenants = frozenset(membership.tenant_id for membership in memberships)
-    return ConsoleAccess(environment, tenants, role)
+        return ConsoleAccess(environment, is_operator=True)
+    memberships = Membership.objects.filter(user=user)
+    roles = {membership.tenant_id: ConsoleRole(membership.role) for membership in memberships}
+    return ConsoleAccess(environment, roles)

@@ -1,0 +1,69 @@
+"""State changes from the console: a page that says what will happen, asks for a reason, and confirms.
+
+An action calls one service. It is refused, and says so, when the page was opened in one environment and sent
+after a switch to the other.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from compliance.console.access import OFFICERS, ConsoleRole, access_of
+
+ENVIRONMENT_FIELD = "console_environment"
+
+
+class ReasonForm(forms.Form):
+    """Why a person does it; kept in the audit log."""
+
+    reason = forms.CharField(
+        max_length=500,
+        help_text="Kept in the audit log beside your name; 1 to 500 characters.",
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "autofocus": True}),
+    )
+
+
+@dataclass(frozen=True)
+class ActionCall:
+    """One confirmed action: what it acts on, what the form said, who acts and when."""
+
+    request: HttpRequest
+    row: Any
+    data: dict[str, Any]
+    username: str
+    now: datetime
+
+
+@dataclass(frozen=True)
+class ConfirmedAction:
+    """A state change offered on a row's page.
+
+    `run` makes one service call and returns what to tell the user, or a page of its own (a secret shown
+    once). `is_offered` only hides the button; the service has the last word.
+    """
+
+    name: str
+    label: str
+    icon: str
+    explanation: str
+    run: Callable[[ActionCall], str | HttpResponse]
+    is_offered: Callable[[Any], bool] = lambda row: True
+    roles: frozenset[ConsoleRole] = OFFICERS
+    form_class: type[forms.Form] = ReasonForm
+    is_destructive: bool = False
+
+
+def was_shown_elsewhere(request: HttpRequest) -> bool:
+    """Whether the submitted page showed the other environment than the session's present one."""
+    shown = request.POST.get(ENVIRONMENT_FIELD)
+    return request.method == "POST" and shown is not None and shown != access_of(request).environment.value
+
+
+STALE_PAGE = (
+    "Nothing was changed: this page was opened in the other environment. Check where you are and repeat."
+)

@@ -1,0 +1,298 @@
+"""Pages of rows: read-only, of the session's environment and the user's tenants; actions by role.
+
+A row of another tenant does not exist here: not in lists, filters, searches, pop-ups, look-ups or actions.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.admin.utils import quote, unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model, Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from unfold.enums import ActionVariant
+
+from compliance.clock import now
+from compliance.console.access import EVERYONE, OPERATORS, ConsoleRole, access_of
+from compliance.console.actions import (
+    ENVIRONMENT_FIELD,
+    STALE_PAGE,
+    ActionCall,
+    ConfirmedAction,
+    was_shown_elsewhere,
+)
+from compliance.console.context import may_see
+from compliance.console.display import visible
+from compliance.errors import ServiceError
+from compliance.identifiers import parse_id
+
+if TYPE_CHECKING:  # Unfold carries no types; its classes extend Django's.
+    from django.contrib.admin import ModelAdmin, TabularInline
+else:
+    from unfold.admin import ModelAdmin, TabularInline
+
+
+@dataclass(frozen=True)
+class RelatedLink:
+    """A way from a row's page to the list of what belongs to it: `model` is `app_model`."""
+
+    label: str
+    icon: str
+    model: str
+    parameter: str
+    value: Callable[[Any], object] = lambda row: row.pk
+
+
+AUDIT_TRAIL = RelatedLink("Audit trail", "history", "auditlog_auditentry", "affected_id")
+
+
+class TenantScopedAdmin(ModelAdmin):
+    """A read-only page of rows that carry a tenant; subclasses open what people may do, by role."""
+
+    tenant_field: str | None = "tenant_id"
+    view_roles: frozenset[ConsoleRole] = EVERYONE
+    # Never shown and never filtered by, so that nobody can guess them letter by letter.
+    secret_fields: frozenset[str] = frozenset()
+    # Columns that a pasted UUID is looked up in, by index instead of by text.
+    search_ids: tuple[str, ...] = ("pk",)
+    confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = ()
+    related_links: ClassVar[tuple[RelatedLink, ...]] = (AUDIT_TRAIL,)
+    change_form_before_template = "admin/console/related.html"
+    list_filter_submit = True
+    list_per_page = 50
+    actions = None
+
+    # --- Who sees and does what -------------------------------------------------------------------
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)
+        access = access_of(request)
+        tenants = access.tenants_for(self.view_roles)
+        if tenants is None:
+            return rows
+        if self.tenant_field is None:
+            return rows if access.may(self.view_roles) else rows.none()
+        return rows.filter(**{f"{self.tenant_field}__in": tenants})
+
+    def tenant_of(self, row: Any) -> UUID | None:
+        """The tenant that `row` belongs to; None for what belongs to the whole service."""
+        value = row if self.tenant_field else None
+        for part in (self.tenant_field or "").split("__"):
+            value = getattr(value, part) if value is not None and part else value
+        return value
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        tenant = self.tenant_of(obj) if isinstance(obj, self.model) else None
+        return access_of(request).may(self.view_roles, tenant)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        """Refuses filters over secrets, and text that PostgreSQL can't hold."""
+        names_a_secret = not self.secret_fields.isdisjoint(lookup.split("__"))
+        if names_a_secret or "\x00" in "".join(value if isinstance(value, list) else str(value)):
+            return False
+        return bool(super().lookup_allowed(lookup, value, request))
+
+    # --- Lists ------------------------------------------------------------------------------------
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """The columns, without the tenant's where the user has only one."""
+        columns = list(super().get_list_display(request))
+        return columns if access_of(request).shows_many_tenants else [c for c in columns if c != "tenant"]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        identifier = parse_id(search_term.strip())
+        if identifier is None:
+            return super().get_search_results(request, queryset, search_term)
+        return queryset.filter(Q.create([(name, identifier) for name in self.search_ids], Q.OR)), False
+
+    # --- A row's page -----------------------------------------------------------------------------
+
+    def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return [*(super().get_exclude(request, obj) or ()), *self.secret_fields]
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if was_shown_elsewhere(request):
+            messages.error(request, STALE_PAGE)
+            return HttpResponseRedirect(self._list_url())
+        return super().changeform_view(request, *args, **kwargs)
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        if obj is not None and not context.get("is_popup"):
+            context["actions_detail"] = [self._button(action, obj) for action in self.offered(request, obj)]
+            context["related"] = self._related(request, obj)
+        context["show_history"] = False
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """A row's history is its audit trail."""
+        target = reverse("admin:auditlog_auditentry_changelist")
+        return HttpResponseRedirect(f"{target}?{urlencode({'affected_id': unquote(object_id)})}")
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """Nothing: the service that changed the row has written to the audit log."""
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """Nothing, as above."""
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        """Nothing, as above."""
+
+    def _related(self, request: HttpRequest, row: Any) -> list[dict[str, str]]:
+        found = []
+        for link in self.related_links:
+            if may_see(request, link.model):
+                query = urlencode({link.parameter: link.value(row)})
+                url = f"{reverse(f'admin:{link.model}_changelist')}?{query}"
+                found.append({"label": link.label, "icon": link.icon, "url": url})
+        return found
+
+    # --- Confirmed actions ------------------------------------------------------------------------
+
+    def may_run(self, request: HttpRequest, action: ConfirmedAction, row: Any) -> bool:
+        return access_of(request).may(action.roles, self.tenant_of(row))
+
+    def offered(self, request: HttpRequest, row: Any) -> list[ConfirmedAction]:
+        """The actions that the user may take on `row` as it stands."""
+        return [
+            action
+            for action in self.confirmed_actions
+            if action.is_offered(row) and self.may_run(request, action, row)
+        ]
+
+    def get_urls(self) -> list[URLPattern]:
+        return [self._action_url(action) for action in self.confirmed_actions] + super().get_urls()
+
+    def action_view(self, request: HttpRequest, object_id: str, action: ConfirmedAction) -> HttpResponse:
+        """The page that explains and confirms `action`; a POST does it."""
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            return self._missing(request, object_id)
+        if not self.may_run(request, action, row):
+            raise PermissionDenied
+        form = action.form_class(request.POST if request.method == "POST" else None)
+        if request.method != "POST":
+            return self._confirmation(request, action, row, form)
+        if was_shown_elsewhere(request):
+            messages.error(request, STALE_PAGE)
+            return HttpResponseRedirect(self._row_url(row))
+        if not form.is_valid():
+            return self._confirmation(request, action, row, form)
+        return self._run(request, action, row, form.cleaned_data)
+
+    def _missing(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        answer: HttpResponse = self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined]
+            request, self.opts, object_id
+        )
+        return answer
+
+    def _run(
+        self, request: HttpRequest, action: ConfirmedAction, row: Any, data: dict[str, Any]
+    ) -> HttpResponse:
+        call = ActionCall(request, row, data, request.user.get_username(), now())
+        try:
+            outcome = action.run(call)
+        except ServiceError as error:
+            messages.error(request, error.message)
+            return HttpResponseRedirect(self._row_url(row))
+        if isinstance(outcome, HttpResponse):
+            return outcome
+        messages.success(request, outcome)
+        return HttpResponseRedirect(self._row_url(row))
+
+    def _confirmation(
+        self, request: HttpRequest, action: ConfirmedAction, row: Any, form: Any
+    ) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "title": action.label,
+            "action": action,
+            "form": form,
+            "row_kind": str(self.opts.verbose_name).capitalize(),
+            "row_name": visible(row),
+            "row_url": self._row_url(row),
+            "tenant": getattr(row, "tenant", None),
+            "environment_field": ENVIRONMENT_FIELD,
+        }
+        return TemplateResponse(request, "admin/console/confirm.html", context)
+
+    def _action_url(self, action: ConfirmedAction) -> URLPattern:
+        view: Any = self.admin_site.admin_view(partial(self.action_view, action=action))
+        view.model_admin = self
+        return path(f"<path:object_id>/{action.name}/", view, name=self._action_url_name(action))
+
+    def _button(self, action: ConfirmedAction, row: Any) -> dict[str, Any]:
+        return {
+            "title": action.label,
+            "icon": action.icon,
+            "variant": ActionVariant.DANGER if action.is_destructive else ActionVariant.DEFAULT,
+            "attrs": {},
+            "dialog": None,
+            "path": reverse(f"admin:{self._action_url_name(action)}", args=[quote(row.pk)]),
+        }
+
+    def _action_url_name(self, action: ConfirmedAction) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}_{action.name}"
+
+    def _row_url(self, row: Any) -> str:
+        return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[quote(row.pk)])
+
+    def _list_url(self) -> str:
+        return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
+
+
+class SystemAdmin(TenantScopedAdmin):
+    """A read-only page of what belongs to the whole service; operators only unless a subclass opens it."""
+
+    tenant_field = None
+    view_roles = OPERATORS
+
+
+class ScopedInline(TabularInline):
+    """Rows shown on their parent's page, read-only; whoever sees the parent sees them."""
+
+    extra = 0
+    can_delete = False
+    show_change_link = False
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return access_of(request).may(EVERYONE)
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False

@@ -1,0 +1,105 @@
+"""How values look in the console: chips, JSON, code, scores. Everything is escaped here, once.
+
+What agents and tenants write is hostile until proven otherwise: control and direction-changing characters
+are shown as escapes, so that no name can pose as another or reorder the line it stands in.
+"""
+
+import json
+import unicodedata
+from collections.abc import Iterable
+from typing import Any
+
+from django.template.loader import render_to_string
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+EMPTY = "-"
+JSON_LIMIT = 20_000
+# Where a score's chip changes colour: the bands of the interface specification.
+MEDIUM_FROM, HIGH_FROM = 0.3, 0.85
+
+STATUS_COLOURS = {
+    "active": "success",
+    "succeeded": "success",
+    "published": "success",
+    "ready": "success",
+    "current": "success",
+    "low": "success",
+    "pending": "info",
+    "in_flight": "info",
+    "generating": "info",
+    "queued": "info",
+    "medium": "warning",
+    "suspended": "warning",
+    "expiring": "warning",
+    "high": "danger",
+    "revoked": "danger",
+    "failed": "danger",
+    "expired": "default",
+    "retired": "default",
+    "cancelled": "default",
+}
+
+
+def visible(text: object) -> str:
+    """`text` with its control, format and direction-changing characters spelled out (newlines stay)."""
+    return "".join(
+        character
+        if character == "\n" or unicodedata.category(character) not in {"Cc", "Cf", "Cs"}
+        else f"\\u{ord(character):04x}"
+        for character in str(text)
+    )
+
+
+def chip(text: object, colour: str = "default", *, verbatim: bool = False) -> SafeString:
+    """A small label in one of Unfold's colours: success, info, warning, danger, primary, default.
+
+    `verbatim` keeps the case of what machines read: action, event and scope names.
+    """
+    context = {"text": visible(text), "type": colour, "class": "console-verbatim" if verbatim else ""}
+    return SafeString(render_to_string("unfold/helpers/label.html", context).strip())
+
+
+def status_chip(status: str | None) -> SafeString | str:
+    """A status as a chip whose colour tells how well things stand."""
+    return chip(status.replace("_", " "), STATUS_COLOURS.get(status, "default")) if status else EMPTY
+
+
+def chips(values: Iterable[object] | None, colour: str = "default") -> SafeString | str:
+    """Several names, a chip each."""
+    shown = [(chip(value, colour, verbatim=True),) for value in values or ()]
+    return (
+        format_html('<span class="console-chips">{}</span>', format_html_join("", "{}", shown))
+        if shown
+        else EMPTY
+    )
+
+
+def score_chip(score: float | None) -> SafeString | str:
+    """A risk score from 0 to 1, coloured by its band."""
+    if score is None:
+        return EMPTY
+    band = "danger" if score >= HIGH_FROM else "warning" if score >= MEDIUM_FROM else "success"
+    return chip(f"{score:.2f}", band)
+
+
+def code(text: object) -> SafeString | str:
+    """An identifier, hash or address in a fixed-width face."""
+    return format_html('<code class="console-code">{}</code>', visible(text)) if text else EMPTY
+
+
+def block(text: object) -> SafeString | str:
+    """Text of several lines as it is, in a fixed-width face and a box that scrolls."""
+    if text is None or text == "":
+        return EMPTY
+    shown = visible(text)
+    hidden = len(shown) - JSON_LIMIT
+    more = f"\n… {hidden} more characters" if hidden > 0 else ""
+    return format_html('<pre class="console-block" tabindex="0">{}{}</pre>', shown[:JSON_LIMIT], more)
+
+
+def pretty_json(value: Any) -> SafeString | str:
+    """A JSON value, indented."""
+    if value is None:
+        return EMPTY
+    return block(json.dumps(value, indent=2, ensure_ascii=False, default=str))

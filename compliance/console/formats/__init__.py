@@ -1,0 +1,1 @@
+"""How the console writes moments; found by Django through FORMAT_MODULE_PATH."""

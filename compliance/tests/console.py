@@ -1,0 +1,95 @@
+"""The console as a test uses it: people by role, a browser, a tenant with a row of every kind."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from agents.tests.factories import make_agent
+from auditlog.vocabulary import Actor
+from compliance import environments
+from compliance.api.models import IdempotencyRecord
+from compliance.clock import now
+from compliance.console.views import SESSION_KEY
+from compliance.encryption import encrypt
+from compliance.environments import Environment
+from compliance.tenancy import memberships, services
+from compliance.tenancy.models import Role, Tenant
+from webhooks.models import Attempt, Delivery, DeliveryStatus, Message, Webhook
+from webhooks.vocabulary import EventName
+
+ACTOR = Actor.system("tests")
+WEBHOOK_SECRET = "whsec_never_shown_anywhere"
+
+
+def make_operator(username: str = "root") -> User:
+    return User.objects.create_superuser(username, password=None)
+
+
+def make_staff(username: str = "nobody", **fields: Any) -> User:
+    """Somebody who may sign in and is a member of nothing."""
+    return User.objects.create_user(username, is_staff=True, **fields)
+
+
+def make_member(tenant: Tenant, role: Role, username: str | None = None) -> User:
+    user = make_staff(username or role.value)
+    join(user, tenant, role)
+    return user
+
+
+def join(user: User, tenant: Tenant, role: Role) -> None:
+    memberships.grant(user=user, tenant_id=tenant.id, role=role, actor=ACTOR, now=now())
+
+
+def console_of(user: User, environment: Environment = Environment.LIVE) -> Client:
+    """A browser that is signed in and looks at `environment`; it checks CSRF tokens no more than Django's."""
+    client = Client()
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    session = client.session
+    session[SESSION_KEY] = environment.value
+    session.save()
+    return client
+
+
+def populate(tenant: Tenant, environment: Environment, label: str = "row") -> dict[str, Any]:
+    """A row of every kind for `tenant` in `environment`; by name of its page (`app_model`)."""
+    with environments.use(environment):
+        mirrored = services.get_tenant(tenant_id=tenant.id)
+        agent = make_agent(mirrored, name=f"{label} agent")
+        key = services.create_key(tenant=mirrored, name=f"{label} key", actor=ACTOR, now=now())
+        webhook = _webhook(mirrored, label)
+        message = Message.objects.create(
+            tenant=mirrored, event=EventName.AGENT_CREATED, body=b'{"id": 1}', created_at=now()
+        )
+        delivery = Delivery.objects.create(
+            webhook=webhook, message=message, status=DeliveryStatus.FAILED, created_at=timezone.now()
+        )
+        attempt = Attempt.objects.create(
+            delivery=delivery, number=1, url=webhook.url, started_at=now(), response_status=500
+        )
+        record = IdempotencyRecord.objects.create(
+            tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
+        )
+    return {
+        "agents_agent": agent,
+        "tenancy_tenant": mirrored,
+        "tenancy_apikey": key.row,
+        "webhooks_webhook": webhook,
+        "webhooks_message": message,
+        "webhooks_delivery": delivery,
+        "webhooks_attempt": attempt,
+        "api_idempotencyrecord": record,
+    }
+
+
+def _webhook(tenant: Tenant, label: str) -> Webhook:
+    return Webhook.objects.create(
+        tenant=tenant,
+        url=f"https://{label}.example/hook",
+        events=[EventName.AGENT_CREATED],
+        secret=encrypt(WEBHOOK_SECRET.encode()),
+        secret_hint="…here",
+        created_at=now(),
+        updated_at=now(),
+    )

@@ -1,0 +1,176 @@
+"""The console's first page: how a tenant's agents, certificates and deliveries stand at this moment.
+
+Everything is counted over what the user's own lists show, in the environment of the session.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, Model, Q, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+
+from agents.models import Agent, AgentStatus
+from auditlog.models import AuditEntry
+from compliance.clock import now
+from compliance.console.access import access_of
+from compliance.console.display import chip, score_chip, status_chip, visible
+from webhooks.models import Delivery, DeliveryStatus
+
+DAY = timedelta(days=1)
+ROWS = 6
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One number; `tone` colours it: good, warn, bad or nothing."""
+
+    label: str
+    icon: str
+    value: object
+    note: str = ""
+    url: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a panel; its first cell leads to `url`."""
+
+    cells: list[object]
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A short list with a way to the whole of it."""
+
+    title: str
+    columns: list[str]
+    rows: list[Row]
+    empty: str
+    url: str = ""
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Board:
+    """What the first page shows."""
+
+    tiles: list[Tile] = field(default_factory=list)
+    panels: list[Panel] = field(default_factory=list)
+
+
+def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """Unfold's callback: the page's context with its `board`; without one for who belongs to no tenant."""
+    access = access_of(request)
+    if access.is_operator or access.roles:
+        context["board"] = board(request, now())
+    return {**context, "title": "Overview"}
+
+
+def board(request: HttpRequest, moment: datetime) -> Board:
+    """The numbers and lists of the user's tenants."""
+    agents, deliveries = scoped(request, Agent), scoped(request, Delivery)
+    return Board(
+        tiles=[*agent_tiles(agents), delivery_tile(deliveries, moment)],
+        panels=[attention(agents), latest_entries(scoped(request, AuditEntry))],
+    )
+
+
+def scoped(request: HttpRequest, model: type[Model]) -> QuerySet[Any]:
+    """The rows that the user's own list of `model` would show."""
+    return admin.site._registry[model].get_queryset(request)
+
+
+def list_url(model: type[Model], query: str = "") -> str:
+    meta = model._meta
+    return reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist") + (f"?{query}" if query else "")
+
+
+def row_url(row: Model) -> str:
+    return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
+
+
+def agent_tiles(agents: QuerySet[Agent]) -> list[Tile]:
+    by_status = dict(agents.order_by().values_list("status").annotate(Count("pk")))
+    suspended = by_status.get(AgentStatus.SUSPENDED, 0)
+    return [
+        Tile(
+            "Active agents",
+            "smart_toy",
+            by_status.get(AgentStatus.ACTIVE, 0),
+            f"of {sum(by_status.values())} registered",
+            list_url(Agent, "status__exact=active"),
+            "good",
+        ),
+        Tile(
+            "Pending agents",
+            "hourglass_top",
+            by_status.get(AgentStatus.PENDING, 0),
+            "wait for a certificate",
+            list_url(Agent, "status__exact=pending"),
+        ),
+        Tile(
+            "Suspended agents",
+            "pause_circle",
+            suspended,
+            "await a review" if suspended else "nothing to review",
+            list_url(Agent, "status__exact=suspended"),
+            "bad" if suspended else "",
+        ),
+    ]
+
+
+def delivery_tile(deliveries: QuerySet[Delivery], moment: datetime) -> Tile:
+    failed = deliveries.filter(status=DeliveryStatus.FAILED, created_at__gte=moment - DAY).count()
+    return Tile(
+        "Failed deliveries",
+        "outbox",
+        failed,
+        "webhooks, last 24 hours",
+        list_url(Delivery, "status__exact=failed"),
+        "bad" if failed else "",
+    )
+
+
+def attention(agents: QuerySet[Agent]) -> Panel:
+    """Agents that a person should look at: suspended, or scored high while active."""
+    rows = agents.filter(Q(status=AgentStatus.SUSPENDED) | Q(status=AgentStatus.ACTIVE, risk_score__gte=0.3))
+    shown = rows.order_by("-risk_score", "-status_changed_at", "-id")[:ROWS]
+    return Panel(
+        "Needs attention",
+        ["Agent", "Status", "Risk", "Reason"],
+        [
+            Row(
+                [visible(a.name), status_chip(a.status), score_chip(a.risk_score), visible(a.status_reason)],
+                row_url(a),
+            )
+            for a in shown
+        ],
+        "No agent is suspended or at risk.",
+        list_url(Agent, "status__exact=suspended"),
+    )
+
+
+def latest_entries(entries: QuerySet[AuditEntry]) -> Panel:
+    shown = entries.order_by("-created_at", "-id")[:ROWS]
+    return Panel(
+        "Latest in the audit log",
+        ["Action", "Description", "When"],
+        [
+            Row(
+                [
+                    chip(e.event_type, verbatim=True),
+                    visible(e.description or ""),
+                    f"{e.created_at:%m-%d %H:%M:%S}",
+                ],
+                row_url(e),
+            )
+            for e in shown
+        ],
+        "Nothing has happened yet.",
+        list_url(AuditEntry),
+    )
