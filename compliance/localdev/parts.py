@@ -7,8 +7,9 @@ from pathlib import Path
 from .ports import HOST
 
 MARK = "SERVICE_STACK"
-# Held open per web worker before further connections wait in the kernel's queue; keep-alive ones count.
-BACKPRESSURE = 256
+# Connections each web worker holds, idle keep-alive ones included, before others wait in the kernel's queue;
+# below the 1,024 open files that a process may usually have.
+BACKPRESSURE = 512
 WORKER_THREADS = 16
 
 
