@@ -20,6 +20,7 @@ PERIODS_SECONDS = {
     "certificates.publish_due_crls": 15.0,
     "certificates.expire": 60.0,
     "events.sweep_high_risk": 20.0,
+    "delegation.maintain_keys": 60.0,
     "compliance.reports.sweep": 30.0,
 }
 

@@ -143,6 +143,13 @@ HIGH_RISK_CERTIFICATE_VALIDITY = timedelta(days=env.int("HIGH_RISK_CERTIFICATE_V
 OID_ARC: str = env.str("OID_ARC", default="1.3.6.1.4.1.32473.1")
 CRL_VALIDITY = timedelta(hours=env.int("CRL_VALIDITY_HOURS", default=24))
 
+# --- Delegation tokens ------------------------------------------------------------------------------
+
+# The `iss` of tokens; tokens of another issuer are refused, so keep it when the address changes.
+TOKEN_ISSUER: str = env.str("TOKEN_ISSUER", default=BASE_URL).rstrip("/")
+# How long a key signs before the next one takes over by itself.
+TOKEN_KEY_LIFETIME = timedelta(days=env.int("TOKEN_KEY_LIFETIME_DAYS", default=90))
+
 # --- Risk -----------------------------------------------------------------------------------------
 
 HIGH_RISK_STRIKES: int = env.int("HIGH_RISK_STRIKES", default=3)
@@ -154,6 +161,11 @@ RISK_WINDOW = timedelta(days=30)
 WEBHOOK_TIMEOUT_SECONDS: float = 30.0
 WEBHOOK_ALLOW_PRIVATE_ADDRESSES: bool = env.bool("WEBHOOK_ALLOW_PRIVATE_ADDRESSES", default=False)
 WEBHOOK_ALLOW_HTTP: bool = env.bool("WEBHOOK_ALLOW_HTTP", default=False)
+# Root certificates that receivers are checked against instead of the public ones (a PEM file).
+WEBHOOK_CA_FILE: str = env.str("WEBHOOK_CA_FILE", default="")
+# Requests to one endpoint at a time, over all workers; a failing one gets a single slot.
+WEBHOOK_SLOTS_PER_ENDPOINT: int = env.int("WEBHOOK_SLOTS_PER_ENDPOINT", default=4)
+WEBHOOKS_PER_TENANT: int = env.int("WEBHOOKS_PER_TENANT", default=200)
 
 # --- Rate limits: requests per window of 60 seconds -----------------------------------------------
 

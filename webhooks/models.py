@@ -1,28 +1,38 @@
 """Webhooks, the messages they carry, and the history of each delivery."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from compliance.identifiers import new_id
 from compliance.tenancy.models import Tenant
+from webhooks.addresses import MAX_URL_LENGTH
 from webhooks.querysets import DeliveryQuerySet, WebhookQuerySet
-from webhooks.vocabulary import EventName
+from webhooks.vocabulary import DELIVERABLE_EVENTS, EventName
+
+# Seconds between a failed attempt's end and the next one (interface specification, Delivery and retries).
+RETRY_DELAYS = (1, 10, 100)
+MAX_ATTEMPTS = 1 + len(RETRY_DELAYS)
+# How often an attempt that a dying process left open is made up for: what kills its senders must end too.
+MAX_INTERRUPTIONS = 10
+# Failures in a row after which an endpoint gets one request at a time.
+FAILING_AFTER = 3
 
 
 class Webhook(models.Model):
-    """A tenant's endpoint and what it wants to hear; `secret` is encrypted at rest."""
+    """A tenant's endpoint and what it wants to hear; `secret` is encrypted at rest, empty once deleted."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="webhooks")
-    url = models.CharField(max_length=2048)
+    url = models.CharField(max_length=MAX_URL_LENGTH)
     events = ArrayField(models.CharField(max_length=64, choices=EventName.choices))
     description = models.CharField(max_length=500, blank=True)
     active = models.BooleanField(default=True)
     secret = models.BinaryField(editable=False)
     secret_hint = models.CharField(max_length=32)
+    consecutive_failures = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     deleted_at = models.DateTimeField(null=True)
@@ -34,10 +44,21 @@ class Webhook(models.Model):
         indexes = [models.Index(fields=["tenant", "-created_at", "-id"], name="webhooks_tenant_time")]
         constraints = [
             models.CheckConstraint(condition=~Q(events=[]), name="webhooks_events_present"),
+            models.CheckConstraint(condition=~Q(url=""), name="webhooks_url_present"),
         ]
 
     def __str__(self) -> str:
         return self.url
+
+    @property
+    def is_open(self) -> bool:
+        """Whether deliveries to it are sent at all."""
+        return self.active and self.deleted_at is None
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether its last attempts failed; it then gets one request at a time, so that others get theirs."""
+        return self.consecutive_failures >= FAILING_AFTER
 
 
 class Message(models.Model):
@@ -45,7 +66,7 @@ class Message(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
-    event = models.CharField(max_length=64, choices=EventName.choices)
+    event = models.CharField(max_length=64, choices=[(name, name) for name in DELIVERABLE_EVENTS])
     body = models.BinaryField()
     created_at = models.DateTimeField()
 
@@ -83,7 +104,7 @@ class Delivery(models.Model):
     status = models.CharField(max_length=16, choices=DeliveryStatus.choices, default=DeliveryStatus.PENDING)
     trigger = models.CharField(max_length=16, choices=Trigger.choices, default=Trigger.EVENT)
     attempt_count = models.PositiveSmallIntegerField(default=0)
-    max_attempts = models.PositiveSmallIntegerField(default=4)
+    max_attempts = models.PositiveSmallIntegerField(default=MAX_ATTEMPTS)
     next_attempt_at = models.DateTimeField(null=True)
     lease = models.UUIDField(null=True)
     leased_until = models.DateTimeField(null=True)
@@ -98,10 +119,14 @@ class Delivery(models.Model):
         indexes = [
             models.Index(fields=["webhook", "-created_at", "-id"], name="webhooks_delivery_history"),
             models.Index(
-                fields=["next_attempt_at"], condition=Q(status="pending"), name="webhooks_delivery_due"
+                fields=["webhook", "next_attempt_at", "id"],
+                condition=Q(status="pending"),
+                name="webhooks_delivery_due",
             ),
             models.Index(
-                fields=["leased_until"], condition=Q(status="in_flight"), name="webhooks_delivery_leased"
+                fields=["webhook", "leased_until"],
+                condition=Q(status="in_flight"),
+                name="webhooks_delivery_leased",
             ),
         ]
         constraints = [
@@ -117,10 +142,35 @@ class Delivery(models.Model):
                 condition=~Q(status="in_flight") | Q(lease__isnull=False, leased_until__isnull=False),
                 name="webhooks_in_flight_has_lease",
             ),
+            models.CheckConstraint(
+                condition=~Q(status="pending") | Q(next_attempt_at__isnull=False),
+                name="webhooks_pending_has_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=["pending", "in_flight"], completed_at=None)
+                | Q(status__in=["succeeded", "failed", "cancelled"], completed_at__isnull=False),
+                name="webhooks_finished_has_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(attempt_count__lte=F("max_attempts")), name="webhooks_attempts_bounded"
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.id} {self.status}"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more will be sent."""
+        return self.status not in (DeliveryStatus.PENDING, DeliveryStatus.IN_FLIGHT)
+
+    def retry_delay(self) -> timedelta | None:
+        """How long to wait after the last attempt failed; None when it was the last of all.
+
+        Counted from the end, so that an attempt made up for does not lengthen the waits.
+        """
+        left = self.max_attempts - self.attempt_count
+        return timedelta(seconds=RETRY_DELAYS[-left]) if left else None
 
     def is_leased(self, now: datetime) -> bool:
         return self.leased_until is not None and self.leased_until > now
@@ -132,7 +182,7 @@ class Attempt(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     delivery = models.ForeignKey(Delivery, on_delete=models.PROTECT, related_name="attempts")
     number = models.PositiveSmallIntegerField()
-    url = models.CharField(max_length=2048)
+    url = models.CharField(max_length=MAX_URL_LENGTH)
     started_at = models.DateTimeField()
     duration_ms = models.PositiveIntegerField(null=True)
     response_status = models.PositiveSmallIntegerField(null=True)

@@ -1,30 +1,146 @@
 """Reads of webhooks and deliveries."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db import models
+from django.db import connections, models
+from django.db.models import Count, Q
+
+from compliance import environments
+from compliance.identifiers import parse_id
+from webhooks.errors import DeliveryNotFound, WebhookNotFound
 
 if TYPE_CHECKING:
-    from webhooks.models import Delivery, Webhook  # noqa: F401
+    from webhooks.models import Delivery, Webhook
+
+# Oldest due deliveries of each endpoint, no more than it has free slots. A global "oldest first" would hand
+# out nothing but the backlog of one dead endpoint. `endpoint` walks the partial index from one webhook to the
+# next, so the cost grows with the endpoints that wait, not with what waits for them.
+_DUE_BY_ENDPOINT = """
+WITH RECURSIVE endpoint AS (
+    (SELECT webhook_id FROM webhooks_delivery WHERE status = 'pending' ORDER BY webhook_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT later.webhook_id FROM webhooks_delivery later
+            WHERE later.status = 'pending' AND later.webhook_id > endpoint.webhook_id
+            ORDER BY later.webhook_id LIMIT 1)
+    FROM endpoint WHERE endpoint.webhook_id IS NOT NULL
+), slots AS (
+    SELECT webhook.id AS webhook_id,
+           CASE WHEN webhook.consecutive_failures >= %(failing_after)s THEN 1 ELSE %(slots)s END
+           - (SELECT count(*) FROM webhooks_delivery flying
+              WHERE flying.webhook_id = webhook.id AND flying.status = 'in_flight'
+                AND flying.leased_until > %(now)s) AS free
+    FROM endpoint JOIN webhooks_webhook webhook ON webhook.id = endpoint.webhook_id
+)
+SELECT due.id FROM slots CROSS JOIN LATERAL (
+    SELECT delivery.id, delivery.next_attempt_at FROM webhooks_delivery delivery
+    WHERE delivery.webhook_id = slots.webhook_id AND delivery.status = 'pending'
+      AND delivery.next_attempt_at <= %(due_by)s
+    ORDER BY delivery.next_attempt_at, delivery.id
+    LIMIT GREATEST(slots.free, 0)
+) due
+ORDER BY due.next_attempt_at, due.id
+LIMIT %(limit)s
+"""
 
 
 class WebhookQuerySet(models.QuerySet["Webhook"]):
     """Webhooks of the current environment."""
 
+    def existing(self) -> "WebhookQuerySet":
+        return self.filter(deleted_at=None)
+
     def for_tenant(self, tenant_id: UUID) -> "WebhookQuerySet":
-        return self.filter(tenant_id=tenant_id, deleted_at=None)
+        return self.existing().filter(tenant_id=tenant_id)
+
+    def with_counts(self) -> "WebhookQuerySet":
+        """With `pending_count` and `failed_count` of their deliveries."""
+        return self.annotate(
+            pending_count=Count("deliveries", filter=Q(deliveries__status="pending")),
+            failed_count=Count("deliveries", filter=Q(deliveries__status="failed")),
+        )
 
     def subscribed(self, event: str) -> "WebhookQuerySet":
-        return self.filter(active=True, deleted_at=None, events__contains=[event])
+        return self.existing().filter(active=True, events__contains=[event])
+
+    def newest_first(self) -> "WebhookQuerySet":
+        return self.order_by("-created_at", "-id")
+
+    def locked(self) -> "WebhookQuerySet":
+        """The rows locked until the transaction ends; deliveries to them can still be published."""
+        return self.select_for_update(of=("self",), no_key=True)
+
+    def find(self, webhook_id: Any) -> "Webhook":
+        """The webhook with the id that a client wrote; raises `WebhookNotFound`, for nonsense too."""
+        parsed = webhook_id if isinstance(webhook_id, UUID) else parse_id(webhook_id)
+        webhook = self.filter(id=parsed).first() if parsed else None
+        if webhook is None:
+            raise WebhookNotFound()
+        return webhook
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
     """Deliveries of the current environment."""
 
-    def due(self, now: datetime) -> "DeliveryQuerySet":
-        return self.filter(status="pending", next_attempt_at__lte=now)
+    def to_webhook(self, webhook: "Webhook") -> "DeliveryQuerySet":
+        return self.filter(webhook=webhook)
+
+    def of_event(self, event: str | None) -> "DeliveryQuerySet":
+        return self.filter(message__event=event) if event else self
+
+    def with_status(self, status: str | None) -> "DeliveryQuerySet":
+        return self.filter(status=status) if status else self
+
+    def pending(self) -> "DeliveryQuerySet":
+        return self.filter(status="pending")
+
+    def failed_since(self, since: datetime) -> "DeliveryQuerySet":
+        return self.filter(status="failed", created_at__gte=since)
+
+    def in_flight(self, now: datetime) -> "DeliveryQuerySet":
+        """Being sent by somebody who still may."""
+        return self.filter(status="in_flight", leased_until__gt=now)
 
     def abandoned(self, now: datetime) -> "DeliveryQuerySet":
+        """Taken by a sender that did not come back in time."""
         return self.filter(status="in_flight", leased_until__lte=now)
+
+    def claimable(self, now: datetime) -> "DeliveryQuerySet":
+        return self.filter(
+            Q(status="pending", next_attempt_at__lte=now) | Q(status="in_flight", leased_until__lte=now)
+        )
+
+    def leased_as(self, lease: UUID) -> "DeliveryQuerySet":
+        return self.filter(status="in_flight", lease=lease)
+
+    def unlocked(self) -> "DeliveryQuerySet":
+        """The rows locked until the transaction ends; those that others hold are left out."""
+        return self.select_for_update(of=("self",), no_key=True, skip_locked=True)
+
+    def with_history(self) -> "DeliveryQuerySet":
+        """With what the API shows of each, in two queries."""
+        return self.select_related("message").prefetch_related("attempts")
+
+    def find(self, delivery_id: Any) -> "Delivery":
+        """The delivery with the id that a client wrote; raises `DeliveryNotFound`, for nonsense too."""
+        parsed = delivery_id if isinstance(delivery_id, UUID) else parse_id(delivery_id)
+        delivery = self.filter(id=parsed).first() if parsed else None
+        if delivery is None:
+            raise DeliveryNotFound()
+        return delivery
+
+    def due_by_endpoint(
+        self, *, now: datetime, due_by: datetime, slots: int, failing_after: int, limit: int
+    ) -> list[UUID]:
+        """Ids of due deliveries, each endpoint's oldest within its free slots, at most `limit`."""
+        values: dict[str, datetime | int] = {
+            "now": now,
+            "due_by": due_by,
+            "slots": slots,
+            "failing_after": failing_after,
+            "limit": limit,
+        }
+        with connections[environments.current().alias].cursor() as cursor:
+            cursor.execute(_DUE_BY_ENDPOINT, values)
+            return [row[0] for row in cursor.fetchall()]

@@ -1,18 +1,55 @@
-"""Publishing an event to the webhooks that subscribed to it."""
+"""Webhooks: publishing events to them, and their life from registration to deletion."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
+from django.conf import settings
 
+from auditlog import services as auditlog
+from auditlog.vocabulary import Actor, AuditAction
 from compliance import environments
+from compliance.encryption import encrypt
+from compliance.environments import Environment
 from compliance.identifiers import new_id
 from compliance.tasks import enqueue_on_commit
-from webhooks.models import Delivery, Message, Webhook
-from webhooks.vocabulary import EventName
+from compliance.tenancy.models import Tenant
+from webhooks import signature
+from webhooks.addresses import UrlPolicy, UrlRefused, check_url
+from webhooks.errors import DeliveryUnderWay, InvalidUrl, TooManyWebhooks, WebhookInactive
+from webhooks.models import Delivery, DeliveryStatus, Message, Trigger, Webhook
+from webhooks.vocabulary import TEST_EVENT, EventName
 
 DELIVER = "webhooks.deliver"
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What a tenant says of a new webhook."""
+
+    url: str
+    events: list[str]
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class NewSecret:
+    """A webhook and its fresh secret, which nobody can read again."""
+
+    webhook: Webhook
+    secret: str
+
+
+def url_policy() -> UrlPolicy:
+    """What the settings allow; the test environment may use plain HTTP, as nothing in it is real."""
+    is_test = environments.current() is Environment.TEST
+    return UrlPolicy(
+        allow_http=settings.WEBHOOK_ALLOW_HTTP or is_test,
+        allow_private=settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES,
+    )
 
 
 def publish(*, tenant_id: UUID, name: EventName, data: dict[str, Any], now: datetime) -> Message | None:
@@ -20,23 +57,198 @@ def publish(*, tenant_id: UUID, name: EventName, data: dict[str, Any], now: date
 
     `data` is the envelope's event-specific part; UUIDs and date-times in it are written as text.
     """
-    webhooks = list(Webhook.objects.for_tenant(tenant_id).subscribed(name))
+    webhooks = list(Webhook.objects.for_tenant(tenant_id).subscribed(name).only("id"))
     if not webhooks:
         return None
     with environments.atomic():
-        message = _message(tenant_id=tenant_id, name=name, data=data, now=now)
-        deliveries = [
-            Delivery(webhook=webhook, message=message, next_attempt_at=now, created_at=now)
-            for webhook in webhooks
-        ]
-        Delivery.objects.bulk_create(deliveries)
-        for delivery in deliveries:
-            enqueue_on_commit(DELIVER, delivery_id=str(delivery.id))
+        message = _message(tenant_id=tenant_id, event=name.value, data=data, now=now)
+        _queue(message=message, webhooks=webhooks, trigger=Trigger.EVENT, now=now)
     return message
 
 
-def _message(*, tenant_id: UUID, name: EventName, data: dict[str, Any], now: datetime) -> Message:
+def create(*, tenant_id: UUID, registration: Registration, actor: Actor, now: datetime) -> NewSecret:
+    """A webhook with a secret of its own; raises `InvalidUrl`, `TooManyWebhooks`."""
+    host = _host_of(registration.url)
+    secret = signature.new_secret()
+    with environments.atomic():
+        _check_room(tenant_id)
+        webhook = Webhook.objects.create(
+            tenant_id=tenant_id,
+            **vars(registration),
+            secret=encrypt(secret.encode()),
+            secret_hint=signature.hint_of(secret),
+            created_at=now,
+            updated_at=now,
+        )
+        _record(webhook, AuditAction.WEBHOOK_CREATED, actor, now, f"Webhook to {host} created")
+    return NewSecret(webhook, secret)
+
+
+def update(
+    *, tenant_id: UUID, webhook_id: Any, changes: dict[str, Any], actor: Actor, now: datetime
+) -> Webhook:
+    """Set the named fields; switching off cancels what waits. `WebhookNotFound`, `InvalidUrl`."""
+    if "url" in changes:
+        _host_of(changes["url"])
+    with environments.atomic():
+        webhook = Webhook.objects.for_tenant(tenant_id).locked().find(webhook_id)
+        changed = sorted(name for name, value in changes.items() if getattr(webhook, name) != value)
+        if not changed:
+            return webhook
+        for name in changed:
+            setattr(webhook, name, changes[name])
+        webhook.updated_at = now
+        if "url" in changed or "active" in changed:
+            # A new address, or one switched on again, is not judged by failures before.
+            webhook.consecutive_failures = 0
+        webhook.save(update_fields=[*changed, "updated_at", "consecutive_failures"])
+        if not webhook.active:
+            _cancel_pending(webhook, now)
+        description = f"Webhook to {_host_of(webhook.url)} updated: {', '.join(changed)}"
+        _record(webhook, AuditAction.WEBHOOK_UPDATED, actor, now, description, changed=changed)
+    return webhook
+
+
+def delete(*, tenant_id: UUID, webhook_id: Any, actor: Actor, now: datetime) -> None:
+    """Take the webhook out of use for good, secret included; its history stays. `WebhookNotFound`."""
+    with environments.atomic():
+        webhook = Webhook.objects.for_tenant(tenant_id).locked().find(webhook_id)
+        webhook.active, webhook.secret = False, b""
+        webhook.deleted_at = webhook.updated_at = now
+        webhook.save(update_fields=["active", "secret", "deleted_at", "updated_at"])
+        cancelled = _cancel_pending(webhook, now)
+        _record(webhook, AuditAction.WEBHOOK_DELETED, actor, now, "Webhook deleted", cancelled=cancelled)
+
+
+def rotate_secret(*, tenant_id: UUID, webhook_id: Any, actor: Actor, now: datetime) -> NewSecret:
+    """A new secret for every attempt from now on, retries included; raises `WebhookNotFound`."""
+    secret = signature.new_secret()
+    with environments.atomic():
+        webhook = Webhook.objects.for_tenant(tenant_id).locked().find(webhook_id)
+        webhook.secret, webhook.secret_hint = encrypt(secret.encode()), signature.hint_of(secret)
+        webhook.updated_at = now
+        webhook.save(update_fields=["secret", "secret_hint", "updated_at"])
+        _record(webhook, AuditAction.WEBHOOK_SECRET_ROTATED, actor, now, "Webhook secret rotated")
+    return NewSecret(webhook, secret)
+
+
+def send_test(*, tenant_id: UUID, webhook_id: Any, actor: Actor, now: datetime) -> Delivery:
+    """Queue a `webhook.test` message to this webhook alone; `WebhookNotFound`, `WebhookInactive`."""
+    with environments.atomic():
+        webhook = _active_webhook(tenant_id, webhook_id)
+        data = {"webhook_id": webhook.id}
+        message = _message(tenant_id=tenant_id, event=TEST_EVENT, data=data, now=now)
+        (delivery,) = _queue(message=message, webhooks=[webhook], trigger=Trigger.TEST, now=now)
+        _record(webhook, AuditAction.WEBHOOK_TESTED, actor, now, "Webhook tested", event_id=str(message.id))
+    return delivery
+
+
+def redeliver(*, tenant_id: UUID, webhook_id: Any, delivery_id: Any, actor: Actor, now: datetime) -> Delivery:
+    """Queue the same message, id and bytes, once more, as a delivery of its own.
+
+    Raises `WebhookNotFound`, `DeliveryNotFound`, `WebhookInactive`, `DeliveryUnderWay`.
+    """
+    with environments.atomic():
+        webhook = _active_webhook(tenant_id, webhook_id)
+        delivery = Delivery.objects.to_webhook(webhook).select_related("message").find(delivery_id)
+        if not delivery.is_finished:
+            raise DeliveryUnderWay()
+        return _redeliver(webhook, delivery, actor, now)
+
+
+def redeliver_failed(
+    *, tenant_id: UUID, webhook_id: Any, since: datetime, actor: Actor, now: datetime
+) -> list[Delivery]:
+    """Redeliver each message whose last delivery, made since `since`, has failed, oldest first.
+
+    Raises `WebhookNotFound`, `WebhookInactive`.
+    """
+    with environments.atomic():
+        webhook = _active_webhook(tenant_id, webhook_id)
+        latest = (
+            Delivery.objects.to_webhook(webhook)
+            .order_by("message_id", "-created_at", "-id")
+            .distinct("message_id")
+            .values("id")
+        )
+        failed = Delivery.objects.to_webhook(webhook).failed_since(since).filter(id__in=latest)
+        rows = list(failed.select_related("message").order_by("created_at", "id"))
+        return [_redeliver(webhook, delivery, actor, now) for delivery in rows]
+
+
+def _active_webhook(tenant_id: UUID, webhook_id: Any) -> Webhook:
+    webhook = Webhook.objects.for_tenant(tenant_id).locked().find(webhook_id)
+    if not webhook.active:
+        raise WebhookInactive()
+    return webhook
+
+
+def _redeliver(webhook: Webhook, delivery: Delivery, actor: Actor, now: datetime) -> Delivery:
+    (again,) = _queue(message=delivery.message, webhooks=[webhook], trigger=Trigger.REDELIVERY, now=now)
+    _record(
+        webhook,
+        AuditAction.WEBHOOK_REDELIVERED,
+        actor,
+        now,
+        f"Event {delivery.message_id} redelivered",
+        delivery_id=str(again.id),
+        event_id=str(delivery.message_id),
+    )
+    return again
+
+
+def _message(*, tenant_id: UUID, event: str, data: dict[str, Any], now: datetime) -> Message:
     message_id = new_id()
-    envelope = {"id": message_id, "event": name.value, "created_at": now, "data": data}
+    envelope = {"id": message_id, "event": event, "created_at": now, "data": data}
     body = orjson.dumps(envelope, option=orjson.OPT_UTC_Z)
-    return Message.objects.create(id=message_id, tenant_id=tenant_id, event=name, body=body, created_at=now)
+    return Message.objects.create(id=message_id, tenant_id=tenant_id, event=event, body=body, created_at=now)
+
+
+def _queue(
+    *, message: Message, webhooks: Iterable[Webhook], trigger: Trigger, now: datetime
+) -> list[Delivery]:
+    deliveries = [
+        Delivery(webhook=webhook, message=message, trigger=trigger, next_attempt_at=now, created_at=now)
+        for webhook in webhooks
+    ]
+    Delivery.objects.bulk_create(deliveries)
+    for delivery in deliveries:
+        enqueue_on_commit(DELIVER, delivery_id=str(delivery.id))
+    return deliveries
+
+
+def _cancel_pending(webhook: Webhook, now: datetime) -> int:
+    return (
+        Delivery.objects.to_webhook(webhook)
+        .pending()
+        .update(status=DeliveryStatus.CANCELLED, next_attempt_at=None, completed_at=now)
+    )
+
+
+def _check_room(tenant_id: UUID) -> None:
+    """Every event writes a row for each webhook: there is a limit, counted under the tenant's lock."""
+    Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+    if Webhook.objects.for_tenant(tenant_id).count() >= settings.WEBHOOKS_PER_TENANT:
+        raise TooManyWebhooks(f"A tenant can have at most {settings.WEBHOOKS_PER_TENANT} webhooks")
+
+
+def _host_of(url: str) -> str:
+    try:
+        return check_url(url, url_policy()).host
+    except UrlRefused as refusal:
+        raise InvalidUrl(f"url: {refusal}") from refusal
+
+
+def _record(
+    webhook: Webhook, action: AuditAction, actor: Actor, now: datetime, description: str, **metadata: Any
+) -> None:
+    """The URL stays out: many carry a token."""
+    auditlog.record(
+        tenant_id=webhook.tenant_id,
+        action=action,
+        affected_id=webhook.id,
+        description=description,
+        metadata={"events": webhook.events, "active": webhook.active, **metadata},
+        actor=actor,
+        now=now,
+    )

@@ -1,5 +1,7 @@
 """The events a webhook can subscribe to. Producers import these."""
 
+from typing import Final
+
 from django.db import models
 
 
@@ -14,3 +16,8 @@ class EventName(models.TextChoices):
     AGENT_SUSPENDED = "agent.suspended"
     AGENT_HALTED = "agent.halted"
     RISK_ALERT = "risk.alert"
+
+
+# Sent by `POST /v1/webhooks/{id}/test` alone; no receiver can take it for something that happened.
+TEST_EVENT: Final = "webhook.test"
+DELIVERABLE_EVENTS: Final = (*EventName.values, TEST_EVENT)

@@ -1,9 +1,11 @@
 """The base of the API's views."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.serializers import BaseSerializer
+from rest_framework.throttling import BaseThrottle
 from rest_framework.viewsets import ViewSet
 
 from compliance.api.permissions import Scope
@@ -33,7 +35,7 @@ class PublicViewSet(LimitedViewSet):
 
     authentication_classes = ()
     permission_classes = ()
-    throttle_classes = ()
+    throttle_classes: Sequence[type[BaseThrottle]] = ()
 
 
 def validated(serializer: type[BaseSerializer], request: Request, **kwargs: Any) -> dict[str, Any]:

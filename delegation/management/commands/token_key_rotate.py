@@ -1,0 +1,31 @@
+"""`token_key_rotate [--compromised]`: the next key that signs delegation tokens."""
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from auditlog.vocabulary import Actor
+from compliance.commands import ServiceCommand
+from delegation import keys
+from delegation.management.commands.token_key_list import describe
+
+ACTOR = Actor.system("command:token_key_rotate")
+
+
+class Command(ServiceCommand):
+    help = (
+        "Publish the next token key; it signs 15 minutes later, once verifiers have seen it. "
+        "The first key of an environment signs at once."
+    )
+    takes_environment = True
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--compromised",
+            action="store_true",
+            help="withdraw the active key with all its tokens, and sign with another at once",
+        )
+
+    def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
+        rotate = keys.replace_compromised if options["compromised"] else keys.rotate
+        return describe(rotate(actor=ACTOR, now=now))

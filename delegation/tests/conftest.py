@@ -1,0 +1,30 @@
+"""Token keys in the real tokens of the test run, made once: generating is the slow part."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from compliance import environments
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_tenant
+from delegation import keyring, services
+
+
+@pytest.fixture(autouse=True)
+def empty_rings() -> Iterator[None]:
+    """No test inherits keys from another's rolled-back rows."""
+    keyring.forget()
+    yield
+    keyring.forget()
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    """A tenant, with a token key in either environment."""
+    made = make_tenant()
+    services.bootstrap(now=now())
+    with environments.use(Environment.TEST):
+        services.bootstrap(now=now())
+    return made

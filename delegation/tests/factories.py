@@ -1,0 +1,40 @@
+"""Chains, grants and tokens for tests."""
+
+from datetime import datetime
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from agents.models import Agent
+from auditlog.vocabulary import Actor
+from compliance.clock import now
+from delegation import services
+from delegation.jwks import public_jwk
+from delegation.services import Grant, IssuedDelegation
+from delegation.tokens import ActorType, Chain, ChainActor
+
+ACTOR = Actor.system("tests")
+
+CHAIN = [
+    {"sub": "alice@example.com", "type": "human"},
+    {"sub": "research-agent", "type": "agent"},
+    {"sub": "price-checker", "type": "sub_agent"},
+]
+
+
+def as_chain(actors: list[dict[str, str]]) -> Chain:
+    return tuple(ChainActor(actor["sub"], ActorType(actor["type"])) for actor in actors)
+
+
+def make_token(agent: Agent, *, at: datetime | None = None, **grant: Any) -> IssuedDelegation:
+    """A token of the current environment, issued `at` a moment of choice."""
+    fields = {"chain": as_chain(CHAIN), **grant}
+    return services.issue(
+        tenant_id=agent.tenant_id, agent_id=agent.id, grant=Grant(**fields), actor=ACTOR, now=at or now()
+    )
+
+
+def make_software_key() -> tuple[ec.EllipticCurvePrivateKey, str]:
+    """A key of nobody's, for forgeries, and its kid."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    return key, public_jwk(key.public_key())["kid"]

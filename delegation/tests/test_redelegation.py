@@ -1,0 +1,134 @@
+"""`parent_token`: handing a token on, with less and never more."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from agents import services as agents
+from agents.models import Agent
+from agents.tests.factories import make_agent
+from auditlog.models import AuditEntry
+from compliance import environments
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
+from compliance.tests.client import ApiClient
+from delegation.tests.factories import ACTOR, CHAIN, make_token
+
+LONGER = [*CHAIN, {"sub": "quote-service", "type": "service"}]
+
+
+@pytest.fixture
+def agent(tenant: Tenant) -> Agent:
+    return make_agent(tenant)
+
+
+@pytest.fixture
+def client(api: ApiClient, tenant: Tenant) -> ApiClient:
+    return api.as_key(make_key(tenant))
+
+
+def hand_on(client: ApiClient, agent: Agent, parent: str, **body: Any) -> Any:
+    body = {"chain": LONGER, "parent_token": parent, **body}
+    return client.post(f"/v1/agents/{agent.id}/delegation", body)
+
+
+def test_a_token_is_handed_on(client: ApiClient, agent: Agent) -> None:
+    parent = make_token(agent, scope="read trade", audience="https://api.example", ttl=timedelta(seconds=120))
+
+    answer = hand_on(client, agent, parent.token, scope="read", ttl_seconds=86_400)
+
+    assert answer.status_code == 200
+    found = client.post("/v1/delegation/verify", {"token": answer.json()["data"]["token"]}).json()["data"]
+    assert (found["valid"], found["chain"], found["scope"]) == (True, LONGER, "read")
+    assert found["audience"] == "https://api.example"
+    assert found["expires_at"] == parent.delegation.expires.isoformat().replace("+00:00", "Z")
+
+
+def test_the_audit_log_links_to_the_parent(client: ApiClient, agent: Agent, tenant: Tenant) -> None:
+    parent = make_token(agent)
+
+    hand_on(client, agent, parent.token)
+
+    latest = AuditEntry.objects.for_tenant(tenant.id).filter(event_type="delegation.issued").first()
+    assert latest is not None
+    assert latest.metadata is not None
+    assert latest.metadata["parent_token_id"] == str(parent.delegation.token_id)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"chain": CHAIN},
+        {"chain": CHAIN[:2]},
+        {"chain": [*CHAIN[:2], LONGER[3]]},
+        {"chain": [CHAIN[0], LONGER[3], *CHAIN[1:]]},
+        {"chain": [{"sub": "mallory", "type": "human"}, *LONGER[1:]]},
+        {"chain": [{"sub": "alice@example.com", "type": "service"}, *LONGER[1:]]},
+        {"scope": "read withdraw"},
+        {"audience": "https://other.example"},
+    ],
+)
+def test_nothing_goes_beyond_the_parent(client: ApiClient, agent: Agent, body: dict[str, Any]) -> None:
+    parent = make_token(agent, scope="read trade", audience="https://api.example")
+
+    assert hand_on(client, agent, parent.token, **body).status_code == 422
+
+
+def test_an_open_audience_can_be_narrowed(client: ApiClient, agent: Agent) -> None:
+    parent = make_token(agent)
+
+    assert hand_on(client, agent, parent.token, audience="https://api.example").status_code == 200
+
+
+def test_a_parent_without_scope_lends_none(client: ApiClient, agent: Agent) -> None:
+    assert hand_on(client, agent, make_token(agent).token, scope="read").status_code == 422
+
+
+@pytest.mark.parametrize("fault", ["expired", "tampered", "sandbox"])
+def test_a_parent_that_does_not_count_is_refused(
+    client: ApiClient, agent: Agent, tenant: Tenant, fault: str
+) -> None:
+    if fault == "expired":
+        token = make_token(agent, at=now() - timedelta(hours=2)).token
+    elif fault == "tampered":
+        good = make_token(agent).token
+        token = good[:-8] + ("A" * 8 if not good.endswith("A" * 8) else "B" * 8)
+    else:
+        make_test_key(tenant)
+        with environments.use(Environment.TEST):
+            token = make_token(make_agent(tenant)).token
+
+    assert hand_on(client, agent, token).status_code in (400, 422)
+
+
+def test_an_expired_parent_is_told_of(client: ApiClient, agent: Agent) -> None:
+    answer = hand_on(client, agent, make_token(agent, at=now() - timedelta(hours=2)).token)
+
+    assert (answer.status_code, answer.json()["error"][-7:]) == (422, "expired")
+
+
+def test_another_tenants_token_can_be_handed_on(client: ApiClient, agent: Agent) -> None:
+    theirs = make_token(make_agent(make_tenant("Other")))
+
+    assert hand_on(client, agent, theirs.token).status_code == 200
+
+
+@pytest.mark.parametrize("generations", [1, 2])
+def test_a_stopped_agent_anywhere_behind_the_parent_ends_the_line(
+    client: ApiClient, agent: Agent, tenant: Tenant, generations: int
+) -> None:
+    first = make_agent(tenant, name="first")
+    chain, token = CHAIN, make_token(first).token
+    if generations == 2:
+        chain = [*CHAIN, {"sub": "middle", "type": "agent"}]
+        middle = make_agent(tenant, name="middle")
+        token = hand_on(client, middle, token, chain=chain).json()["data"]["token"]
+    agents.suspend(tenant_id=tenant.id, agent_id=first.id, reason="test", actor=ACTOR, now=now())
+
+    answer = hand_on(client, agent, token, chain=[*chain, LONGER[3]])
+
+    assert answer.status_code == 422
+    assert "behind the parent token" in answer.json()["error"]

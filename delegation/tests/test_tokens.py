@@ -1,0 +1,197 @@
+"""Chains and claims, as functions."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delegation import jws, tokens
+from delegation.rejections import Reason, TokenRejected
+from delegation.tests.factories import CHAIN, as_chain
+from delegation.tokens import ActorType, ChainActor, Delegation
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+SUBS = st.text(min_size=1, max_size=256).filter(tokens.is_plain_text).filter(lambda sub: sub.isprintable())
+ACTORS = st.builds(ChainActor, sub=SUBS, type=st.sampled_from(ActorType))
+CHAINS = st.lists(ACTORS, min_size=1, max_size=8).map(tuple)
+
+
+def make_delegation(**fields: Any) -> Delegation:
+    given = {
+        "issuer": "https://service.example",
+        "environment": "live",
+        "token_id": UUID(int=1),
+        "agent_id": UUID(int=2),
+        "chain": as_chain(CHAIN),
+        "issued_at": 1_000,
+        "not_before": 1_000,
+        "expires_at": 2_000,
+    }
+    return Delegation(**{**given, **fields})
+
+
+@given(chain=CHAINS)
+def test_chain_to_claims_to_chain_is_the_identity(chain: tokens.Chain) -> None:
+    delegation = make_delegation(chain=chain, scope="a b", audience="x", certificate_serial="5f")
+
+    assert tokens.from_claims(tokens.to_claims(delegation)) == delegation
+
+
+@given(chain=CHAINS)
+def test_signing_and_parsing_keep_every_name(chain: tokens.Chain) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    delegation = make_delegation(chain=chain)
+
+    parsed = jws.parse(jws.sign(tokens.to_claims(delegation), kid="k", key=key))
+
+    assert tokens.from_claims(jws.verify(parsed, key.public_key())) == delegation
+
+
+def test_root_is_the_subject_and_the_current_actor_is_outermost() -> None:
+    claims = tokens.to_claims(make_delegation())
+
+    assert (claims["sub"], claims["sub_type"]) == ("alice@example.com", "human")
+    assert claims["act"] == {
+        "sub": "price-checker",
+        "sub_type": "sub_agent",
+        "act": {"sub": "research-agent", "sub_type": "agent"},
+    }
+
+
+def test_a_chain_of_one_has_no_act() -> None:
+    claims = tokens.to_claims(make_delegation(chain=as_chain(CHAIN[:1])))
+
+    assert "act" not in claims
+    assert not {"aud", "cert_serial", "via"} & set(claims)
+
+
+def test_the_largest_delegation_fits_in_a_token() -> None:
+    chain = tuple(ChainActor("\U0001f916" * 256, ActorType.SUB_AGENT) for _ in range(8))
+    delegation = make_delegation(
+        chain=chain,
+        issuer="https://" + "i" * 100,
+        scope="s" * 500,
+        audience="\U0001f916" * 256,
+        certificate_serial="f" * 40,
+        via=tuple(UUID(int=number) for number in range(7)),
+    )
+
+    token = jws.sign(tokens.to_claims(delegation), kid="k" * 43, key=ec.generate_private_key(ec.SECP256R1()))
+
+    assert len(token) <= jws.MAX_LENGTH
+    assert jws.parse(token).kid == "k" * 43
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("exp", "2000"),
+        ("exp", 2000.0),
+        ("exp", 2000.5),
+        ("exp", True),
+        ("exp", -1),
+        ("exp", 10**12),
+        ("exp", None),
+        ("nbf", "1000"),
+        ("iat", 1000.0),
+        ("sub", 7),
+        ("sub", ""),
+        ("sub", "x" * 257),
+        ("sub", "a\nb"),
+        ("sub_type", "robot"),
+        ("act", []),
+        ("act", "alice"),
+        ("act", {"sub": "x"}),
+        ("scope", ["a"]),
+        ("aud", ["a", "b"]),
+        ("jti", "no uuid"),
+        ("agent_id", 5),
+        ("via", "abc"),
+        ("via", [1]),
+        ("via", 7),
+        ("env", None),
+        ("cert_serial", 5),
+    ],
+)
+def test_claims_of_another_shape_are_malformed(name: str, value: Any) -> None:
+    claims = {**tokens.to_claims(make_delegation()), name: value}
+
+    with pytest.raises(TokenRejected) as rejected:
+        tokens.from_claims(claims)
+
+    assert rejected.value.reason is Reason.MALFORMED
+
+
+@pytest.mark.parametrize(
+    "name", ["iss", "sub", "sub_type", "scope", "iat", "nbf", "exp", "jti", "agent_id", "env"]
+)
+def test_missing_claims_are_malformed(name: str) -> None:
+    claims = tokens.to_claims(make_delegation())
+    del claims[name]
+
+    with pytest.raises(TokenRejected):
+        tokens.from_claims(claims)
+
+
+def test_a_ninth_actor_is_malformed() -> None:
+    claims = tokens.to_claims(make_delegation(chain=as_chain(CHAIN[:1] * 8)))
+    claims["act"] = {"sub": "one more", "sub_type": "agent", "act": claims["act"]}
+
+    with pytest.raises(TokenRejected):
+        tokens.from_claims(claims)
+
+
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [(999.999, Reason.NOT_YET_VALID), (1_000, None), (1_999.999, None), (2_000, Reason.EXPIRED)],
+)
+def test_a_token_counts_from_nbf_up_to_but_not_at_exp(second: float, reason: Reason | None) -> None:
+    found = None
+    try:
+        tokens.check_time(make_delegation(), now=datetime.fromtimestamp(second, UTC))
+    except TokenRejected as rejected:
+        found = rejected.reason
+
+    assert found is reason
+
+
+@pytest.mark.parametrize(
+    ("asked", "normal"),
+    [
+        ("", ""),
+        ("  ", ""),
+        ("a", "a"),
+        (" b  a ", "b a"),
+        ("a b a", "a b"),
+        ("trade:eu/1 ~!#[]", "trade:eu/1 ~!#[]"),
+    ],
+)
+def test_scope_is_normalised(asked: str, normal: str) -> None:
+    assert tokens.normalised_scope(asked) == normal
+
+
+@pytest.mark.parametrize("scope", ['a"b', "a\\b", "a\tb", "a\n", "é", "a\x7fb", "a\u00a0b"])
+def test_scope_outside_rfc_6749_is_refused(scope: str) -> None:
+    with pytest.raises(ValueError, match="printable ASCII"):
+        tokens.normalised_scope(scope)
+
+
+@pytest.mark.parametrize("sub", ["a\x00", "a\x1b[31m", "a\x85", "a\u2028b", "a\u202eb", "a\u2066b", ""])
+def test_names_that_could_show_as_others_are_refused(sub: str) -> None:
+    with pytest.raises(ValueError, match="sub must be"):
+        ChainActor(sub, ActorType.HUMAN)
+
+
+@pytest.mark.parametrize(
+    "sub", ["did:web:example.com", "Zoë Ødegård", "山田太郎", "alice → bob", "<b>", "👩‍🚀", " "]
+)
+def test_names_of_any_script_are_accepted(sub: str) -> None:
+    assert ChainActor(sub, ActorType.HUMAN).sub == sub
+
+
+def test_the_chain_is_shown_with_arrows() -> None:
+    assert make_delegation().chain_display == "alice@example.com → research-agent → price-checker"

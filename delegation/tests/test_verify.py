@@ -1,0 +1,229 @@
+"""`POST /v1/delegation/verify`."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connections
+from django.test.utils import CaptureQueriesContext
+
+from agents import services as agents
+from agents.models import Agent
+from agents.tests.factories import make_agent
+from compliance import environments
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.keys import private_key
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_test_key
+from compliance.tests.client import ApiClient
+from delegation import jws, keyring, keys, tokens
+from delegation.jws import b64url_decode, b64url_encode
+from delegation.models import TokenKey
+from delegation.tests.factories import ACTOR, CHAIN, make_software_key, make_token
+
+MALFORMED = {"valid": False, "reason": "malformed"}
+
+
+@pytest.fixture
+def agent(tenant: Tenant) -> Agent:
+    return make_agent(tenant)
+
+
+def verify(api: ApiClient, token: Any) -> Any:
+    answer = api.post("/v1/delegation/verify", {"token": token})
+    assert answer.status_code == 200
+    return answer.json()["data"]
+
+
+def test_a_valid_token_tells_its_chain(api: ApiClient, agent: Agent) -> None:
+    issued = make_token(agent, scope="read", audience="https://api.example")
+
+    found = verify(api, issued.token)
+
+    assert found == {
+        "valid": True,
+        "principal": "price-checker",
+        "chain": CHAIN,
+        "chain_display": "alice@example.com → research-agent → price-checker",
+        "scope": "read",
+        "agent_id": str(agent.id),
+        "expires_at": issued.delegation.expires.isoformat().replace("+00:00", "Z"),
+        "audience": "https://api.example",
+        "certificate_serial": None,
+        "environment": "live",
+    }
+
+
+def test_an_authentic_token_past_its_time_is_expired(api: ApiClient, agent: Agent) -> None:
+    token = make_token(agent, at=now() - timedelta(hours=1, seconds=1)).token
+
+    assert verify(api, token) == {"valid": False, "reason": "expired"}
+
+
+def test_a_forged_token_past_its_time_is_not_called_expired(api: ApiClient, agent: Agent) -> None:
+    header, payload, signature = make_token(agent, at=now() - timedelta(days=2)).token.split(".")
+    claims = json.loads(b64url_decode(payload))
+    forged = b64url_encode(json.dumps({**claims, "scope": "all"}).encode())
+
+    assert verify(api, f"{header}.{forged}.{signature}")["reason"] == "invalid_signature"
+
+
+def test_a_token_from_the_future_is_not_yet_valid(api: ApiClient, agent: Agent) -> None:
+    assert verify(api, make_token(agent, at=now() + timedelta(hours=1)).token)["reason"] == "not_yet_valid"
+
+
+def test_a_key_of_nobodys_is_unknown(api: ApiClient, agent: Agent) -> None:
+    key, kid = make_software_key()
+    token = jws.sign(tokens.to_claims(make_token(agent).delegation), kid=kid, key=key)
+
+    assert verify(api, token)["reason"] == "unknown_key"
+
+
+def test_a_foreign_key_under_our_kid_has_an_invalid_signature(api: ApiClient, agent: Agent) -> None:
+    key, _ = make_software_key()
+    kid = TokenKey.objects.get(status="active").kid
+    token = jws.sign(tokens.to_claims(make_token(agent).delegation), kid=kid, key=key)
+
+    assert verify(api, token)["reason"] == "invalid_signature"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("iss", "https://other.example"), ("iss", None), ("env", "test")]
+)
+def test_another_issuer_or_environment_under_our_key_is_refused(
+    api: ApiClient, agent: Agent, name: str, value: Any
+) -> None:
+    key = keys.signing_key()
+    claims = {**tokens.to_claims(make_token(agent).delegation), name: value}
+    token = jws.sign(claims, kid=key.kid, key=_signer(key))
+
+    assert verify(api, token)["reason"] == "invalid_issuer"
+
+
+def test_our_signature_under_claims_that_are_no_delegation_is_malformed(api: ApiClient, agent: Agent) -> None:
+    key = keys.signing_key()
+    claims = {**tokens.to_claims(make_token(agent).delegation), "exp": "9999999999"}
+
+    assert verify(api, jws.sign(claims, kid=key.kid, key=_signer(key))) == MALFORMED
+
+
+@pytest.mark.parametrize("token", ["", " ", "a.b.c", "not a token", "é" * 100, "x" * 100_000, "{}"])
+def test_a_string_that_is_no_token_is_malformed(api: ApiClient, token: str) -> None:
+    assert verify(api, token) == MALFORMED
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"token": None}, {"token": 5}, {"token": ["a"]}, {"token": {}}, [], "x"]
+)
+def test_a_body_without_a_token_string_is_refused(api: ApiClient, body: Any) -> None:
+    answer = api.post("/v1/delegation/verify", body)
+
+    assert answer.status_code == 400
+    assert set(answer.json()) == {"error"}
+
+
+def test_credentials_are_not_asked_for_and_do_not_matter(api: ApiClient, agent: Agent) -> None:
+    token = make_token(agent).token
+
+    assert verify(api.as_key("nonsense"), token)["valid"] is True
+    assert verify(api.as_key("service_test_nonsense"), token)["valid"] is True
+
+
+def test_a_sandbox_token_verifies_and_says_so(api: ApiClient, tenant: Tenant) -> None:
+    make_test_key(tenant)
+    with environments.use(Environment.TEST):
+        token = make_token(make_agent(tenant)).token
+
+    assert verify(api, token)["environment"] == "test"
+
+
+def test_a_suspension_after_the_issue_is_not_seen(api: ApiClient, agent: Agent, tenant: Tenant) -> None:
+    token = make_token(agent).token
+    agents.suspend(tenant_id=tenant.id, agent_id=agent.id, reason="test", actor=ACTOR, now=now())
+
+    assert verify(api, token)["valid"] is True
+
+
+def test_warm_verification_reads_no_row(api: ApiClient, agent: Agent) -> None:
+    token = make_token(agent).token
+    verify(api, make_software_token())
+
+    with (
+        CaptureQueriesContext(connections["default"]) as live,
+        CaptureQueriesContext(connections["test"]) as test,
+    ):
+        assert verify(api, token)["valid"] is True
+        verify(api, "a.b.c")
+        verify(api, make_software_token())
+
+    assert len(live) == len(test) == 0
+
+
+def test_made_up_keys_cause_one_reading_in_a_cooldown(api: ApiClient, tenant: Tenant) -> None:
+    verify(api, make_software_token())
+
+    with CaptureQueriesContext(connections["default"]) as live:
+        for _ in range(20):
+            assert verify(api, make_software_token())["reason"] == "unknown_key"
+
+    assert len(live) == 0
+
+
+def test_a_key_published_by_another_process_is_found(
+    api: ApiClient, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyring, "COOLDOWN_SECONDS", 0.0)
+    verify(api, make_software_token())
+    token = make_token(agent).token
+    keyring.forget()
+
+    assert verify(api, token)["valid"] is True
+
+
+class Broken:
+    """Refuses every query, as a connection to a dead server does."""
+
+    def __call__(self, *args: Any) -> Any:
+        raise OperationalError("server closed the connection unexpectedly")
+
+
+@pytest.fixture
+def no_database() -> Iterator[None]:
+    with connections["default"].execute_wrapper(Broken()), connections["test"].execute_wrapper(Broken()):
+        yield
+
+
+def test_known_keys_verify_while_the_databases_are_down(
+    api: ApiClient, agent: Agent, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    token = make_token(agent).token
+    verify(api, token)
+    monkeypatch.setattr(keyring, "MAX_AGE_SECONDS", -1.0)
+    monkeypatch.setattr(keyring, "COOLDOWN_SECONDS", -1.0)
+    request.getfixturevalue("no_database")
+
+    assert verify(api, token)["valid"] is True
+    unknown = api.post("/v1/delegation/verify", {"token": make_software_token()})
+    assert (unknown.status_code, unknown["Retry-After"]) == (503, "1")
+
+
+def test_a_process_that_never_read_the_keys_can_not_say(
+    api: ApiClient, agent: Agent, no_database: None
+) -> None:
+    keyring.forget()
+
+    answer = api.post("/v1/delegation/verify", {"token": make_software_token()})
+
+    assert answer.status_code == 503
+
+
+def make_software_token() -> str:
+    key, kid = make_software_key()
+    return jws.sign({"exp": 1}, kid=kid, key=key)
+
+
+def _signer(key: TokenKey) -> Any:
+    return private_key(environments.current(), key.uri)

@@ -1,0 +1,242 @@
+"""From the queue to the receiver: claim a delivery, send it, write down what came of it.
+
+The database is the queue. A claim writes "attempt started" and a lease and commits; then the request is
+sent with no transaction open; the result counts only while the lease still names this attempt. A sender
+that dies leaves a lease that runs out, and the delivery is claimed again: sent twice perhaps, lost never.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import F
+
+from compliance import environments
+from compliance.encryption import decrypt
+from compliance.identifiers import new_id
+from compliance.tasks import enqueue, enqueue_on_commit
+from webhooks import sender, signature
+from webhooks.models import (
+    FAILING_AFTER,
+    MAX_ATTEMPTS,
+    MAX_INTERRUPTIONS,
+    Attempt,
+    Delivery,
+    DeliveryStatus,
+    Webhook,
+)
+from webhooks.sender import Outcome, Rules
+from webhooks.services import DELIVER, url_policy
+
+log = logging.getLogger(__name__)
+
+# What a sender may need beyond the request itself, before its delivery counts as abandoned.
+LEASE_MARGIN = timedelta(seconds=15)
+# Younger ones have a bell that is still on its way.
+SWEEP_GRACE = timedelta(seconds=1)
+SWEEP_LIMIT = 1000
+INTERRUPTED = "Interrupted: the sender stopped before an answer came"
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A claimed attempt: all it takes to send it without the database."""
+
+    delivery_id: UUID
+    webhook_id: UUID
+    event_id: UUID
+    lease: UUID
+    number: int
+    url: str
+    body: bytes
+    started_at: datetime
+    secret: str = field(repr=False)
+
+
+class _LeaseLost(Exception):
+    """Somebody else took the delivery meanwhile; undoes the transaction."""
+
+
+def deliver(*, delivery_id: UUID, now: datetime) -> Outcome | None:
+    """Make the delivery's next attempt if it is due and its endpoint has a free slot; None if not."""
+    parcel = claim(delivery_id=delivery_id, now=now)
+    if parcel is None:
+        return None
+    outcome = send(parcel=parcel)
+    complete(parcel=parcel, outcome=outcome, now=now + outcome.duration)
+    return outcome
+
+
+def claim(*, delivery_id: UUID, now: datetime) -> Parcel | None:
+    """Take the delivery for one attempt; None when it is not due, taken, cancelled, or has to wait.
+
+    Claims of one endpoint go one by one under its row's lock, which makes the cap on its slots exact.
+    """
+    with environments.atomic():
+        webhook = Webhook.objects.locked().filter(deliveries__id=delivery_id).first()
+        if webhook is None:
+            return None
+        claimable = Delivery.objects.claimable(now).unlocked().select_related("message")
+        delivery = claimable.filter(id=delivery_id).first()
+        if delivery is None:
+            return None
+        if delivery.status == DeliveryStatus.IN_FLIGHT:
+            _make_up_for_interruption(delivery)
+        if not webhook.is_open:
+            _finish(delivery, DeliveryStatus.CANCELLED, now)
+            return None
+        if delivery.attempt_count >= delivery.max_attempts:
+            _finish(delivery, DeliveryStatus.FAILED, now)
+            return None
+        if Delivery.objects.to_webhook(webhook).in_flight(now).count() >= _slots(webhook):
+            return None
+        return _take(webhook, delivery, now)
+
+
+def send(*, parcel: Parcel) -> Outcome:
+    """The request itself; takes at most WEBHOOK_TIMEOUT_SECONDS and touches no database."""
+    rules = Rules(
+        policy=url_policy(),
+        timeout_seconds=settings.WEBHOOK_TIMEOUT_SECONDS,
+        ca_file=settings.WEBHOOK_CA_FILE or None,
+    )
+    return sender.post(parcel.url, body=parcel.body, headers=headers_of(parcel), rules=rules)
+
+
+def headers_of(parcel: Parcel) -> dict[str, str]:
+    """The signature as specified, and Standard Webhooks' three headers beside it."""
+    timestamp = int(parcel.started_at.timestamp())
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": f"{settings.SERVICE_NAME}-webhooks/1.0",
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        signature.header_name(settings.SERVICE_NAME): signature.sign(parcel.body, parcel.secret),
+        "webhook-id": str(parcel.event_id),
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": signature.sign_standard(
+            parcel.body, parcel.secret, message_id=parcel.event_id, timestamp=timestamp
+        ),
+    }
+
+
+def complete(*, parcel: Parcel, outcome: Outcome, now: datetime) -> bool:
+    """Write down what came of an attempt that ended at `now`; False, and nothing, if its lease was lost."""
+    try:
+        with environments.atomic():
+            _note_health(parcel, outcome)
+            delivery = _settle(parcel, outcome, now)
+            _close_attempt(parcel, outcome)
+    except _LeaseLost:
+        log.warning("delivery %s attempt %d ended after its lease", parcel.delivery_id, parcel.number)
+        return False
+    log.info("delivery %s attempt %d: %s", delivery.id, parcel.number, delivery.status)
+    _ring_next(parcel.webhook_id, now)
+    return True
+
+
+def sweep(*, now: datetime) -> int:
+    """Ring for what is due or abandoned and was not rung for, or whose bell was lost; how many."""
+    due = Delivery.objects.due_by_endpoint(
+        now=now,
+        due_by=now - SWEEP_GRACE,
+        slots=settings.WEBHOOK_SLOTS_PER_ENDPOINT,
+        failing_after=FAILING_AFTER,
+        limit=SWEEP_LIMIT,
+    )
+    abandoned = Delivery.objects.abandoned(now).order_by("leased_until", "id")
+    found = [*due, *abandoned.values_list("id", flat=True)[:SWEEP_LIMIT]]
+    for delivery_id in found:
+        if not enqueue(DELIVER, delivery_id=str(delivery_id)):
+            break
+    return len(found)
+
+
+def _slots(webhook: Webhook) -> int:
+    return 1 if webhook.is_failing else settings.WEBHOOK_SLOTS_PER_ENDPOINT
+
+
+def _take(webhook: Webhook, delivery: Delivery, now: datetime) -> Parcel:
+    delivery.status, delivery.lease = DeliveryStatus.IN_FLIGHT, new_id()
+    delivery.leased_until = now + timedelta(seconds=settings.WEBHOOK_TIMEOUT_SECONDS) + LEASE_MARGIN
+    delivery.next_attempt_at = None
+    delivery.attempt_count += 1
+    delivery.save(
+        update_fields=["status", "lease", "leased_until", "next_attempt_at", "attempt_count", "max_attempts"]
+    )
+    Attempt.objects.create(delivery=delivery, number=delivery.attempt_count, url=webhook.url, started_at=now)
+    return Parcel(
+        delivery_id=delivery.id,
+        webhook_id=webhook.id,
+        event_id=delivery.message_id,
+        lease=delivery.lease,
+        number=delivery.attempt_count,
+        url=webhook.url,
+        body=bytes(delivery.message.body),
+        started_at=now,
+        secret=decrypt(bytes(webhook.secret)).decode(),
+    )
+
+
+def _make_up_for_interruption(delivery: Delivery) -> None:
+    """Close the attempt that nobody finished, and grant another: a crash is not the receiver's failure."""
+    Attempt.objects.filter(delivery=delivery, number=delivery.attempt_count, duration_ms=None).update(
+        error=INTERRUPTED
+    )
+    if delivery.max_attempts < MAX_ATTEMPTS + MAX_INTERRUPTIONS:
+        delivery.max_attempts += 1
+
+
+def _finish(delivery: Delivery, status: DeliveryStatus, now: datetime) -> None:
+    delivery.status, delivery.completed_at = status, now
+    delivery.next_attempt_at = delivery.lease = delivery.leased_until = None
+    delivery.save(
+        update_fields=["status", "completed_at", "next_attempt_at", "lease", "leased_until", "max_attempts"]
+    )
+    log.info("delivery %s: %s", delivery.id, delivery.status)
+
+
+def _note_health(parcel: Parcel, outcome: Outcome) -> None:
+    """Before the delivery's row, as everywhere: the webhook is locked first. A healthy one isn't written."""
+    webhook = Webhook.objects.filter(id=parcel.webhook_id)
+    if outcome.succeeded:
+        webhook.filter(consecutive_failures__gt=0).update(consecutive_failures=0)
+    else:
+        webhook.update(consecutive_failures=F("consecutive_failures") + 1)
+
+
+def _settle(parcel: Parcel, outcome: Outcome, now: datetime) -> Delivery:
+    held = Delivery.objects.leased_as(parcel.lease).select_for_update(no_key=True)
+    delivery = held.filter(id=parcel.delivery_id).first()
+    if delivery is None:
+        raise _LeaseLost
+    delay = delivery.retry_delay()
+    if outcome.succeeded:
+        _finish(delivery, DeliveryStatus.SUCCEEDED, now)
+    elif delay is None:
+        _finish(delivery, DeliveryStatus.FAILED, now)
+    else:
+        delivery.status, delivery.next_attempt_at = DeliveryStatus.PENDING, now + delay
+        delivery.lease = delivery.leased_until = None
+        delivery.save(update_fields=["status", "next_attempt_at", "lease", "leased_until"])
+        enqueue_on_commit(DELIVER, delay_seconds=delay.total_seconds(), delivery_id=str(delivery.id))
+    return delivery
+
+
+def _close_attempt(parcel: Parcel, outcome: Outcome) -> None:
+    Attempt.objects.filter(delivery_id=parcel.delivery_id, number=parcel.number).update(
+        duration_ms=round(outcome.duration / timedelta(milliseconds=1)),
+        response_status=outcome.response_status,
+        response_body=outcome.response_body,
+        error=outcome.error,
+    )
+
+
+def _ring_next(webhook_id: UUID, now: datetime) -> None:
+    """A slot is free: ring for the endpoint's oldest that found none. The bell goes to the queue's end."""
+    waiting = Delivery.objects.pending().filter(webhook_id=webhook_id, next_attempt_at__lte=now)
+    delivery_id = waiting.order_by("next_attempt_at", "id").values_list("id", flat=True).first()
+    if delivery_id is not None:
+        enqueue(DELIVER, delivery_id=str(delivery_id))

@@ -1,0 +1,53 @@
+"""Webhooks and deliveries for tests, named by state."""
+
+from datetime import datetime
+from typing import Any
+
+from auditlog.vocabulary import Actor
+from compliance.clock import now
+from compliance.tenancy.models import Tenant
+from webhooks import services
+from webhooks.models import Delivery, Webhook
+from webhooks.services import Registration
+from webhooks.vocabulary import EventName
+
+ACTOR = Actor.system("tests")
+URL = "https://hooks.example.com/agents"
+
+
+def make_webhook_with_secret(
+    tenant: Tenant, url: str = URL, events: list[str] | None = None, description: str = ""
+) -> tuple[Webhook, str]:
+    """A webhook, to `certificate.revoked` unless events are named, and its secret."""
+    registration = Registration(url, events or [EventName.CERTIFICATE_REVOKED.value], description)
+    made = services.create(tenant_id=tenant.id, registration=registration, actor=ACTOR, now=now())
+    return made.webhook, made.secret
+
+
+def make_webhook(tenant: Tenant, url: str = URL, events: list[str] | None = None) -> Webhook:
+    return make_webhook_with_secret(tenant, url, events)[0]
+
+
+def make_inactive_webhook(tenant: Tenant, url: str = URL) -> Webhook:
+    webhook = make_webhook(tenant, url)
+    return services.update(
+        tenant_id=tenant.id, webhook_id=webhook.id, changes={"active": False}, actor=ACTOR, now=now()
+    )
+
+
+def make_delivery(
+    webhook: Webhook, *, event: EventName = EventName.CERTIFICATE_REVOKED, at: datetime | None = None
+) -> Delivery:
+    """A pending delivery, due at once or at `at`."""
+    message = services.publish(
+        tenant_id=webhook.tenant_id, name=event, data={"serial_number": "ab"}, now=at or now()
+    )
+    assert message is not None
+    return Delivery.objects.select_related("message").get(webhook=webhook, message=message)
+
+
+def make_finished_delivery(webhook: Webhook, status: str, **fields: Any) -> Delivery:
+    delivery = make_delivery(webhook)
+    values = {"next_attempt_at": None, "completed_at": now(), **fields}
+    Delivery.objects.filter(id=delivery.id).update(status=status, **values)
+    return Delivery.objects.select_related("message").get(id=delivery.id)

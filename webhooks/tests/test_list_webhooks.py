@@ -1,0 +1,50 @@
+"""`GET /v1/webhooks`."""
+
+from compliance.api.permissions import Scope
+from compliance.clock import now
+from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
+from compliance.tests.client import ApiClient
+from webhooks import services
+from webhooks.tests.factories import ACTOR, make_inactive_webhook, make_webhook
+
+
+def test_webhooks_are_listed_newest_first_without_secrets(api: ApiClient) -> None:
+    tenant = make_tenant()
+    older, newer = make_webhook(tenant), make_inactive_webhook(tenant)
+    client = api.as_key(make_key(tenant))
+
+    answer = client.get("/v1/webhooks")
+
+    assert answer.status_code == 200
+    assert set(answer.json()) == {"data"}
+    data = answer.json()["data"]
+    assert [row["id"] for row in data] == [str(newer.id), str(older.id)]
+    assert [row["active"] for row in data] == [False, True]
+    assert all("secret" not in row for row in data)
+
+
+def test_tenant_without_webhooks_has_an_empty_list(api: ApiClient) -> None:
+    assert api.as_key(make_key(make_tenant())).get("/v1/webhooks").json() == {"data": []}
+
+
+def test_deleted_webhook_is_gone(api: ApiClient) -> None:
+    tenant = make_tenant()
+    webhook = make_webhook(tenant)
+    services.delete(tenant_id=tenant.id, webhook_id=webhook.id, actor=ACTOR, now=now())
+
+    assert api.as_key(make_key(tenant)).get("/v1/webhooks").json() == {"data": []}
+
+
+def test_other_tenants_and_the_other_environment_see_nothing(api: ApiClient) -> None:
+    tenant = make_tenant()
+    make_webhook(tenant)
+
+    for key in (make_key(make_tenant()), make_test_key(tenant)):
+        assert api.as_key(key).get("/v1/webhooks").json() == {"data": []}
+
+
+def test_credentials_and_scope_are_needed(api: ApiClient) -> None:
+    key = make_key(make_tenant(), [Scope.WEBHOOKS_WRITE])
+
+    assert api.get("/v1/webhooks").status_code == 401
+    assert api.as_key(key).get("/v1/webhooks").status_code == 403
