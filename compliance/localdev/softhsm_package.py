@@ -8,10 +8,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from .console import StepFailed
+from .console import StepFailed, step
 
 LIBRARY = "libsofthsm2.so"
 PACKAGE = "libsofthsm2"
+LIBRARIES = "libraries"
 INSTALL_HINT = (
     "install SoftHSM (Debian, Ubuntu: apt-get install softhsm2; Fedora: dnf install softhsm; "
     "Alpine: apk add softhsm), or set PKCS11_MODULE to a PKCS#11 library"
@@ -27,6 +28,16 @@ def fetch_module(folder: Path) -> tuple[Path, Path | None]:
     missing = [tool for tool in ("apt-get", "dpkg-deb") if shutil.which(tool) is None]
     if missing:
         raise StepFailed("SoftHSM was not found on this system", hint=INSTALL_HINT)
+    with step("SoftHSM from the distribution's package"):
+        _fetch(folder)
+    found = _unpacked(folder)
+    if found is None:
+        raise StepFailed(f"the package {PACKAGE} holds no {LIBRARY}", hint=INSTALL_HINT)
+    return found
+
+
+def _fetch(folder: Path) -> None:
+    """Download and unpack beside `folder`, then move into place: half of it is never taken for all."""
     making = folder.with_name(f"{folder.name}.making")
     shutil.rmtree(making, ignore_errors=True)
     making.mkdir(parents=True, mode=0o700)
@@ -34,38 +45,36 @@ def fetch_module(folder: Path) -> tuple[Path, Path | None]:
     shutil.rmtree(folder, ignore_errors=True)
     making.rename(folder)
     shutil.rmtree(folder / "apt", ignore_errors=True)
-    found = _unpacked(folder)
-    if found is None:
-        raise StepFailed(f"the package {PACKAGE} holds no {LIBRARY}", hint=INSTALL_HINT)
-    return found
 
 
 def _fill(folder: Path) -> None:
-    """Unpack the package into `folder`, and what it needs where the system has no such libraries."""
+    """Unpack the package into `folder`, and the libraries it needs that the system lacks."""
     _run(_apt(folder, "update"), folder)
-    _unpack(folder, [PACKAGE])
-    library = next((folder / "root").rglob(LIBRARY), None)
-    if library is not None and missing_libraries(library):
-        _unpack(folder, _dependencies(folder))
+    _unpack(folder, [PACKAGE], folder / "root")
+    library = _library(folder)
+    missing = missing_libraries(library) if library is not None else []
+    if missing:
+        unpacked = folder / "dependencies"
+        _unpack(folder, _dependencies(folder), unpacked)
+        (folder / LIBRARIES).mkdir()
+        for file in (found for name in missing for found in unpacked.rglob(name)):
+            shutil.copy(file, folder / LIBRARIES)
+        shutil.rmtree(unpacked)
 
 
-def _unpack(folder: Path, packages: list[str]) -> None:
+def _unpack(folder: Path, packages: list[str], target: Path) -> None:
     archives = folder / "apt/archives"
     _run(_apt(folder, "download", *packages), archives)
     for archive in sorted(archives.glob("*.deb")):
-        _run(["dpkg-deb", "-x", str(archive), str(folder / "root")], folder)
+        _run(["dpkg-deb", "-x", str(archive), str(target)], folder)
         archive.unlink()
 
 
 def _dependencies(folder: Path) -> list[str]:
-    """The package's dependencies, without the C library, which must be the system's own."""
-    listing = _run(
-        [*_options(folder, "apt-cache"), "depends", "--recurse", "--no-recommends", "--no-suggests",
-         "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances", PACKAGE],
-        folder,
-    )  # fmt: skip
-    names = {line.strip() for line in listing.splitlines() if re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", line)}
-    return sorted(name for name in names if name.startswith("lib") and name not in {PACKAGE, "libc6"})
+    """The libraries' packages it depends on, without the C library, which must be the system's own."""
+    listing = _run([*_options(folder, "apt-cache"), "depends", "--important", PACKAGE], folder)
+    names = set(re.findall(r"Depends: (lib[a-z0-9+.-]+)", listing))
+    return sorted(names - {"libc6"})
 
 
 def missing_libraries(library: Path) -> list[str]:
@@ -77,16 +86,17 @@ def missing_libraries(library: Path) -> list[str]:
 
 
 def _unpacked(folder: Path) -> tuple[Path, Path | None] | None:
-    root = folder / "root"
-    library = (
-        next((p for p in root.rglob(LIBRARY) if p.is_file() and not p.is_symlink()), None)
-        if root.is_dir()
-        else None
-    )
+    library = _library(folder)
     if library is None:
         return None
-    further = next((p.parent for p in root.rglob("libcrypto.so.*")), None)
-    return library, further
+    further = folder / LIBRARIES
+    return library, further if further.is_dir() else None
+
+
+def _library(folder: Path) -> Path | None:
+    """The unpacked library itself; the package holds a link to it besides."""
+    found = (path for path in (folder / "root").rglob(LIBRARY) if path.is_file() and not path.is_symlink())
+    return next(found, None)
 
 
 def _options(folder: Path, program: str) -> list[str]:
