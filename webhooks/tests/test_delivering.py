@@ -1,0 +1,406 @@
+"""From the queue to a real receiver: attempts, retries, leases, slots."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from compliance.clock import now
+from compliance.tenancy.tests.factories import make_tenant
+from webhooks import delivering, services, signature
+from webhooks.delivering import Parcel
+from webhooks.models import Attempt, Delivery, Webhook
+from webhooks.sender import Outcome
+from webhooks.tests import receivers
+from webhooks.tests.factories import (
+    ACTOR,
+    make_delivery,
+    make_finished_delivery,
+    make_webhook,
+    make_webhook_with_secret,
+)
+from webhooks.tests.receivers import Receiver, answer, answers, receiving
+from webhooks.vocabulary import EventName
+
+SECOND = timedelta(seconds=1)
+START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
+GOOD = Outcome(timedelta(milliseconds=20), 200, "ok")
+BAD = Outcome(timedelta(milliseconds=20), 500, "no")
+
+
+@pytest.fixture
+def receiver(loopback: None) -> Iterator[Receiver]:
+    with receiving(answer(200)) as found:
+        yield found
+
+
+def claimed(delivery: Delivery, at: datetime) -> Parcel:
+    parcel = delivering.claim(delivery_id=delivery.id, now=at)
+    assert parcel is not None
+    return parcel
+
+
+def reloaded(delivery: Delivery) -> Delivery:
+    return Delivery.objects.get(id=delivery.id)
+
+
+# --- One delivery ---------------------------------------------------------------------------------
+
+
+def test_event_arrives_signed_with_its_exact_bytes(receiver: Receiver) -> None:
+    webhook, secret = make_webhook_with_secret(make_tenant(), receiver.url)
+    delivery = make_delivery(webhook)
+
+    delivering.deliver(delivery_id=delivery.id, now=now())
+
+    (received,) = receiver.received
+    assert received.body == bytes(delivery.message.body)
+    assert received.headers["x-service-signature"] == signature.sign(received.body, secret)
+    assert received.headers["content-type"] == "application/json"
+    assert received.headers["user-agent"] == "service-webhooks/1.0"
+
+
+def test_envelope_is_as_specified(receiver: Receiver) -> None:
+    delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
+
+    delivering.deliver(delivery_id=delivery.id, now=START)
+
+    envelope = json.loads(receiver.received[0].body)
+    assert envelope == {
+        "id": str(delivery.message_id),
+        "event": "certificate.revoked",
+        "created_at": "2026-11-20T09:00:00Z",
+        "data": {"serial_number": "ab"},
+    }
+
+
+def test_standard_webhooks_headers_stand_beside_the_specified_one(receiver: Receiver) -> None:
+    webhook, secret = make_webhook_with_secret(make_tenant(), receiver.url)
+    delivery = make_delivery(webhook, at=START)
+
+    delivering.deliver(delivery_id=delivery.id, now=START + 5 * SECOND)
+
+    (received,) = receiver.received
+    sent_at = int((START + 5 * SECOND).timestamp())
+    assert received.headers["webhook-id"] == str(delivery.message_id)
+    assert received.headers["webhook-timestamp"] == str(sent_at)
+    assert received.headers["webhook-signature"] == signature.sign_standard(
+        received.body, secret, message_id=delivery.message_id, timestamp=sent_at
+    )
+
+
+def test_success_is_written_down(receiver: Receiver) -> None:
+    delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
+
+    outcome = delivering.deliver(delivery_id=delivery.id, now=START)
+
+    assert outcome is not None
+    found = reloaded(delivery)
+    assert (found.status, found.attempt_count, found.next_attempt_at) == ("succeeded", 1, None)
+    assert (found.lease, found.leased_until) == (None, None)
+    assert found.completed_at == START + outcome.duration
+    (attempt,) = found.attempts.all()
+    assert (attempt.number, attempt.url, attempt.started_at) == (1, receiver.url, START)
+    assert (attempt.response_status, attempt.response_body, attempt.error) == (200, "ok", None)
+    assert attempt.duration_ms == round(outcome.duration.total_seconds() * 1000)
+
+
+def test_retries_come_after_1_10_and_100_seconds_with_the_same_bytes(loopback: None) -> None:
+    with receiving(answer(500)) as receiver:
+        delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
+        moment, gaps = START, []
+        for _ in range(4):
+            outcome = delivering.deliver(delivery_id=delivery.id, now=moment)
+            assert outcome is not None
+            found = reloaded(delivery)
+            if found.next_attempt_at:
+                gaps.append((found.next_attempt_at - moment - outcome.duration).total_seconds())
+                moment = found.next_attempt_at
+
+    assert gaps == [1, 10, 100]
+    assert (found.status, found.attempt_count) == ("failed", 4)
+    assert found.completed_at is not None
+    assert len(receiver.received) == 4
+    assert len({request.body for request in receiver.received}) == 1
+    assert len({request.headers["x-service-signature"] for request in receiver.received}) == 1
+    assert [attempt.response_status for attempt in found.attempts.all()] == [500] * 4
+
+
+def test_delivery_succeeds_on_a_retry(loopback: None) -> None:
+    with receiving(answers(500, 302, 204)) as receiver:
+        delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
+        for delay in (0, 2, 13):
+            delivering.deliver(delivery_id=delivery.id, now=START + delay * SECOND)
+
+    found = reloaded(delivery)
+    assert (found.status, found.attempt_count) == ("succeeded", 3)
+    assert [attempt.response_status for attempt in found.attempts.all()] == [500, 302, 204]
+
+
+def test_retry_uses_the_webhook_as_it_is_by_then(loopback: None) -> None:
+    tenant = make_tenant()
+    with receiving(answer(500)) as old, receiving(answer(200)) as new:
+        webhook = make_webhook(tenant, old.url)
+        delivery = make_delivery(webhook, at=START)
+        delivering.deliver(delivery_id=delivery.id, now=START)
+        services.update(
+            tenant_id=tenant.id, webhook_id=webhook.id, changes={"url": new.url}, actor=ACTOR, now=START
+        )
+        rotated = services.rotate_secret(tenant_id=tenant.id, webhook_id=webhook.id, actor=ACTOR, now=START)
+        delivering.deliver(delivery_id=delivery.id, now=START + 5 * SECOND)
+
+    (received,) = new.received
+    assert received.headers["x-service-signature"] == signature.sign(received.body, rotated.secret)
+
+
+def test_timeout_is_a_failure_that_is_retried(loopback: None, settings: Any) -> None:
+    settings.WEBHOOK_TIMEOUT_SECONDS = 0.3
+    with receiving(receivers.drip_body) as receiver:
+        delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
+        delivering.deliver(delivery_id=delivery.id, now=START)
+
+    (attempt,) = Attempt.objects.filter(delivery=delivery)
+    assert reloaded(delivery).status == "pending"
+    assert attempt.error == "Timed out: no complete answer within 0.3 s"
+
+
+def test_private_address_is_not_reached_and_says_so(receiver: Receiver, settings: Any) -> None:
+    delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
+    settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES = False
+
+    delivering.deliver(delivery_id=delivery.id, now=START)
+
+    assert receiver.connections == 0
+    assert Attempt.objects.get(delivery=delivery).error == "must lead to a public address"
+
+
+# --- Claims ---------------------------------------------------------------------------------------
+
+
+def test_claim_writes_the_attempt_and_a_lease_before_anything_is_sent() -> None:
+    delivery = make_delivery(make_webhook(make_tenant()), at=START)
+
+    parcel = claimed(delivery, START)
+
+    found = reloaded(delivery)
+    assert (found.status, found.attempt_count, found.lease) == ("in_flight", 1, parcel.lease)
+    assert found.leased_until == START + 45 * SECOND
+    (attempt,) = found.attempts.all()
+    assert (attempt.number, attempt.started_at, attempt.duration_ms) == (1, START, None)
+
+
+def test_delivery_in_flight_is_not_claimed() -> None:
+    delivery = make_delivery(make_webhook(make_tenant()), at=START)
+    claimed(delivery, START)
+
+    assert delivering.claim(delivery_id=delivery.id, now=START + 44 * SECOND) is None
+
+
+def test_delivery_is_not_claimed_before_it_is_due() -> None:
+    delivery = make_delivery(make_webhook(make_tenant()), at=START)
+    delivering.complete(parcel=claimed(delivery, START), outcome=BAD, now=START)
+
+    assert delivering.claim(delivery_id=delivery.id, now=START + 0.999 * SECOND) is None
+    assert delivering.claim(delivery_id=delivery.id, now=START + SECOND) is not None
+
+
+@pytest.mark.parametrize("status", ["succeeded", "failed", "cancelled"])
+def test_finished_delivery_is_not_claimed(status: str) -> None:
+    delivery = make_finished_delivery(make_webhook(make_tenant()), status)
+
+    assert delivering.claim(delivery_id=delivery.id, now=now() + SECOND) is None
+
+
+def test_unknown_delivery_is_nothing_to_do() -> None:
+    assert delivering.deliver(delivery_id=uuid4(), now=START) is None
+
+
+@pytest.mark.parametrize("change", [{"active": False}, {"deleted_at": START}])
+def test_delivery_to_a_webhook_out_of_use_is_cancelled(change: dict[str, Any]) -> None:
+    webhook = make_webhook(make_tenant())
+    delivery = make_delivery(webhook, at=START)
+    Webhook.objects.filter(id=webhook.id).update(**change)
+
+    assert delivering.claim(delivery_id=delivery.id, now=START) is None
+
+    found = reloaded(delivery)
+    assert (found.status, found.completed_at, found.attempt_count) == ("cancelled", START, 0)
+
+
+def test_secret_is_not_in_a_parcels_repr() -> None:
+    webhook, secret = make_webhook_with_secret(make_tenant())
+
+    parcel = claimed(make_delivery(webhook, at=START), START)
+
+    assert secret not in repr(parcel)
+
+
+# --- Senders that die -----------------------------------------------------------------------------
+
+
+def test_expired_lease_is_claimed_again_and_the_attempt_made_up_for() -> None:
+    delivery = make_delivery(make_webhook(make_tenant()), at=START)
+    lost = claimed(delivery, START)
+
+    parcel = claimed(delivery, START + 45 * SECOND)
+
+    found = reloaded(delivery)
+    assert parcel.lease != lost.lease
+    assert (found.attempt_count, found.max_attempts) == (2, 5)
+    assert [attempt.error for attempt in found.attempts.all()] == [delivering.INTERRUPTED, None]
+
+
+def test_interruption_does_not_shift_the_retries() -> None:
+    delivery = make_delivery(make_webhook(make_tenant()), at=START)
+    claimed(delivery, START)
+    moment, gaps = START + 60 * SECOND, []
+    for _ in range(4):
+        delivering.complete(parcel=claimed(delivery, moment), outcome=BAD, now=moment)
+        found = reloaded(delivery)
+        if found.next_attempt_at:
+            gaps.append((found.next_attempt_at - moment).total_seconds())
+            moment = found.next_attempt_at
+
+    assert gaps == [1, 10, 100]
+    assert found.status == "failed"
+
+
+def test_delivery_that_always_loses_its_sender_ends() -> None:
+    delivery = make_delivery(make_webhook(make_tenant()), at=START)
+    moment, claims = START, 0
+    while delivering.claim(delivery_id=delivery.id, now=moment) is not None:
+        claims += 1
+        moment += timedelta(minutes=1)
+
+    assert claims == 14
+    assert reloaded(delivery).status == "failed"
+
+
+def test_late_result_of_a_lost_lease_changes_nothing() -> None:
+    webhook = make_webhook(make_tenant())
+    delivery = make_delivery(webhook, at=START)
+    lost = claimed(delivery, START)
+    claimed(delivery, START + 45 * SECOND)
+
+    assert delivering.complete(parcel=lost, outcome=BAD, now=START + 50 * SECOND) is False
+
+    found = reloaded(delivery)
+    assert (found.status, found.attempt_count) == ("in_flight", 2)
+    assert found.attempts.get(number=1).response_status is None
+    webhook.refresh_from_db()
+    assert webhook.consecutive_failures == 0
+
+
+def test_late_result_counts_while_nobody_else_took_the_delivery() -> None:
+    delivery = make_delivery(make_webhook(make_tenant()), at=START)
+    parcel = claimed(delivery, START)
+
+    assert delivering.complete(parcel=parcel, outcome=GOOD, now=START + 50 * SECOND) is True
+
+    assert reloaded(delivery).status == "succeeded"
+
+
+def test_result_is_taken_once() -> None:
+    delivery = make_delivery(make_webhook(make_tenant()), at=START)
+    parcel = claimed(delivery, START)
+    delivering.complete(parcel=parcel, outcome=GOOD, now=START)
+
+    assert delivering.complete(parcel=parcel, outcome=BAD, now=START) is False
+
+    assert reloaded(delivery).status == "succeeded"
+
+
+# --- Slots ----------------------------------------------------------------------------------------
+
+
+def test_endpoint_gets_so_many_requests_at_a_time(settings: Any) -> None:
+    settings.WEBHOOK_SLOTS_PER_ENDPOINT = 2
+    tenant = make_tenant()
+    busy, other = make_webhook(tenant), make_webhook(tenant)
+    deliveries = [make_delivery(busy, at=START) for _ in range(3)]
+    parcels = [claimed(delivery, START) for delivery in deliveries[:2]]
+
+    assert delivering.claim(delivery_id=deliveries[2].id, now=START) is None
+    assert reloaded(deliveries[2]).status == "pending"
+    assert claimed(Delivery.objects.get(webhook=other, message=deliveries[2].message_id), START)
+
+    delivering.complete(parcel=parcels[0], outcome=GOOD, now=START)
+    assert claimed(deliveries[2], START)
+
+
+def test_abandoned_deliveries_hold_no_slot(settings: Any) -> None:
+    settings.WEBHOOK_SLOTS_PER_ENDPOINT = 1
+    webhook = make_webhook(make_tenant())
+    claimed(make_delivery(webhook, at=START), START)
+
+    assert claimed(make_delivery(webhook, at=START), START + 45 * SECOND)
+
+
+def test_failing_endpoint_gets_one_request_at_a_time_until_it_answers(settings: Any) -> None:
+    settings.WEBHOOK_SLOTS_PER_ENDPOINT = 4
+    webhook = make_webhook(make_tenant())
+    for _ in range(3):
+        delivering.complete(parcel=claimed(make_delivery(webhook, at=START), START), outcome=BAD, now=START)
+    first, second = make_delivery(webhook, at=START), make_delivery(webhook, at=START)
+    parcel = claimed(first, START)
+
+    assert delivering.claim(delivery_id=second.id, now=START) is None
+
+    delivering.complete(parcel=parcel, outcome=GOOD, now=START)
+    webhook.refresh_from_db()
+    assert webhook.consecutive_failures == 0
+    assert claimed(second, START)
+    assert claimed(make_delivery(webhook, at=START), START)
+
+
+# --- The sweep's choice ---------------------------------------------------------------------------
+
+
+def due(at: datetime, *, slots: int = 2, limit: int = 100) -> list[UUID]:
+    return Delivery.objects.due_by_endpoint(now=at, due_by=at, slots=slots, failing_after=3, limit=limit)
+
+
+def test_backlog_of_one_endpoint_does_not_hide_another() -> None:
+    tenant = make_tenant()
+    dead = make_webhook(tenant, events=["agent.created"])
+    healthy = make_webhook(tenant, events=["risk.alert"])
+    from_dead = [make_delivery(dead, event=EventName.AGENT_CREATED, at=START + n * SECOND) for n in range(5)]
+    from_healthy = make_delivery(healthy, event=EventName.RISK_ALERT, at=START + 60 * SECOND)
+
+    found = due(START + 60 * SECOND)
+
+    assert found == [from_dead[0].id, from_dead[1].id, from_healthy.id]
+
+
+def test_sweep_leaves_out_endpoints_without_a_free_slot() -> None:
+    webhook = make_webhook(make_tenant())
+    waiting = [make_delivery(webhook, at=START) for _ in range(4)]
+    claimed(waiting[0], START)
+
+    assert due(START + SECOND) == [waiting[1].id]
+
+    Webhook.objects.filter(id=webhook.id).update(consecutive_failures=3)
+    assert due(START + SECOND) == []
+
+
+def test_sweep_takes_only_what_is_due_and_no_more_than_its_limit() -> None:
+    webhook = make_webhook(make_tenant())
+    first, second = (make_delivery(webhook, at=START + n * SECOND) for n in range(2))
+
+    assert due(START - SECOND) == []
+    assert due(START) == [first.id]
+    assert due(START + SECOND) == [first.id, second.id]
+    assert due(START + SECOND, limit=1) == [first.id]
+
+
+def test_sweep_counts_what_is_due_and_what_was_abandoned() -> None:
+    webhook = make_webhook(make_tenant())
+    claimed(make_delivery(webhook, at=START), START)
+    make_delivery(webhook, at=START + 40 * SECOND)
+
+    assert delivering.sweep(now=START + 40 * SECOND) == 0
+    assert delivering.sweep(now=START + 44 * SECOND) == 1
+    assert delivering.sweep(now=START + 45 * SECOND) == 2

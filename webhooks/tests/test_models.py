@@ -1,0 +1,67 @@
+"""What the database itself refuses, and what a row knows of itself."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError
+
+from compliance import environments
+from compliance.clock import now
+from compliance.tenancy.tests.factories import make_tenant
+from webhooks.models import Delivery, Webhook
+from webhooks.tests.factories import make_delivery, make_webhook
+
+
+@pytest.mark.parametrize("change", [{"events": []}, {"url": ""}])
+def test_webhook_without_its_essentials_is_refused(change: dict[str, Any]) -> None:
+    webhook = make_webhook(make_tenant())
+
+    with pytest.raises(IntegrityError), environments.atomic():
+        Webhook.objects.filter(id=webhook.id).update(**change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "lost"},
+        {"status": "in_flight"},
+        {"next_attempt_at": None},
+        {"status": "succeeded"},
+        {"completed_at": now()},
+        {"attempt_count": 5},
+    ],
+)
+def test_contradictory_delivery_is_refused(change: dict[str, Any]) -> None:
+    delivery = make_delivery(make_webhook(make_tenant()))
+
+    with pytest.raises(IntegrityError), environments.atomic():
+        Delivery.objects.filter(id=delivery.id).update(**change)
+
+
+def test_event_is_delivered_to_a_webhook_once() -> None:
+    delivery = make_delivery(make_webhook(make_tenant()))
+
+    with pytest.raises(IntegrityError), environments.atomic():
+        Delivery.objects.create(
+            webhook=delivery.webhook, message=delivery.message, next_attempt_at=now(), created_at=now()
+        )
+
+
+def test_attempt_is_numbered_once() -> None:
+    delivery = make_delivery(make_webhook(make_tenant()))
+    delivery.attempts.create(number=1, url="https://a.example.com/", started_at=now())
+
+    with pytest.raises(IntegrityError), environments.atomic():
+        delivery.attempts.create(number=1, url="https://a.example.com/", started_at=now())
+
+
+@pytest.mark.parametrize(
+    ("made", "allowed", "seconds"), [(1, 4, 1), (2, 4, 10), (3, 4, 100), (2, 5, 1), (4, 5, 100)]
+)
+def test_wait_depends_on_the_attempts_left(made: int, allowed: int, seconds: int) -> None:
+    assert Delivery(attempt_count=made, max_attempts=allowed).retry_delay() == timedelta(seconds=seconds)
+
+
+def test_nothing_follows_the_last_attempt() -> None:
+    assert Delivery(attempt_count=4, max_attempts=4).retry_delay() is None
