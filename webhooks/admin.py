@@ -1,14 +1,85 @@
 """Webhooks and the history of what was sent to them, in the console. Secrets are shown to nobody."""
 
 from django.contrib import admin
+from django.forms import Form
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
-from compliance.console import RelatedLink, ScopedInline, TenantScopedAdmin
+from compliance.console import ConfirmedAction, RelatedLink, ScopedInline, TenantScopedAdmin
+from compliance.console.access import DEVELOPERS
 from compliance.console.admin import AUDIT_TRAIL
 from compliance.console.display import EMPTY, block, chip, chips, code, status_chip, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from webhooks import console_actions as actions
 from webhooks.models import Attempt, Delivery, Message, Webhook
+
+WEBHOOK_ACTIONS = (
+    ConfirmedAction(
+        name="test",
+        label="Send test",
+        icon="send",
+        explanation="Queues a signed webhook.test message to this endpoint alone.",
+        run=actions.send_test,
+        is_offered=lambda webhook: webhook.is_open,
+        roles=DEVELOPERS,
+        form_class=Form,
+    ),
+    ConfirmedAction(
+        name="recover",
+        label="Redeliver failed",
+        icon="replay",
+        explanation="Sends each message whose last delivery failed once more, oldest first, unchanged.",
+        run=actions.redeliver_failed,
+        is_offered=lambda webhook: webhook.is_open,
+        roles=DEVELOPERS,
+        form_class=actions.SinceForm,
+    ),
+    ConfirmedAction(
+        name="rotate",
+        label="Rotate secret",
+        icon="autorenew",
+        explanation=(
+            "Every attempt from now on, retries included, is signed with a new secret that is shown once. "
+            "A receiver that knows only the old one will refuse them."
+        ),
+        run=actions.rotate_secret,
+        is_offered=lambda webhook: webhook.deleted_at is None,
+        roles=DEVELOPERS,
+        form_class=Form,
+        is_destructive=True,
+    ),
+    ConfirmedAction(
+        name="off",
+        label="Switch off",
+        icon="toggle_off",
+        explanation="Nothing more is sent, and what waits is cancelled. It can be switched on again.",
+        run=actions.switch_off,
+        is_offered=lambda webhook: webhook.is_open,
+        roles=DEVELOPERS,
+        form_class=Form,
+        is_destructive=True,
+    ),
+    ConfirmedAction(
+        name="on",
+        label="Switch on",
+        icon="toggle_on",
+        explanation="Events from now on are sent again; those in between are not.",
+        run=actions.switch_on,
+        is_offered=lambda webhook: webhook.deleted_at is None and not webhook.active,
+        roles=DEVELOPERS,
+        form_class=Form,
+    ),
+)
+REDELIVER = ConfirmedAction(
+    name="redeliver",
+    label="Redeliver",
+    icon="replay",
+    explanation="Sends the same message, id and bytes, once more, as a delivery of its own.",
+    run=actions.redeliver,
+    is_offered=lambda delivery: delivery.is_finished and delivery.webhook.is_open,
+    roles=DEVELOPERS,
+    form_class=Form,
+)
 
 
 @admin.register(Webhook)
@@ -16,6 +87,7 @@ class WebhookAdmin(TenantScopedAdmin):
     """Endpoints, deleted ones included: their history stays."""
 
     secret_fields = frozenset({"secret"})
+    confirmed_actions = WEBHOOK_ACTIONS
     related_links = (
         RelatedLink("Deliveries", "outbox", "webhooks_delivery", "webhook__id__exact"),
         AUDIT_TRAIL,
@@ -26,7 +98,10 @@ class WebhookAdmin(TenantScopedAdmin):
     search_fields = ("url", "description")
     ordering = ("-created_at", "-id")
     fieldsets = (
-        (None, {"fields": ("address", "state", "event_chips", "tenant", "description")}),
+        (
+            None,
+            {"fields": ("address", "state", "consecutive_failures", "event_chips", "tenant", "description")},
+        ),
         ("Signature", {"fields": ("secret_hint",)}),
         ("Life", {"fields": ("identifier", "created_at", "updated_at", "deleted_at")}),
     )
@@ -40,7 +115,9 @@ class WebhookAdmin(TenantScopedAdmin):
     def state(self, webhook: Webhook) -> str:
         if webhook.deleted_at is not None:
             return chip("deleted")
-        return chip("active", "success") if webhook.active else chip("switched off", "warning")
+        if not webhook.active:
+            return chip("switched off", "warning")
+        return chip("failing", "danger") if webhook.is_failing else chip("active", "success")
 
     @display(description="events")
     def event_chips(self, webhook: Webhook) -> str:
@@ -81,6 +158,7 @@ class DeliveryAdmin(TenantScopedAdmin):
     """One message on its way to one webhook."""
 
     tenant_field = "webhook__tenant_id"
+    confirmed_actions = (REDELIVER,)
     related_links = (
         RelatedLink(
             "All of this webhook",

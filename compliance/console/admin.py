@@ -249,7 +249,8 @@ class TenantScopedAdmin(ModelAdmin):
     def _action_url(self, action: ConfirmedAction) -> URLPattern:
         view: Any = self.admin_site.admin_view(partial(self.action_view, action=action))
         view.model_admin = self
-        return path(f"<path:object_id>/{action.name}/", view, name=self._action_url_name(action))
+        found: URLPattern = path(f"<path:object_id>/{action.name}/", view, name=self._action_url_name(action))
+        return found
 
     def _button(self, action: ConfirmedAction, row: Any) -> dict[str, Any]:
         return {

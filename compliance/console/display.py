@@ -35,6 +35,7 @@ STATUS_COLOURS = {
     "high": "danger",
     "revoked": "danger",
     "failed": "danger",
+    "withdrawn": "danger",
     "expired": "default",
     "retired": "default",
     "cancelled": "default",

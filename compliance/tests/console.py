@@ -4,7 +4,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.test import Client
-from django.utils import timezone
 
 from agents.tests.factories import make_agent
 from auditlog.vocabulary import Actor
@@ -16,6 +15,8 @@ from compliance.encryption import encrypt
 from compliance.environments import Environment
 from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
+from delegation.lifecycle import KeyStatus
+from delegation.models import TokenKey
 from webhooks.models import Attempt, Delivery, DeliveryStatus, Message, Webhook
 from webhooks.vocabulary import EventName
 
@@ -63,10 +64,23 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             tenant=mirrored, event=EventName.AGENT_CREATED, body=b'{"id": 1}', created_at=now()
         )
         delivery = Delivery.objects.create(
-            webhook=webhook, message=message, status=DeliveryStatus.FAILED, created_at=timezone.now()
+            webhook=webhook,
+            message=message,
+            status=DeliveryStatus.FAILED,
+            created_at=now(),
+            completed_at=now(),
         )
         attempt = Attempt.objects.create(
             delivery=delivery, number=1, url=webhook.url, started_at=now(), response_status=500
+        )
+        token_key = TokenKey.objects.create(
+            kid=f"{label} kid"[:64],
+            uri="pkcs11:object=kept",
+            public_jwk={"kty": "EC"},
+            status=KeyStatus.WITHDRAWN,
+            published_at=now(),
+            active_from=now(),
+            retired_at=now(),
         )
         record = IdempotencyRecord.objects.create(
             tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
@@ -79,6 +93,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
         "webhooks_message": message,
         "webhooks_delivery": delivery,
         "webhooks_attempt": attempt,
+        "delegation_tokenkey": token_key,
         "api_idempotencyrecord": record,
     }
 

@@ -18,7 +18,13 @@ from compliance.tests.console import console_of, join, make_member, make_operato
 
 BOTH = pytest.mark.parametrize("environment", list(Environment))
 # Pages of the whole service rather than of a tenant.
-OPERATORS_PAGES = {"auth_user", "auth_group", "tenancy_membership", "api_idempotencyrecord"}
+OPERATORS_PAGES = {
+    "delegation_tokenkey",
+    "auth_user",
+    "auth_group",
+    "tenancy_membership",
+    "api_idempotencyrecord",
+}
 
 
 def name_of(model: Any) -> str:

@@ -7,7 +7,6 @@ from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from unfold.decorators import display
 
@@ -17,6 +16,7 @@ from compliance.console import ActionCall, ConfirmedAction, TenantScopedAdmin, a
 from compliance.console.access import OPERATORS
 from compliance.console.display import chip, chips, code, visible
 from compliance.console.filters import DropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.secrets import FreshSecret, secret_page
 from compliance.tenancy import services
 from compliance.tenancy.forms import NewKeyForm, RollKeyForm
 from compliance.tenancy.models import ApiKey
@@ -42,15 +42,9 @@ class KeyStateFilter(DropdownFilter):
 
 def show_secret(request: HttpRequest, issued: services.IssuedKey, explanation: str) -> HttpResponse:
     """The page that shows a fresh key for the only time."""
-    context = {
-        **admin.site.each_context(request),
-        "title": "Keep this key now",
-        "explanation": explanation,
-        "label": f"API key {issued.row.name}".strip(),
-        "secret": issued.secret,
-        "next_url": reverse("admin:tenancy_apikey_change", args=[issued.row.pk]),
-    }
-    return TemplateResponse(request, "admin/console/secret.html", context)
+    label = f"API key {visible(issued.row.name)}".strip()
+    next_url = reverse("admin:tenancy_apikey_change", args=[issued.row.pk])
+    return secret_page(request, FreshSecret(label, issued.secret, explanation, next_url))
 
 
 def roll_key(call: ActionCall) -> HttpResponse:
