@@ -1,7 +1,9 @@
 """The real servers: started, killed, started again over their own data."""
 
+import shutil
 import signal
 import socket
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,15 +26,19 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def made_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     folder = tmp_path_factory.mktemp("server")
+    # Where root may not make user namespaces the server runs as `nobody`, who can't enter pytest's folders.
+    outside = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    outside.chmod(0o755)
     server = PostgresServer(
         folder=folder / "with a space" / "postgres",
-        outside=folder / "outside",
+        outside=outside / "server",
         ports=folder / "ports.json",
         log=folder / "postgres.log",
         password="it's p@ss/word",
     )
     yield server
     server.stop()
+    shutil.rmtree(outside)
 
 
 @pytest.fixture
