@@ -8,7 +8,7 @@ from unfold.paginator import InfinitePaginator
 from compliance.console import ConfirmedAction, RelatedLink, ScopedInline, TenantScopedAdmin
 from compliance.console.access import DEVELOPERS
 from compliance.console.admin import AUDIT_TRAIL
-from compliance.console.display import EMPTY, block, chip, chips, code, status_chip, visible
+from compliance.console.display import EMPTY, block, chip, chips, code, shortened, status_chip, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
 from webhooks import console_actions as actions
 from webhooks.models import Attempt, Delivery, Message, Webhook
@@ -92,7 +92,7 @@ class WebhookAdmin(TenantScopedAdmin):
         RelatedLink("Deliveries", "outbox", "webhooks_delivery", "webhook__id__exact"),
         AUDIT_TRAIL,
     )
-    list_display = ("address", "state", "event_chips", "tenant", "created_at")
+    list_display = ("short_address", "state", "event_chips", "tenant", "created_at")
     list_select_related = ("tenant",)
     list_filter = ("active", tenant_filter(), ("created_at", RangeDateTimeFilter))
     search_fields = ("url", "description")
@@ -108,6 +108,10 @@ class WebhookAdmin(TenantScopedAdmin):
     readonly_fields = ("address", "state", "event_chips", "identifier")
 
     @display(description="URL", ordering="url")
+    def short_address(self, webhook: Webhook) -> str:
+        return code(shortened(webhook.url))
+
+    @display(description="URL")
     def address(self, webhook: Webhook) -> str:
         return code(webhook.url)
 
@@ -169,16 +173,7 @@ class DeliveryAdmin(TenantScopedAdmin):
         ),
     )
     inlines = (AttemptInline,)
-    list_display = (
-        "created_at",
-        "event",
-        "state",
-        "tries",
-        "address",
-        "tenant",
-        "next_attempt_at",
-        "completed_at",
-    )
+    list_display = ("created_at", "event", "state", "tries", "short_address", "tenant", "next_attempt_at")
     list_select_related = ("webhook__tenant", "message")
     list_filter = (
         ("status", ChoicesDropdownFilter),
@@ -210,6 +205,10 @@ class DeliveryAdmin(TenantScopedAdmin):
     @display(description="attempts", ordering="attempt_count")
     def tries(self, delivery: Delivery) -> str:
         return f"{delivery.attempt_count} of {delivery.max_attempts}"
+
+    @display(description="URL", ordering="webhook__url")
+    def short_address(self, delivery: Delivery) -> str:
+        return code(shortened(delivery.webhook.url, 40))
 
     @display(description="URL")
     def address(self, delivery: Delivery) -> str:
@@ -261,7 +260,7 @@ class AttemptAdmin(TenantScopedAdmin):
 
     tenant_field = "delivery__webhook__tenant_id"
     related_links = ()
-    list_display = ("started_at", "url_code", "number", "response_status", "duration_ms", "error")
+    list_display = ("started_at", "short_url", "number", "response_status", "duration_ms", "error")
     list_filter = (tenant_filter("delivery__webhook__tenant_id"), ("started_at", RangeDateTimeFilter))
     search_fields = ("url", "error")
     search_ids = ("pk", "delivery_id")
@@ -275,6 +274,10 @@ class AttemptAdmin(TenantScopedAdmin):
     readonly_fields = ("url_code", "answer")
 
     @display(description="URL", ordering="url")
+    def short_url(self, attempt: Attempt) -> str:
+        return code(shortened(attempt.url))
+
+    @display(description="URL")
     def url_code(self, attempt: Attempt) -> str:
         return code(attempt.url)
 

@@ -149,7 +149,8 @@ class TenantScopedAdmin(ModelAdmin):
         if obj is not None and not context.get("is_popup"):
             context["actions_detail"] = [self._button(action, obj) for action in self.offered(request, obj)]
             context["related"] = self._related(request, obj)
-        context["show_history"] = False
+        buttons = ("show_history", "show_save_and_add_another", "show_save_and_continue")
+        context.update(dict.fromkeys(buttons, False))
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def history_view(

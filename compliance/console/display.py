@@ -7,6 +7,7 @@ are shown as escapes, so that no name can pose as another or reorder the line it
 import json
 import unicodedata
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 from django.template.loader import render_to_string
@@ -82,6 +83,19 @@ def score_chip(score: float | None) -> SafeString | str:
         return EMPTY
     band = "danger" if score >= HIGH_FROM else "warning" if score >= MEDIUM_FROM else "success"
     return chip(f"{score:.2f}", band)
+
+
+def shortened(text: str, length: int = 56) -> str:
+    """`text` cut to what a column holds; the row's page shows all of it."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def moment(value: datetime | None) -> SafeString | str:
+    """A moment in UTC, with its machine-readable form."""
+    if value is None:
+        return EMPTY
+    utc = value.astimezone(UTC)
+    return format_html('<time datetime="{}">{}</time>', utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S} UTC")
 
 
 def code(text: object) -> SafeString | str:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 from django.urls import reverse
 
@@ -157,6 +158,31 @@ def test_console_pages_carry_a_policy_and_the_api_does_not() -> None:
     assert "script-src 'self' 'unsafe-eval'" in policy
     assert "default-src 'none'" in policy
     assert "Content-Security-Policy" not in Client().get("/v1/agents").headers
+
+
+@pytest.mark.parametrize(("address", "status"), [("/admin/auth/user/", 403), ("/admin/no/such/page/", 404)])
+def test_errors_are_pages_for_people(acme: Tenant, address: str, status: int) -> None:
+    answer = console_of(make_member(acme, Role.AUDITOR)).get(address)
+
+    assert answer.status_code == status
+    assert answer.headers["Content-Type"].startswith("text/html")
+    assert "Content-Security-Policy" in answer.headers
+    assert "To the overview" in answer.content.decode()
+
+
+def test_a_dead_database_is_a_page_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    user = make_operator()
+    client = console_of(user)
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr("agents.admin.AgentAdmin.get_queryset", fail)
+    answer = client.get(reverse("admin:agents_agent_changelist"))
+
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"] == "1"
+    assert "Unavailable for the moment" in answer.content.decode()
 
 
 def test_no_page_holds_a_script_that_the_policy_would_refuse(acme: Tenant) -> None:

@@ -16,7 +16,7 @@ from agents.models import Agent, AgentStatus
 from auditlog.models import AuditEntry
 from compliance.clock import now
 from compliance.console.access import access_of
-from compliance.console.display import chip, score_chip, status_chip, visible
+from compliance.console.display import chip, moment, score_chip, status_chip, visible
 from webhooks.models import Delivery, DeliveryStatus
 
 DAY = timedelta(days=1)
@@ -165,7 +165,7 @@ def latest_entries(entries: QuerySet[AuditEntry]) -> Panel:
                 [
                     chip(e.event_type, verbatim=True),
                     visible(e.description or ""),
-                    f"{e.created_at:%m-%d %H:%M:%S}",
+                    moment(e.created_at),
                 ],
                 row_url(e),
             )

@@ -1,0 +1,63 @@
+"""What every answer under /admin/ carries: security headers, and a page for people where it is an error."""
+
+import json
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+
+from compliance.console.views import CONSOLE_PREFIX
+
+# Unfold's Alpine.js compiles its expressions ('unsafe-eval') and sets styles inline; no script stands in a
+# page, and nothing comes from another host.
+CONTENT_SECURITY_POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self' 'unsafe-eval'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
+TITLES = {403: "Not yours to see", 404: "Nothing here", 503: "Unavailable for the moment"}
+EXPLANATIONS = {
+    403: "Your role does not open this page. An operator can change your membership.",
+    404: "The page or row does not exist in this environment, or belongs to another tenant.",
+    500: "The service failed to make this page. The failure has been logged.",
+}
+
+
+class ConsoleMiddleware:
+    """Headers for the console's answers; the API's error envelopes become pages there."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if not request.path.startswith(CONSOLE_PREFIX):
+            return response
+        if response.status_code >= 400 and response.headers.get("Content-Type") == "application/json":
+            response = error_page(response)
+        response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
+        return response
+
+
+def error_page(envelope: HttpResponse) -> HttpResponse:
+    """The error as a page that needs neither database nor session, since these may be what failed."""
+    status = envelope.status_code
+    context = {
+        "status": status,
+        "title": TITLES.get(status, "Something went wrong"),
+        "explanation": EXPLANATIONS.get(status) or json.loads(envelope.content).get("error", ""),
+    }
+    page = HttpResponse(render_to_string("admin/console/error.html", context), status=status)
+    if "Retry-After" in envelope.headers:
+        page.headers["Retry-After"] = envelope.headers["Retry-After"]
+    return page
