@@ -1,5 +1,26 @@
-"""Certificates: routes."""
+"""The routes of certificates, verification, revocation lists and CAs."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from certificates.public_views import (
+    AuthorityViewSet,
+    MessageViewSet,
+    RevocationListViewSet,
+    VerifyViewSet,
+)
+from certificates.views import AgentCertificateViewSet, CertificateViewSet
+
+urlpatterns = [
+    path("v1/agents/<str:agent_id>/certify", AgentCertificateViewSet.as_view({"post": "certify"})),
+    path("v1/agents/<str:agent_id>/retire", AgentCertificateViewSet.as_view({"post": "retire"})),
+    path("v1/certificates", CertificateViewSet.as_view({"get": "list"})),
+    path("v1/certificates/<str:certificate_id>", CertificateViewSet.as_view({"get": "retrieve"})),
+    path("v1/certificates/<str:certificate_id>/revoke", CertificateViewSet.as_view({"post": "revoke"})),
+    path("v1/certificates/<str:certificate_id>/renew", CertificateViewSet.as_view({"post": "renew"})),
+    path("v1/verify/message", MessageViewSet.as_view({"post": "create"})),
+    path("v1/verify/<str:serial>", VerifyViewSet.as_view({"get": "retrieve"})),
+    path("v1/crl", RevocationListViewSet.as_view({"get": "current"})),
+    path("v1/crl/<str:serial>", RevocationListViewSet.as_view({"get": "retrieve"})),
+    path("v1/ca", AuthorityViewSet.as_view({"get": "list"})),
+    path("v1/ca/<str:serial>", AuthorityViewSet.as_view({"get": "retrieve"})),
+]

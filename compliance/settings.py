@@ -141,6 +141,8 @@ HIGH_RISK_CERTIFICATE_VALIDITY = timedelta(days=env.int("HIGH_RISK_CERTIFICATE_V
 # The arc that the identity extension and the policy stand under; put your own private enterprise
 # number here before issuing to outsiders (1.3.6.1.4.1.32473 is reserved for documentation, RFC 5612).
 OID_ARC: str = env.str("OID_ARC", default="1.3.6.1.4.1.32473.1")
+# Keys generated ahead of the agents that will need them, in each environment; 0 makes each on the spot.
+KEY_POOL_SIZE: int = env.int("KEY_POOL_SIZE", default=8)
 CRL_VALIDITY = timedelta(hours=env.int("CRL_VALIDITY_HOURS", default=24))
 
 # --- Delegation tokens ------------------------------------------------------------------------------
@@ -208,7 +210,10 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_NAME_OVERRIDES": {},
+    "ENUM_NAME_OVERRIDES": {
+        "AgentStatusEnum": "agents.models.AgentStatus",
+        "CertificateStatusEnum": "certificates.models.CertificateStatus",
+    },
     "DISABLE_ERRORS_AND_WARNINGS": False,
     "PREPROCESSING_HOOKS": ["compliance.api.schema.only_documented_paths"],
     "SERVERS": [{"url": BASE_URL}],

@@ -19,7 +19,12 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from agents.tests.factories import make_agent
+from certificates.tests.factories import make_authorities
+from compliance import environments
+from compliance.clock import now
+from compliance.environments import Environment
 from compliance.tenancy.tests.factories import make_key, make_tenant
+from delegation import services as delegation
 
 CHECKS = [
     not_a_server_error,
@@ -44,6 +49,10 @@ OPERATIONS = {found.ok().label: found.ok() for found in SCHEMA.get_all_operation
 
 @pytest.mark.parametrize("label", OPERATIONS)
 def test_server_keeps_to_its_description(committed: None, label: str) -> None:
+    for environment in Environment:
+        with environments.use(environment):
+            make_authorities()
+            delegation.bootstrap(now=now())
     tenant = make_tenant()
     agent = make_agent(tenant, metadata={"permitted_actions": ["read"]})
     key = make_key(tenant)

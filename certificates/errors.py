@@ -1,0 +1,37 @@
+"""What certificates refuse."""
+
+from compliance.errors import Conflict, InvalidState, NotFound, Unavailable
+
+
+class CertificateNotFound(NotFound):
+    message = "Certificate not found"
+
+
+class AlreadyCertified(Conflict):
+    message = "Agent already has an active certificate"
+
+
+class AlreadyRevoked(Conflict):
+    message = "Certificate is already revoked"
+
+
+class CertificateExpired(InvalidState):
+    message = "Certificate has expired"
+
+
+class CannotCertify(InvalidState):
+    message = "Cannot certify a retired agent"
+
+
+class AuthorityNotFound(NotFound):
+    message = "Certificate authority not found"
+
+
+class AuthorityMissing(Unavailable):
+    """503: `ca_init` has not been run in this environment; the log and `doctor` say so."""
+
+    message = "KMS not configured"
+
+
+class ListNotGenerated(Unavailable):
+    message = "The certificate revocation list has not been generated yet"

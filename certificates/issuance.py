@@ -1,0 +1,230 @@
+"""Issuing: the intent is committed first, the certificate linted, then signed, then told.
+
+What can fail slowly (a key generation) happens before the agent is locked; what must be decided again is
+decided again under the lock. A crash at any point leaves a certificate or an unfinished `Issuance`.
+"""
+
+import logging
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import ReasonFlags
+from django.conf import settings
+
+from agents import services as agents
+from agents.models import Agent, AgentStatus
+from agents.risk import band_of
+from auditlog import services as auditlog
+from auditlog.vocabulary import Actor, AuditAction
+from certificates import key_pool
+from certificates.authorities import base_url, issuer_info, profile, signing_key
+from certificates.errors import AlreadyCertified, AlreadyRevoked, CannotCertify, CertificateExpired
+from certificates.lint import MAX_LIFETIME, LeafExpectation, LintError, sign_linted
+from certificates.models import (
+    Certificate,
+    CertificateAuthority,
+    CertificateStatus,
+    Issuance,
+    IssuanceState,
+)
+from certificates.revocation import mark_expired, revoke_locked
+from certificates.serials import format_serial, new_serial
+from certificates.x509 import AgentIdentity, Validity, leaf_builder, read_claims
+from compliance import environments
+from compliance.errors import ServiceError
+from compliance.keys import KeyRef
+from webhooks import services as webhooks
+from webhooks.vocabulary import EventName
+
+log = logging.getLogger(__name__)
+
+CERTIFIABLE: Final = (AgentStatus.PENDING, AgentStatus.ACTIVE)
+
+
+def issue(*, tenant_id: UUID, agent_id: Any, actor: Actor, now: datetime) -> Certificate:
+    """Certify an agent; a pending one becomes active.
+
+    Raises `AgentNotFound`, `CannotCertify`, `AlreadyCertified`, and 503 errors of the HSM.
+    """
+    agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
+    _check(agent, now)
+    intent, key = _prepare(agent, now)
+    try:
+        with environments.atomic():
+            agent = Agent.objects.for_tenant(tenant_id).locked().find(agent.id)
+            _check(agent, now)
+            _expire_overdue(agent, now)
+            certificate = _certify(agent, intent, key, actor, now)
+            _tell(certificate, AuditAction.CERTIFICATE_ISSUED, actor, now)
+    except (ServiceError, LintError) as error:
+        _abandon(intent, key, error, now)
+        raise
+    return certificate
+
+
+def renew(*, tenant_id: UUID, certificate_id: Any, actor: Actor, now: datetime) -> Certificate:
+    """A successor with a new key and serial for the agent's profile of today; the old one is superseded.
+
+    Raises `CertificateNotFound`, `AlreadyRevoked`, `CertificateExpired`, `CannotCertify`, and 503 errors.
+    """
+    old = Certificate.objects.for_tenant(tenant_id).select_related("agent").find(certificate_id)
+    _check_renewable(old, old.agent, now)
+    intent, key = _prepare(old.agent, now)
+    try:
+        with environments.atomic():
+            agent = Agent.objects.for_tenant(tenant_id).locked().find(old.agent_id)
+            old = Certificate.objects.locked().find(old.id)
+            _check_renewable(old, agent, now)
+            revoke_locked(
+                certificate=old, reason="superseded", code=ReasonFlags.superseded, actor=actor, now=now
+            )
+            certificate = _certify(agent, intent, key, actor, now)
+            _tell(certificate, AuditAction.CERTIFICATE_RENEWED, actor, now, replaces=old.serial_number)
+    except (ServiceError, LintError) as error:
+        _abandon(intent, key, error, now)
+        raise
+    return certificate
+
+
+def _check(agent: Agent, now: datetime) -> None:
+    if agent.status not in CERTIFIABLE:
+        raise CannotCertify(f"Cannot certify a {agent.status} agent")
+    if Certificate.objects.of_agent(agent.id).active(now).exists():
+        raise AlreadyCertified()
+
+
+def _check_renewable(certificate: Certificate, agent: Agent, now: datetime) -> None:
+    if agent.status not in CERTIFIABLE:
+        raise CannotCertify(f"Cannot certify a {agent.status} agent")
+    status = certificate.status_at(now)
+    if status == CertificateStatus.REVOKED:
+        raise AlreadyRevoked()
+    if status == CertificateStatus.EXPIRED:
+        raise CertificateExpired()
+
+
+def _prepare(agent: Agent, now: datetime) -> tuple[Issuance, KeyRef]:
+    """A key, and the committed intent to certify it under a serial number."""
+    CertificateAuthority.objects.issuing()
+    key = key_pool.take()
+    intent = Issuance.objects.create(
+        tenant_id=agent.tenant_id,
+        agent=agent,
+        serial_number=format_serial(new_serial(environments.current())),
+        key_uri=key.uri,
+        created_at=now,
+    )
+    return intent, key
+
+
+def _expire_overdue(agent: Agent, now: datetime) -> None:
+    """Make room: a certificate past its end counts as active for the constraint until it is marked."""
+    for overdue in Certificate.objects.of_agent(agent.id).overdue(now).locked():
+        mark_expired(certificate=overdue, now=now)
+
+
+def _certify(agent: Agent, intent: Issuance, key: KeyRef, actor: Actor, now: datetime) -> Certificate:
+    """Build, lint and sign under the agent's lock (the one place where the HSM is called under a lock)."""
+    authority = CertificateAuthority.objects.issuing()
+    signed = _sign(agent, authority, int(intent.serial_number, 16), key, now)
+    claims = asdict(read_claims(signed, profile()))
+    certificate = Certificate.objects.create(
+        tenant_id=agent.tenant_id,
+        agent=agent,
+        authority=authority,
+        serial_number=intent.serial_number,
+        kms_key_arn=key.uri,
+        certificate_pem=signed.public_bytes(Encoding.PEM).decode("ascii"),
+        claims=claims,
+        not_before=signed.not_valid_before_utc,
+        issued_at=now,
+        expires_at=signed.not_valid_after_utc,
+    )
+    intent.state, intent.finished_at = IssuanceState.COMPLETED, now
+    intent.save(update_fields=["state", "finished_at"])
+    agents.activate(agent=agent, actor=actor, now=now)
+    return certificate
+
+
+def _sign(
+    agent: Agent, authority: CertificateAuthority, serial: int, key: KeyRef, now: datetime
+) -> x509.Certificate:
+    issuer = issuer_info(authority)
+    expected = LeafExpectation(identity_of(agent), key.public_key, serial, issuer, profile())
+    builder = leaf_builder(
+        identity=expected.identity,
+        public_key=key.public_key,
+        serial=serial,
+        validity=Validity.lasting(lifetime_of(agent), now=now, not_beyond=authority.not_after),
+        issuer=issuer,
+        profile=expected.profile,
+    )
+    return sign_linted(builder, key=signing_key(authority), expected=expected)
+
+
+def identity_of(agent: Agent) -> AgentIdentity:
+    """What an agent's certificate says of it today."""
+    actions = agent.permitted_actions
+    return AgentIdentity(
+        agent_id=agent.id,
+        name=agent.name,
+        operator=agent.tenant.name,
+        did=agent.did,
+        environment=environments.current(),
+        resolver_url=f"{base_url()}/1.0/identifiers/{agent.did}",
+        model=agent.model,
+        model_version=agent.version,
+        model_hash=agent.model_hash,
+        permitted_actions=None if actions is None else tuple(actions),
+    )
+
+
+def lifetime_of(agent: Agent) -> timedelta:
+    """How long a certificate lasts: shorter, by setting, for an agent whose rolling risk is high."""
+    is_high = band_of(agent.risk_score) == "high"
+    wanted = settings.HIGH_RISK_CERTIFICATE_VALIDITY if is_high else settings.CERTIFICATE_VALIDITY
+    return min(wanted, MAX_LIFETIME)
+
+
+def _abandon(intent: Issuance, key: KeyRef, error: Exception, now: datetime) -> None:
+    """Record the failure; the key goes back to the pool, since no certificate of it has left the service."""
+    log.warning("issuance %s failed: %s", intent.serial_number, type(error).__name__)
+    with environments.atomic():
+        intent.state, intent.finished_at, intent.error = IssuanceState.FAILED, now, str(error)[:1_000]
+        intent.save(update_fields=["state", "finished_at", "error"])
+        key_pool.put_back(key=key, now=now)
+
+
+def _tell(
+    certificate: Certificate, action: AuditAction, actor: Actor, now: datetime, **metadata: Any
+) -> None:
+    auditlog.record(
+        tenant_id=certificate.tenant_id,
+        action=action,
+        affected_id=certificate.id,
+        description=f"Certificate {certificate.serial_number} issued",
+        metadata={
+            "agent_id": str(certificate.agent_id),
+            "serial_number": certificate.serial_number,
+            "expires_at": certificate.expires_at.isoformat(),
+            **metadata,
+        },
+        actor=actor,
+        now=now,
+    )
+    webhooks.publish(
+        tenant_id=certificate.tenant_id,
+        name=EventName.CERTIFICATE_ISSUED,
+        data={
+            "certificate_id": certificate.id,
+            "agent_id": certificate.agent_id,
+            "serial_number": certificate.serial_number,
+            "issued_at": certificate.issued_at,
+            "expires_at": certificate.expires_at,
+        },
+        now=now,
+    )

@@ -1,0 +1,21 @@
+"""`key_pool_fill`: generate keys ahead of the agents that will need them."""
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from certificates import key_pool
+from certificates.models import PooledKey
+from compliance.commands import ServiceCommand
+
+
+class Command(ServiceCommand):
+    help = "Fill the key pool of an environment up to KEY_POOL_SIZE, or to --size."
+    takes_environment = True
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--size", type=int, metavar="N", help="how many keys shall wait in the pool")
+
+    def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
+        made = key_pool.fill(now=now, size=options["size"])
+        return {"environment": options["environment"], "made": made, "waiting": PooledKey.objects.count()}

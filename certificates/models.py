@@ -1,0 +1,220 @@
+"""Authorities, certificates, the record of every issuance, the key pool, and published revocation lists."""
+
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Q
+
+from agents.models import Agent
+from certificates.querysets import (
+    AuthorityQuerySet,
+    CertificateQuerySet,
+    PooledKeyQuerySet,
+    RevocationListQuerySet,
+)
+from compliance.identifiers import new_id
+from compliance.tenancy.models import Tenant
+
+SERIAL_DIGITS = 40
+MAX_URI_LENGTH = 2_000
+
+
+class AuthorityRole(models.TextChoices):
+    """What a CA certifies: other CAs, or agents."""
+
+    ROOT = "root"
+    ISSUING = "issuing"
+
+
+class CertificateAuthority(models.Model):
+    """A CA whose key lives in the HSM. Its URLs stand in certificates, so they stay as they were made."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    role = models.CharField(max_length=16, choices=AuthorityRole.choices)
+    parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children")
+    common_name = models.CharField(max_length=64)
+    serial_number = models.CharField(max_length=SERIAL_DIGITS, unique=True)
+    key_uri = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
+    certificate_der = models.BinaryField()
+    certificate_url = models.CharField(max_length=MAX_URI_LENGTH)
+    crl_url = models.CharField(max_length=MAX_URI_LENGTH)
+    crl_number = models.PositiveBigIntegerField(default=0)
+    not_before = models.DateTimeField()
+    not_after = models.DateTimeField()
+    retired_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+
+    objects = AuthorityQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "certificate authorities"
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["role"], condition=Q(retired_at=None), name="certificates_one_ca_in_service"
+            ),
+            models.CheckConstraint(
+                condition=Q(role="root", parent=None) | Q(role="issuing", parent__isnull=False),
+                name="certificates_only_roots_have_no_parent",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.common_name
+
+
+class CertificateStatus(models.TextChoices):
+    """A certificate's state (interface specification, Certificate status)."""
+
+    ACTIVE = "active"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+
+
+class Certificate(models.Model):
+    """An agent's certificate. `claims` repeats what was signed of the agent, for answers without parsing.
+
+    `first_crl_number` is the first list that carries it; a revoked one without it makes a list due.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="certificates")
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="certificates")
+    authority = models.ForeignKey(CertificateAuthority, on_delete=models.PROTECT, related_name="certificates")
+    serial_number = models.CharField(max_length=SERIAL_DIGITS, unique=True)
+    kms_key_arn = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
+    certificate_pem = models.TextField()
+    claims = models.JSONField()
+    status = models.CharField(
+        max_length=16, choices=CertificateStatus.choices, default=CertificateStatus.ACTIVE
+    )
+    not_before = models.DateTimeField()
+    issued_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+    revocation_reason = models.CharField(max_length=500, null=True)  # noqa: DJ001  (null in the API)
+    revocation_code = models.CharField(max_length=32, blank=True)
+    first_crl_number = models.PositiveBigIntegerField(null=True)
+
+    objects = CertificateQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-issued_at", "-id"]
+        indexes = [
+            models.Index(fields=["tenant", "-issued_at", "-id"], name="certificates_tenant_time"),
+            models.Index(fields=["agent", "-issued_at", "-id"], name="certificates_agent_time"),
+            models.Index(fields=["expires_at"], condition=Q(status="active"), name="certificates_due"),
+            models.Index(
+                fields=["authority", "expires_at"], condition=Q(status="revoked"), name="certificates_revoked"
+            ),
+            models.Index(
+                fields=["authority"],
+                condition=Q(status="revoked", first_crl_number=None),
+                name="certificates_unpublished",
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["agent"], condition=Q(status="active"), name="certificates_one_active_of_an_agent"
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=CertificateStatus.values), name="certificates_status_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(status="revoked", revoked_at__isnull=False, revocation_reason__isnull=False)
+                | (~Q(status="revoked") & Q(revoked_at=None, revocation_reason=None)),
+                name="certificates_revoked_says_when_and_why",
+            ),
+            models.CheckConstraint(
+                condition=Q(expires_at__gt=models.F("issued_at")), name="certificates_end_after_start"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.serial_number
+
+    def status_at(self, now: datetime) -> CertificateStatus:
+        """The state by the clock: past its end it is expired, whether the sweep has seen it or not."""
+        if self.status == CertificateStatus.ACTIVE and now > self.expires_at:
+            return CertificateStatus.EXPIRED
+        return CertificateStatus(self.status)
+
+
+class IssuanceState(models.TextChoices):
+    """How far an issuance came."""
+
+    STARTED = "started"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class Issuance(models.Model):
+    """The intent to issue, committed before anything is signed: after a crash it tells what may exist."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="+")
+    serial_number = models.CharField(max_length=SERIAL_DIGITS, unique=True)
+    key_uri = models.CharField(max_length=MAX_URI_LENGTH)
+    state = models.CharField(max_length=16, choices=IssuanceState.choices, default=IssuanceState.STARTED)
+    error = models.CharField(max_length=1_000, blank=True)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        indexes = [
+            models.Index(
+                fields=["created_at"], condition=~Q(state="completed"), name="certificates_unfinished"
+            )
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=IssuanceState.values), name="certificates_issuance_state_known"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.serial_number} {self.state}"
+
+
+class PooledKey(models.Model):
+    """A key made in advance for an agent that is not known yet; taking it deletes the row."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    key_uri = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
+    spki = models.BinaryField()
+    created_at = models.DateTimeField()
+
+    objects = PooledKeyQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["created_at", "id"]
+
+    def __str__(self) -> str:
+        return self.key_uri
+
+
+class RevocationList(models.Model):
+    """A published revocation list of one authority, as it is served; the newest few are kept."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    authority = models.ForeignKey(
+        CertificateAuthority, on_delete=models.PROTECT, related_name="revocation_lists"
+    )
+    number = models.PositiveBigIntegerField()
+    this_update = models.DateTimeField()
+    next_update = models.DateTimeField()
+    entry_count = models.PositiveIntegerField()
+    der = models.BinaryField()
+
+    objects = RevocationListQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-this_update", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["authority", "number"], name="certificates_crl_number_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.authority_id} #{self.number}"

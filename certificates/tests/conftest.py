@@ -1,0 +1,25 @@
+"""A tenant, its client, and the CAs."""
+
+import pytest
+
+from certificates.models import CertificateAuthority
+from certificates.tests.factories import make_authorities
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.client import ApiClient
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    return make_tenant("Example Trading GmbH")
+
+
+@pytest.fixture
+def client(api: ApiClient, tenant: Tenant) -> ApiClient:
+    return api.as_key(make_key(tenant))
+
+
+@pytest.fixture
+def authority() -> CertificateAuthority:
+    """The issuing CA of the live environment."""
+    return make_authorities()

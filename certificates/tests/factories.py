@@ -1,0 +1,92 @@
+"""CAs and certificates for tests, named by state, with real keys in the test run's tokens.
+
+Key generation is slow, and a test's rows are rolled back: the CAs' rows and keys are made once in a test run
+and laid down again for each test, and so are the agents' keys, by way of the pool.
+"""
+
+from collections import defaultdict
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from agents.models import Agent
+from agents.tests.factories import ACTOR, make_agent
+from certificates import key_pool, services
+from certificates.models import Certificate, CertificateAuthority, PooledKey, RevocationList
+from compliance import environments
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.keys import KeyRef
+from compliance.tenancy.models import Tenant
+
+_chains: Final[dict[Environment, list[Any]]] = {}
+_keys: Final[dict[Environment, list[KeyRef]]] = defaultdict(list)
+
+
+def make_authorities() -> CertificateAuthority:
+    """The CA chain of the current environment with its first lists; the issuing CA."""
+    environment = environments.current()
+    if not CertificateAuthority.objects.exists() and environment in _chains:
+        for row in _chains[environment]:
+            row.save(force_insert=True)
+    issuing = services.bootstrap(now=now())
+    if environment not in _chains:
+        _chains[environment] = [
+            *CertificateAuthority.objects.order_by("created_at", "-role", "id"),
+            *RevocationList.objects.all(),
+        ]
+    return issuing
+
+
+def make_certificate(agent: Agent, *, at: datetime | None = None) -> Certificate:
+    """An active certificate of the agent, issued now (or `at`); a pending agent becomes active."""
+    make_authorities()
+    _stock_pool()
+    return services.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=at or now())
+
+
+def make_certified_agent(tenant: Tenant, **fields: Any) -> Agent:
+    """An active agent with an active certificate."""
+    agent = make_agent(tenant, **fields)
+    make_certificate(agent)
+    agent.refresh_from_db()
+    return agent
+
+
+def make_revoked_certificate(tenant: Tenant, *, reason: str = "keyCompromise") -> Certificate:
+    certificate = make_certificate(make_agent(tenant))
+    return services.revoke(
+        tenant_id=tenant.id, certificate_id=certificate.id, reason=reason, actor=ACTOR, now=now()
+    )
+
+
+def make_overdue_certificate(tenant: Tenant) -> Certificate:
+    """A certificate past its end that no sweep has seen."""
+    certificate = make_certificate(make_agent(tenant))
+    past = now() - timedelta(days=2)
+    Certificate.objects.filter(id=certificate.id).update(issued_at=past - timedelta(days=1), expires_at=past)
+    certificate.refresh_from_db()
+    return certificate
+
+
+def make_expired_certificate(tenant: Tenant) -> Certificate:
+    """A certificate past its end, marked so."""
+    certificate = make_overdue_certificate(tenant)
+    services.expire_due(now=now())
+    certificate.refresh_from_db()
+    return certificate
+
+
+def _stock_pool() -> None:
+    """Give the pool one key that no row of the current test uses."""
+    keys = _keys[environments.current()]
+    used = set(
+        Certificate.objects.filter(kms_key_arn__in=[key.uri for key in keys]).values_list(
+            "kms_key_arn", flat=True
+        )
+    )
+    used |= set(PooledKey.objects.values_list("key_uri", flat=True))
+    free = next((key for key in keys if key.uri not in used), None)
+    if free is None:
+        free = key_pool.generate()
+        keys.append(free)
+    key_pool.put_back(key=free, now=now())

@@ -1,0 +1,203 @@
+"""`/v1/certificates`: read, list, revoke, renew; and the retirement of agents."""
+
+from typing import Any
+
+import pytest
+
+from agents.models import Agent, AgentStatus
+from agents.tests.factories import make_agent
+from auditlog.models import AuditEntry
+from certificates.models import Certificate
+from certificates.tests.factories import (
+    _stock_pool,
+    make_certificate,
+    make_certified_agent,
+    make_expired_certificate,
+    make_overdue_certificate,
+    make_revoked_certificate,
+)
+from compliance.api.permissions import Scope
+from compliance.clock import now
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
+from compliance.tests.client import ApiClient
+
+ABSENT = "01890000-0000-7000-8000-000000000000"
+
+
+def revoke(client: ApiClient, certificate: Certificate, body: Any = None) -> Any:
+    return client.post(f"/v1/certificates/{certificate.id}/revoke", body or {"reason": "keyCompromise"})
+
+
+def test_certificate_is_revoked(client: ApiClient, tenant: Tenant) -> None:
+    certificate = make_certificate(make_agent(tenant))
+
+    answer = revoke(client, certificate, {"reason": "keyCompromise: laptop stolen"})
+
+    assert answer.status_code == 200
+    data = answer.json()["data"]
+    assert set(data) == {"certificate_id", "status", "revoked_at", "reason"}
+    assert data["certificate_id"] == str(certificate.id)
+    assert (data["status"], data["reason"]) == ("revoked", "keyCompromise: laptop stolen")
+    certificate.refresh_from_db()
+    assert certificate.revocation_code == "keyCompromise"
+
+
+def test_revocation_is_audited_and_leaves_the_agents_status(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_certified_agent(tenant)
+    certificate = Certificate.objects.get(agent=agent)
+
+    revoke(client, certificate)
+
+    told = AuditEntry.objects.about(certificate.id).of_type("certificate.revoked").get()
+    assert told.metadata is not None
+    assert told.metadata["code"] == "keyCompromise"
+    agent.refresh_from_db()
+    assert agent.status == AgentStatus.ACTIVE
+
+
+def test_revoked_certificate_cannot_be_revoked(client: ApiClient, tenant: Tenant) -> None:
+    answer = revoke(client, make_revoked_certificate(tenant))
+
+    assert (answer.status_code, answer.json()) == (409, {"error": "Certificate is already revoked"})
+
+
+@pytest.mark.parametrize("make", [make_expired_certificate, make_overdue_certificate])
+def test_expired_certificate_cannot_be_revoked(client: ApiClient, tenant: Tenant, make: Any) -> None:
+    answer = revoke(client, make(tenant))
+
+    assert (answer.status_code, answer.json()) == (422, {"error": "Certificate has expired"})
+
+
+@pytest.mark.parametrize("certificate_id", ["x", ABSENT])
+@pytest.mark.parametrize("verb", ["revoke", "renew"])
+def test_absent_certificate_is_404(client: ApiClient, certificate_id: str, verb: str) -> None:
+    answer = client.post(f"/v1/certificates/{certificate_id}/{verb}", {"reason": "x"})
+
+    assert (answer.status_code, answer.json()) == (404, {"error": "Certificate not found"})
+
+
+def test_certificate_of_another_tenant_is_404(client: ApiClient) -> None:
+    certificate = make_certificate(make_agent(make_tenant("Other")))
+
+    assert revoke(client, certificate).status_code == 404
+    assert client.post(f"/v1/certificates/{certificate.id}/renew").status_code == 404
+    assert client.get(f"/v1/certificates/{certificate.id}").status_code == 404
+    assert client.get("/v1/certificates").json()["data"] == []
+
+
+def test_sandbox_key_does_not_see_live_certificates(api: ApiClient, tenant: Tenant) -> None:
+    certificate = make_certificate(make_agent(tenant))
+    sandbox = api.as_key(make_test_key(tenant))
+
+    assert revoke(sandbox, certificate).status_code == 404
+    assert sandbox.get(f"/v1/certificates/{certificate.id}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "body", [{"reason": ""}, {"reason": "x" * 501}, {"reason": 5}, {"reason": None}, {"x": 1}]
+)
+def test_reason_of_1_to_500_characters_is_required(client: ApiClient, tenant: Tenant, body: Any) -> None:
+    certificate = make_certificate(make_agent(tenant))
+
+    assert revoke(client, certificate, body).status_code == 400
+    certificate.refresh_from_db()
+    assert certificate.status == "active"
+
+
+def test_key_without_the_scope_is_403(api: ApiClient, tenant: Tenant) -> None:
+    certificate = make_certificate(make_agent(tenant))
+    client = api.as_key(make_key(tenant, [Scope.AGENTS_READ]))
+
+    assert revoke(client, certificate).status_code == 403
+    assert client.post(f"/v1/certificates/{certificate.id}/renew").status_code == 403
+    assert client.get(f"/v1/certificates/{certificate.id}").status_code == 200
+
+
+def test_certificate_is_fetched(client: ApiClient, tenant: Tenant) -> None:
+    certificate = make_certificate(make_agent(tenant))
+
+    data = client.get(f"/v1/certificates/{certificate.id}").json()["data"]
+
+    assert data["serial_number"] == certificate.serial_number
+    assert data["certificate_pem"] == certificate.certificate_pem
+
+
+def test_list_filters_by_agent_and_status(client: ApiClient, tenant: Tenant) -> None:
+    active = make_certificate(make_agent(tenant))
+    revoked, overdue = make_revoked_certificate(tenant), make_overdue_certificate(tenant)
+
+    def ids(query: str) -> list[str]:
+        return [row["id"] for row in client.get(f"/v1/certificates?{query}").json()["data"]]
+
+    assert set(ids("")) == {str(item.id) for item in (active, revoked, overdue)}
+    assert ids("status=active") == [str(active.id)]
+    assert ids("status=revoked") == [str(revoked.id)]
+    assert ids("status=expired") == [str(overdue.id)]
+    assert ids(f"agent_id={active.agent_id}") == [str(active.id)]
+    assert ids(f"agent_id={ABSENT}") == []
+
+
+@pytest.mark.parametrize("query", ["status=dead", "agent_id=x", "limit=0", "before=never"])
+def test_bad_queries_are_400(client: ApiClient, query: str) -> None:
+    assert client.get(f"/v1/certificates?{query}").status_code == 400
+
+
+def test_renewal_issues_a_successor_and_supersedes(client: ApiClient, tenant: Tenant) -> None:
+    old = make_certificate(make_agent(tenant))
+    Agent.objects.filter(id=old.agent_id).update(version="9")
+    _stock_pool()
+
+    answer = client.post(f"/v1/certificates/{old.id}/renew")
+
+    assert answer.status_code == 201
+    data = answer.json()["data"]
+    assert data["serial_number"] != old.serial_number
+    assert data["kms_key_arn"] != old.kms_key_arn
+    old.refresh_from_db()
+    assert (old.status, old.revocation_code) == ("revoked", "superseded")
+    assert Certificate.objects.get(id=data["id"]).claims["model_version"] == "9"
+    assert AuditEntry.objects.about(data["id"]).get().event_type == "certificate.renewed"
+
+
+def test_ended_certificates_can_not_be_renewed(client: ApiClient, tenant: Tenant) -> None:
+    revoked, overdue = make_revoked_certificate(tenant), make_overdue_certificate(tenant)
+
+    assert client.post(f"/v1/certificates/{revoked.id}/renew").status_code == 409
+    assert client.post(f"/v1/certificates/{overdue.id}/renew").status_code == 422
+
+
+def test_certificate_of_a_suspended_agent_can_not_be_renewed(client: ApiClient, tenant: Tenant) -> None:
+    certificate = make_certificate(make_agent(tenant))
+    client.post(f"/v1/agents/{certificate.agent_id}/suspend", {"reason": "review"})
+
+    assert client.post(f"/v1/certificates/{certificate.id}/renew").status_code == 422
+
+
+def test_retirement_revokes_and_is_final(client: ApiClient, tenant: Tenant) -> None:
+    certificate = make_certificate(make_agent(tenant))
+
+    answer = client.post(f"/v1/agents/{certificate.agent_id}/retire", {"reason": "project ended"})
+    again = client.post(f"/v1/agents/{certificate.agent_id}/retire", {"reason": "project ended"})
+
+    assert (answer.status_code, answer.json()["data"]["status"]) == (200, "retired")
+    assert again.status_code == 422
+    certificate.refresh_from_db()
+    assert (certificate.status, certificate.revocation_code) == ("revoked", "cessationOfOperation")
+
+
+def test_uncertified_agent_can_be_retired(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_agent(tenant)
+
+    assert client.post(f"/v1/agents/{agent.id}/retire", {"reason": "x"}).status_code == 200
+    assert client.post(f"/v1/agents/{agent.id}/retire", {}).status_code == 400
+    assert client.post(f"/v1/agents/{ABSENT}/retire", {"reason": "x"}).status_code == 404
+
+
+def test_latest_certificate_of_an_agent_is_found(tenant: Tenant) -> None:
+    agent = make_certified_agent(tenant)
+
+    latest = Certificate.objects.latest_of(agent)
+
+    assert latest is not None
+    assert latest in Certificate.objects.active(now())

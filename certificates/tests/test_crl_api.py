@@ -1,0 +1,299 @@
+"""`GET /v1/crl` and `/v1/ca`: what verifiers fetch, and how the lists come to be."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from django.db import IntegrityError
+
+from agents.tests.factories import make_agent
+from auditlog.models import AuditEntry
+from certificates import services
+from certificates.models import Certificate, CertificateAuthority, RevocationList
+from certificates.publication import KEPT_LISTS, publish
+from certificates.serials import format_serial, new_serial
+from certificates.tests import outside
+from certificates.tests.factories import make_authorities, make_certificate, make_revoked_certificate
+from compliance import environments
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.identifiers import new_id
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import ACTOR
+from compliance.tests.client import ApiClient
+
+DER = "application/pkix-crl"
+
+
+def publish_now(authority: CertificateAuthority) -> RevocationList | None:
+    return publish(authority_id=authority.id, actor=ACTOR, now=now())
+
+
+def read(answer: Any) -> x509.CertificateRevocationList:
+    assert answer.status_code == 200
+    return x509.load_der_x509_crl(answer.content)
+
+
+def test_list_is_served_as_der_and_as_pem(api: ApiClient, authority: CertificateAuthority) -> None:
+    der, pem = api.get("/v1/crl", Accept=DER), api.get("/v1/crl", Accept="text/plain")
+
+    assert (der["Content-Type"], pem["Content-Type"]) == (DER, "text/plain; charset=utf-8")
+    assert pem.content.startswith(b"-----BEGIN X509 CRL-----\n")
+    assert x509.load_pem_x509_crl(pem.content) == read(der)
+    issuer = x509.load_der_x509_certificate(bytes(authority.certificate_der))
+    assert read(der).is_signature_valid(issuer.public_key())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        ("", DER),
+        ("*/*", DER),
+        ("text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", DER),
+        ("application/json", DER),
+        ("text/plain;q=0.5, application/pkix-crl", DER),
+        ("text/plain, */*;q=0.1", "text/plain; charset=utf-8"),
+        ("text/plain;q=0", DER),
+        ("nonsense;;;q=x", DER),
+    ],
+)
+def test_accept_chooses_and_der_is_the_default(
+    api: ApiClient, authority: CertificateAuthority, accept: str, content_type: str
+) -> None:
+    assert api.get("/v1/crl", Accept=accept)["Content-Type"] == content_type
+
+
+def test_revocation_is_on_the_next_list(api: ApiClient, tenant: Tenant) -> None:
+    certificate = make_revoked_certificate(tenant, reason="keyCompromise")
+    authority = certificate.authority
+    before = read(api.get("/v1/crl"))
+
+    published = publish_now(authority)
+
+    after = read(api.get("/v1/crl"))
+    entry = after.get_revoked_certificate_by_serial_number(int(certificate.serial_number, 16))
+    assert published is not None
+    assert entry is not None
+    reason = entry.extensions.get_extension_for_class(x509.CRLReason).value.reason
+    assert reason is x509.ReasonFlags.key_compromise
+    numbers = [
+        crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number for crl in (before, after)
+    ]
+    assert numbers[0] < numbers[1]
+
+
+def test_nothing_is_published_when_nothing_is_due(tenant: Tenant, authority: CertificateAuthority) -> None:
+    assert publish_now(authority) is None
+    make_revoked_certificate(tenant)
+    make_revoked_certificate(tenant)
+
+    assert publish_now(authority) is not None
+    assert publish_now(authority) is None
+
+
+def test_list_is_renewed_at_half_its_life(authority: CertificateAuthority) -> None:
+    first = RevocationList.objects.latest_of(authority)
+    half = first.this_update + (first.next_update - first.this_update) / 2
+
+    assert publish(authority_id=authority.id, actor=ACTOR, now=half - timedelta(seconds=1)) is None
+    renewed = publish(authority_id=authority.id, actor=ACTOR, now=half)
+
+    assert renewed is not None
+    assert renewed.next_update > first.next_update
+
+
+def test_sweep_publishes_what_was_not_asked_for(tenant: Tenant, authority: CertificateAuthority) -> None:
+    certificate = make_revoked_certificate(tenant)
+
+    count = services.publish_due(actor=ACTOR, now=now())
+
+    certificate.refresh_from_db()
+    assert count == 1
+    assert certificate.first_crl_number == RevocationList.objects.latest_of(authority).number
+
+
+def test_expired_certificate_stays_one_period_then_leaves(tenant: Tenant) -> None:
+    certificate = make_revoked_certificate(tenant)
+    number = int(certificate.serial_number, 16)
+
+    def listed_at(moment: Any) -> bool:
+        made = publish(authority_id=certificate.authority_id, actor=ACTOR, now=moment, force=True)
+        assert made is not None
+        found = x509.load_der_x509_crl(bytes(made.der)).get_revoked_certificate_by_serial_number(number)
+        return found is not None
+
+    assert listed_at(certificate.expires_at + timedelta(hours=23))
+    assert not listed_at(certificate.expires_at + timedelta(hours=25))
+
+
+def test_only_the_newest_lists_are_kept(authority: CertificateAuthority) -> None:
+    for _ in range(KEPT_LISTS + 3):
+        publish(authority_id=authority.id, actor=ACTOR, now=now(), force=True)
+
+    numbers = list(RevocationList.objects.filter(authority=authority).values_list("number", flat=True))
+
+    assert len(numbers) == KEPT_LISTS
+    authority.refresh_from_db()
+    assert max(numbers) == authority.crl_number
+
+
+def test_publication_is_audited_for_operators(authority: CertificateAuthority) -> None:
+    publish(authority_id=authority.id, actor=ACTOR, now=now(), force=True)
+
+    entry = AuditEntry.objects.about(authority.id).of_type("crl.published").first()
+
+    assert entry is not None
+    assert entry.tenant_id.int == 0
+
+
+def test_before_the_first_list_it_is_503(api: ApiClient, authority: CertificateAuthority) -> None:
+    RevocationList.objects.filter(authority=authority).delete()
+
+    answer = api.get("/v1/crl")
+
+    assert answer.status_code == 503
+    assert "not been generated" in answer.json()["error"]
+    assert answer["Retry-After"]
+
+
+def test_without_any_ca_it_is_503(api: ApiClient) -> None:
+    answer = api.get("/v1/crl")
+
+    assert (answer.status_code, set(answer.json())) == (503, {"error"})
+
+
+def test_unchanged_list_is_304(api: ApiClient, tenant: Tenant, authority: CertificateAuthority) -> None:
+    first = api.get("/v1/crl")
+
+    by_tag = api.get("/v1/crl", If_None_Match=first["ETag"])
+    by_date = api.get("/v1/crl", If_Modified_Since=first["Last-Modified"])
+    other_form = api.get("/v1/crl", If_None_Match=first["ETag"], Accept="text/plain")
+    make_revoked_certificate(tenant)
+    publish_now(authority)
+    changed = api.get("/v1/crl", If_None_Match=first["ETag"])
+
+    assert [by_tag.status_code, by_date.status_code, changed.status_code] == [304, 304, 200]
+    assert other_form.status_code == 200
+    assert first["Vary"] == "Accept"
+    assert "max-age" in first["Cache-Control"]
+    assert by_tag.content == b""
+
+
+def test_head_has_the_headers_and_no_body(api: ApiClient, authority: CertificateAuthority) -> None:
+    answer = api.head("/v1/crl")
+
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer["Content-Type"] == DER
+
+
+def test_list_is_served_without_signing(api: ApiClient, authority: CertificateAuthority) -> None:
+    first, second = api.get("/v1/crl"), api.get("/v1/crl")
+
+    assert first.content == second.content
+    assert RevocationList.objects.filter(authority=authority).count() == 1
+
+
+def test_environments_have_their_own_lists(
+    api: ApiClient, tenant: Tenant, authority: CertificateAuthority
+) -> None:
+    with environments.use(Environment.TEST):
+        sandbox = make_authorities()
+        revoked = make_revoked_certificate(tenant)
+        publish_now(sandbox)
+    number = int(revoked.serial_number, 16)
+
+    assert read(api.get("/v1/crl")).get_revoked_certificate_by_serial_number(number) is None
+    found = read(api.get("/v1/crl?environment=test"))
+    assert found.get_revoked_certificate_by_serial_number(number) is not None
+    assert api.get("/v1/crl?environment=prod").status_code == 400
+
+
+def test_certificates_point_to_their_own_list(api: ApiClient, tenant: Tenant) -> None:
+    with environments.use(Environment.TEST):
+        certificate = make_certificate(make_agent(tenant))
+    leaf = x509.load_pem_x509_certificate(certificate.certificate_pem.encode())
+    point = leaf.extensions.get_extension_for_class(x509.CRLDistributionPoints).value[0]
+    access = leaf.extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
+    assert point.full_name is not None
+
+    crl = read(api.get("/" + point.full_name[0].value.split("/", 3)[3]))
+    issuer_answer = api.get("/" + access[0].access_location.value.split("/", 3)[3])
+
+    assert crl.issuer == leaf.issuer
+    assert issuer_answer["Content-Type"] == "application/pkix-cert"
+    issuer = x509.load_der_x509_certificate(issuer_answer.content)
+    leaf.verify_directly_issued_by(issuer)
+    named = crl.extensions.get_extension_for_class(x509.IssuingDistributionPoint).value
+    assert named.full_name == point.full_name
+
+
+def test_cas_are_listed_issuing_first(
+    api: ApiClient, authority: CertificateAuthority, tmp_path: Path
+) -> None:
+    data = api.get("/v1/ca").json()["data"]
+
+    issuing, root = data["certificates"]
+    assert data["chain_pem"] == issuing["pem"] + root["pem"]
+    assert (data["environment"], root["role"], issuing["role"]) == ("live", "root", "issuing")
+    assert issuing["serial_number"] == authority.serial_number
+    for name, item in (("root", root), ("issuing", issuing)):
+        (tmp_path / name).write_text(item["pem"])
+    assert outside.openssl("verify", "-x509_strict", "-CAfile", tmp_path / "root", tmp_path / "issuing")
+
+
+def test_one_ca_is_served_as_der_and_as_pem(api: ApiClient, authority: CertificateAuthority) -> None:
+    der = api.get(f"/v1/ca/{authority.serial_number}")
+    pem = api.get(f"/v1/ca/{authority.serial_number}", Accept="text/plain")
+
+    assert der.content == bytes(authority.certificate_der)
+    assert x509.load_pem_x509_certificate(pem.content).public_bytes(Encoding.DER) == der.content
+    assert api.get(f"/v1/ca/{authority.serial_number}", If_None_Match=der["ETag"]).status_code == 304
+
+
+def test_chain_is_served_as_pem_and_the_issuing_ca_as_der(
+    api: ApiClient, authority: CertificateAuthority
+) -> None:
+    described = api.get("/v1/ca").json()["data"]
+
+    assert api.get("/v1/ca", Accept="text/plain").content.decode() == described["chain_pem"]
+    assert api.get("/v1/ca", Accept="application/x-pem-file").content.decode() == described["chain_pem"]
+    assert api.get("/v1/ca", Accept="application/pkix-cert").content == bytes(authority.certificate_der)
+    assert api.get("/v1/ca", Accept="text/html, */*;q=0.8").json()["data"] == described
+    assert api.get("/v1/ca?environment=test").status_code == 503
+
+
+@pytest.mark.parametrize("kind", ["ca", "crl"])
+def test_unknown_ca_is_404(api: ApiClient, authority: CertificateAuthority, kind: str) -> None:
+    for serial in ("nonsense", format_serial(new_serial(Environment.TEST))):
+        answer = api.get(f"/v1/{kind}/{serial}")
+        assert (answer.status_code, answer.json()) == (404, {"error": "Certificate authority not found"})
+
+
+def test_bootstrap_is_repeatable(authority: CertificateAuthority) -> None:
+    again = services.bootstrap(now=now())
+
+    assert again.id == authority.id
+    assert CertificateAuthority.objects.count() == 2
+    assert RevocationList.objects.count() == 2
+
+
+def test_only_one_ca_of_a_role_is_in_service(authority: CertificateAuthority) -> None:
+    in_service = CertificateAuthority.objects.in_service()
+
+    assert sorted(in_service.values_list("role", flat=True)) == ["issuing", "root"]
+    twin = CertificateAuthority.objects.issuing()
+    twin.id, twin.serial_number, twin.key_uri = new_id(), "5" * 40, "pkcs11:token=t;id=%01"
+    with pytest.raises(IntegrityError, match="certificates_one_ca_in_service"):
+        twin.save(force_insert=True)
+
+
+def test_unpublished_certificates_of_an_outage_are_not_due_forever(tenant: Tenant) -> None:
+    certificate = make_revoked_certificate(tenant)
+    Certificate.objects.filter(id=certificate.id).update(
+        issued_at=now() - timedelta(days=9), expires_at=now() - timedelta(days=2)
+    )
+
+    assert publish_now(certificate.authority) is None

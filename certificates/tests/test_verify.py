@@ -1,0 +1,155 @@
+"""`GET /v1/verify/{serial}`."""
+
+import pytest
+
+from agents.models import Agent
+from agents.tests.factories import make_agent
+from certificates import services
+from certificates.models import Certificate
+from certificates.serials import format_serial, new_serial
+from certificates.tests.factories import (
+    make_authorities,
+    make_certificate,
+    make_expired_certificate,
+    make_overdue_certificate,
+    make_revoked_certificate,
+)
+from compliance import environments
+from compliance.environments import Environment
+from compliance.tenancy.models import Tenant
+from compliance.tests.client import ApiClient
+
+
+def test_certificate_is_verified_without_credentials(api: ApiClient, tenant: Tenant) -> None:
+    actions = ["read", "trade"]
+    agent = make_agent(tenant, model="gpt-5", version="2", metadata={"permitted_actions": actions})
+    certificate = make_certificate(agent)
+    Agent.objects.filter(id=agent.id).update(risk_score=0.25)
+
+    answer = api.get(f"/v1/verify/{certificate.serial_number}")
+
+    assert answer.status_code == 200
+    assert answer["Cache-Control"] == "no-store"
+    data = answer.json()["data"]
+    expected = {
+        "serial_number": certificate.serial_number,
+        "status": "active",
+        "agent_id": str(agent.id),
+        "agent_status": "active",
+        "operator": "Example Trading GmbH",
+        "did": agent.did,
+        "model": "gpt-5",
+        "model_version": "2",
+        "model_hash": "sha256:ab",
+        "permitted_actions": actions,
+        "scope": {"permitted_actions": actions},
+        "scope_declared": True,
+        "risk_score": 0.25,
+        "risk_band": "low",
+        "revoked_at": None,
+        "revocation_reason": None,
+        "environment": "live",
+    }
+    assert {name: data[name] for name in expected} == expected
+    assert {"issued_at", "expires_at", "not_before", "not_after"} <= set(data)
+
+
+def test_revocation_shows_on_the_next_call(api: ApiClient, client: ApiClient, tenant: Tenant) -> None:
+    certificate = make_certificate(make_agent(tenant))
+    assert api.get(f"/v1/verify/{certificate.serial_number}").json()["data"]["status"] == "active"
+
+    client.post(f"/v1/certificates/{certificate.id}/revoke", {"reason": "stolen"})
+
+    data = api.get(f"/v1/verify/{certificate.serial_number}").json()["data"]
+    assert (data["status"], data["revocation_reason"]) == ("revoked", "stolen")
+    assert data["revoked_at"] is not None
+
+
+def test_expiry_is_judged_by_time_not_by_the_sweep(api: ApiClient, tenant: Tenant) -> None:
+    overdue, expired = make_overdue_certificate(tenant), make_expired_certificate(tenant)
+
+    assert (overdue.status, expired.status) == ("active", "expired")
+    for certificate in (overdue, expired):
+        assert api.get(f"/v1/verify/{certificate.serial_number}").json()["data"]["status"] == "expired"
+
+
+def test_revoked_stays_revoked_after_its_end(api: ApiClient, tenant: Tenant) -> None:
+    certificate = make_revoked_certificate(tenant)
+    Certificate.objects.filter(id=certificate.id).update(
+        issued_at="2020-01-01T00:00:00Z", expires_at="2020-02-01T00:00:00Z"
+    )
+
+    assert api.get(f"/v1/verify/{certificate.serial_number}").json()["data"]["status"] == "revoked"
+
+
+def test_what_was_signed_is_answered_not_todays_profile(
+    api: ApiClient, client: ApiClient, tenant: Tenant
+) -> None:
+    certificate = make_certificate(make_agent(tenant, version="1"))
+    client.patch(f"/v1/agents/{certificate.agent_id}", {"version": "2"})
+
+    assert api.get(f"/v1/verify/{certificate.serial_number}").json()["data"]["model_version"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "declared"),
+    [(None, False), ({}, False), ({"scopes": ["all"]}, True), ({"permitted_actions": []}, True)],
+)
+def test_agent_without_scope_permits_nothing(
+    api: ApiClient, tenant: Tenant, metadata: dict[str, object] | None, declared: bool
+) -> None:
+    certificate = make_certificate(make_agent(tenant, metadata=metadata))
+
+    data = api.get(f"/v1/verify/{certificate.serial_number}").json()["data"]
+
+    assert data["permitted_actions"] == []
+    assert data["scope_declared"] is declared
+
+
+def test_serial_is_read_in_every_usual_spelling(api: ApiClient, tenant: Tenant) -> None:
+    serial = make_certificate(make_agent(tenant)).serial_number
+    colons = ":".join(serial[i : i + 2] for i in range(0, 40, 2))
+
+    for spelling in (serial.upper(), colons, colons.upper(), f"0x{serial}", f"%20{serial}"):
+        assert api.get(f"/v1/verify/{spelling}").json()["data"]["serial_number"] == serial
+
+
+@pytest.mark.parametrize("serial", ["nonsense", "0", "%00", "1" * 500, "\u0661" * 40])
+def test_nonsense_is_404(api: ApiClient, serial: str) -> None:
+    answer = api.get(f"/v1/verify/{serial}")
+
+    assert (answer.status_code, answer.json()) == (404, {"error": "Certificate not found"})
+
+
+@pytest.mark.parametrize("environment", Environment)
+def test_unknown_serial_is_404(api: ApiClient, environment: Environment) -> None:
+    assert api.get(f"/v1/verify/{format_serial(new_serial(environment))}").status_code == 404
+
+
+def test_cas_own_serial_is_404(api: ApiClient) -> None:
+    assert api.get(f"/v1/verify/{make_authorities().serial_number}").status_code == 404
+
+
+def test_sandbox_certificate_is_found_and_marked(api: ApiClient, tenant: Tenant) -> None:
+    with environments.use(Environment.TEST):
+        certificate = make_certificate(make_agent(tenant))
+
+    data = api.get(f"/v1/verify/{certificate.serial_number}").json()["data"]
+
+    assert (data["environment"], data["status"]) == ("test", "active")
+
+
+def test_rate_limit_is_100_in_60_seconds_with_headers(api: ApiClient) -> None:
+    answers = [api.get("/v1/verify/nonsense") for _ in range(101)]
+
+    assert [answer.status_code for answer in answers] == [404] * 100 + [429]
+    assert answers[0]["X-RateLimit-Limit"] == "100"
+    assert answers[0]["X-RateLimit-Remaining"] == "99"
+    assert {"X-RateLimit-Reset", "Retry-After", "X-RateLimit-Remaining"} <= set(answers[100].headers)
+
+
+def test_verify_takes_one_query(tenant: Tenant, django_assert_num_queries) -> None:
+    certificate = make_certificate(make_agent(tenant))
+
+    with django_assert_num_queries(1):
+        services.verify(serial=certificate.serial_number, now=certificate.issued_at)

@@ -1,0 +1,140 @@
+"""`POST /v1/verify/message`, and the signature that it checks."""
+
+from typing import Any
+
+import pytest
+
+from agents.tests.factories import make_agent
+from certificates import services
+from certificates.models import Certificate
+from certificates.serials import format_serial, new_serial
+from certificates.tests.factories import make_certificate, make_overdue_certificate
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.errors import Invalid
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import ACTOR
+from compliance.tests.client import ApiClient
+
+PAYLOAD = {"order": 17, "amount_usd": 250.5, "note": "é\u20ac", "nested": {"b": [1, None, True], "a": {}}}
+
+
+@pytest.fixture
+def certificate(tenant: Tenant) -> Certificate:
+    return make_certificate(make_agent(tenant))
+
+
+def check(api: ApiClient, certificate: Certificate, payload: Any, signature: Any) -> Any:
+    body = {"payload": payload, "signature": signature, "certificate_serial": certificate.serial_number}
+    return api.post("/v1/verify/message", body)
+
+
+def test_signed_message_verifies(api: ApiClient, certificate: Certificate) -> None:
+    signed = services.sign_message(certificate=certificate, payload=PAYLOAD)
+
+    answer = check(api, certificate, PAYLOAD, signed.signature)
+
+    assert answer.status_code == 200
+    assert answer.json()["data"] == {
+        "valid": True,
+        "agent_id": str(certificate.agent_id),
+        "certificate_serial": certificate.serial_number,
+        "certificate_status": "active",
+        "payload_hash": signed.payload_hash,
+        "algorithm": "RSASSA_PKCS1_V1_5_SHA_256",
+    }
+
+
+def test_order_of_members_does_not_matter(api: ApiClient, certificate: Certificate) -> None:
+    signed = services.sign_message(certificate=certificate, payload={"a": 1, "b": 2.0})
+
+    assert check(api, certificate, {"b": 2, "a": 1.0}, signed.signature).json()["data"]["valid"] is True
+
+
+@pytest.mark.parametrize("payload", [{}, [], "text", 5, None, True, {"deep": [[[{}]]]}])
+def test_any_json_value_can_be_signed(api: ApiClient, certificate: Certificate, payload: Any) -> None:
+    signed = services.sign_message(certificate=certificate, payload=payload)
+
+    assert check(api, certificate, payload, signed.signature).json()["data"]["valid"] is True
+
+
+@pytest.mark.parametrize("payload", [{**PAYLOAD, "order": 18}, {}, None, [PAYLOAD]])
+def test_changed_message_is_invalid(api: ApiClient, certificate: Certificate, payload: Any) -> None:
+    signed = services.sign_message(certificate=certificate, payload=PAYLOAD)
+
+    data = check(api, certificate, payload, signed.signature).json()["data"]
+
+    assert (data["valid"], data["reason"]) == (False, "invalid_signature")
+
+
+@pytest.mark.parametrize("signature", ["AAAA", "not base64!", "é", "=" * 100])
+def test_nonsense_signature_is_invalid(api: ApiClient, certificate: Certificate, signature: str) -> None:
+    data = check(api, certificate, PAYLOAD, signature).json()["data"]
+
+    assert (data["valid"], data["reason"]) == (False, "invalid_signature")
+
+
+def test_signature_of_a_revoked_certificate_is_invalid(api: ApiClient, certificate: Certificate) -> None:
+    signed = services.sign_message(certificate=certificate, payload=PAYLOAD)
+    services.revoke(
+        tenant_id=certificate.tenant_id, certificate_id=certificate.id, reason="x", actor=ACTOR, now=now()
+    )
+
+    data = check(api, certificate, PAYLOAD, signed.signature).json()["data"]
+
+    assert (data["valid"], data["reason"], data["certificate_status"]) == (
+        False,
+        "certificate_revoked",
+        "revoked",
+    )
+
+
+def test_signature_of_an_expired_certificate_is_invalid(api: ApiClient, tenant: Tenant) -> None:
+    certificate = make_overdue_certificate(tenant)
+    signed = services.sign_message(certificate=certificate, payload=PAYLOAD)
+
+    data = check(api, certificate, PAYLOAD, signed.signature).json()["data"]
+
+    assert (data["valid"], data["reason"]) == (False, "certificate_expired")
+
+
+def test_another_agents_certificate_does_not_verify(
+    api: ApiClient, tenant: Tenant, certificate: Certificate
+) -> None:
+    signed = services.sign_message(certificate=certificate, payload=PAYLOAD)
+    other = make_certificate(make_agent(tenant))
+
+    assert check(api, other, PAYLOAD, signed.signature).json()["data"]["valid"] is False
+
+
+def test_unknown_serial_is_404(api: ApiClient) -> None:
+    for serial in ("nonsense", format_serial(new_serial(Environment.LIVE))):
+        body = {"payload": {}, "signature": "AAAA", "certificate_serial": serial}
+        assert api.post("/v1/verify/message", body).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        [],
+        {"payload": {}, "signature": "AAAA"},
+        {"payload": {}, "certificate_serial": "4" * 40},
+        {"signature": "AAAA", "certificate_serial": "4" * 40},
+        {"payload": {}, "signature": 5, "certificate_serial": "4" * 40},
+        {"payload": {}, "signature": "", "certificate_serial": "4" * 40},
+        {"payload": {"n": 2**53}, "signature": "AAAA", "certificate_serial": "4" * 40},
+    ],
+)
+def test_malformed_requests_are_400(api: ApiClient, body: Any) -> None:
+    assert api.post("/v1/verify/message", body).status_code == 400
+
+
+def test_message_route_is_no_serial(api: ApiClient) -> None:
+    assert api.get("/v1/verify/message").status_code == 405
+
+
+@pytest.mark.parametrize("payload", [2**53, {"n": -(2**53)}, float("nan"), {"x": float("inf")}])
+def test_numbers_that_json_can_not_keep_are_refused(certificate: Certificate, payload: Any) -> None:
+    with pytest.raises(Invalid):
+        services.sign_message(certificate=certificate, payload=payload)

@@ -1,0 +1,99 @@
+"""Answers to anyone: how a certificate stands, and whether an agent signed a message."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from certificates import signing
+from certificates.errors import CertificateNotFound
+from certificates.models import Certificate, CertificateStatus
+from certificates.serials import environment_of, parse_serial
+from compliance import environments
+from compliance.environments import Environment
+from compliance.keys import backend_for
+
+INVALID_SIGNATURE: Final = "invalid_signature"
+CERTIFICATE_REVOKED: Final = "certificate_revoked"
+CERTIFICATE_EXPIRED: Final = "certificate_expired"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """A certificate of any tenant, its state at the time asked, and the environment it belongs to."""
+
+    certificate: Certificate
+    status: CertificateStatus
+    environment: Environment
+
+
+@dataclass(frozen=True)
+class MessageSignature:
+    """A signature by an agent's managed key; `signature` is base64, `payload_hash` as in `signing`."""
+
+    signature: str
+    algorithm: str
+    certificate_serial: str
+    payload_hash: str
+
+
+@dataclass(frozen=True)
+class MessageVerification:
+    """Whether an agent signed this payload with a certificate that counts now; `reason` tells why not."""
+
+    valid: bool
+    reason: str | None
+    certificate: Certificate
+    status: CertificateStatus
+    payload_hash: str
+    algorithm: str = signing.ALGORITHM.value
+
+
+def verify(*, serial: str, now: datetime) -> Verification:
+    """The certificate with this serial number, in the environment that the number tells.
+
+    Raises `CertificateNotFound`, for nonsense too.
+    """
+    number = parse_serial(serial)
+    if number is None:
+        raise CertificateNotFound()
+    environment = environment_of(number)
+    with environments.use(environment):
+        certificate = Certificate.objects.with_serial(number)
+    return Verification(certificate, certificate.status_at(now), environment)
+
+
+def sign_message(*, certificate: Certificate, payload: Any) -> MessageSignature:
+    """Sign a JSON value with the agent's key; `Invalid` for what has no canonical form, 503 errors."""
+    message = signing.canonical(payload)
+    backend = backend_for(environments.current())
+    signature = backend.sign(certificate.kms_key_arn, message, signing.ALGORITHM)
+    return MessageSignature(
+        signature=signing.encode_signature(signature),
+        algorithm=signing.ALGORITHM.value,
+        certificate_serial=certificate.serial_number,
+        payload_hash=signing.payload_hash(message),
+    )
+
+
+def verify_message(*, serial: str, payload: Any, signature: str, now: datetime) -> MessageVerification:
+    """Check a signed message; a revoked or expired certificate makes it invalid, whoever signed.
+
+    The signature carries no time of its own, so a message can't be shown to be older than the revocation.
+    Raises `CertificateNotFound` and `Invalid`.
+    """
+    message = signing.canonical(payload)
+    found = verify(serial=serial, now=now)
+    raw = signing.decode_signature(signature)
+    is_authentic = raw is not None and signing.verifies(found.certificate.certificate_pem, message, raw)
+    reason = _reason(is_authentic, found.status)
+    return MessageVerification(
+        reason is None, reason, found.certificate, found.status, signing.payload_hash(message)
+    )
+
+
+def _reason(is_authentic: bool, status: CertificateStatus) -> str | None:
+    if not is_authentic:
+        return INVALID_SIGNATURE
+    if status == CertificateStatus.REVOKED:
+        return CERTIFICATE_REVOKED
+    return CERTIFICATE_EXPIRED if status == CertificateStatus.EXPIRED else None

@@ -1,0 +1,185 @@
+"""Certify, revoke, renew, retire, and reads of certificates, for a tenant's key."""
+
+from typing import ClassVar
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.response import Response
+
+from agents.serializers import AgentSerializer
+from auditlog.vocabulary import Actor
+from certificates import services
+from certificates.models import Certificate, CertificateStatus
+from certificates.serializers import CertificateSerializer, ReasonInputSerializer, RevocationSerializer
+from compliance.api.idempotency import idempotent
+from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
+from compliance.api.permissions import Scope
+from compliance.api.requests import ApiRequest
+from compliance.api.responses import ok, page
+from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
+from compliance.api.views import ApiViewSet, validated
+from compliance.clock import now
+from compliance.errors import Invalid
+from compliance.identifiers import parse_id
+
+AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
+CERTIFICATE_ID = OpenApiParameter("certificate_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
+
+
+class AgentCertificateViewSet(ApiViewSet):
+    """What happens to an agent together with its certificate."""
+
+    schema_tag = "Certificates"
+    required_scopes: ClassVar = {"certify": Scope.CERTIFICATES_ISSUE, "retire": Scope.AGENTS_WRITE}
+
+    @extend_schema(
+        operation_id="certifyAgent",
+        summary="Issue a certificate for an agent",
+        description="The RSA-2048 key never leaves the HSM; a pending agent becomes active.",
+        parameters=[AGENT_ID, IDEMPOTENCY_KEY],
+        request=None,
+        responses={
+            201: enveloped(CertificateSerializer),
+            **errors(
+                *KEYED,
+                e404="Agent not found",
+                e409="Agent already has an active certificate",
+                e422="Cannot certify a retired agent",
+                e503="KMS signing service unavailable",
+            ),
+        },
+    )
+    @idempotent
+    def certify(self, request: ApiRequest, agent_id: str) -> Response:
+        moment = now()
+        certificate = services.issue(
+            tenant_id=request.auth.tenant_id,
+            agent_id=agent_id,
+            actor=Actor.api_key(request.auth.id),
+            now=moment,
+        )
+        return ok(CertificateSerializer(certificate, context={"now": moment}).data, status=201)
+
+    @extend_schema(
+        operation_id="retireAgent",
+        summary="Retire an agent for good",
+        description="Its certificate is revoked as `cessationOfOperation`.",
+        parameters=[AGENT_ID],
+        request=ReasonInputSerializer,
+        responses={
+            200: enveloped(AgentSerializer),
+            **errors(*KEYED, e404="Agent not found", e422="Agent is retired"),
+        },
+    )
+    def retire(self, request: ApiRequest, agent_id: str) -> Response:
+        agent = services.retire_agent(
+            tenant_id=request.auth.tenant_id,
+            agent_id=agent_id,
+            reason=validated(ReasonInputSerializer, request)["reason"],
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        return ok(AgentSerializer(agent).data)
+
+
+class CertificateViewSet(ApiViewSet):
+    """The tenant's certificates."""
+
+    schema_tag = "Certificates"
+    required_scopes: ClassVar = {
+        "list": Scope.AGENTS_READ,
+        "retrieve": Scope.AGENTS_READ,
+        "revoke": Scope.CERTIFICATES_REVOKE,
+        "renew": Scope.CERTIFICATES_ISSUE,
+    }
+
+    @extend_schema(
+        operation_id="listCertificates",
+        summary="List certificates, newest first",
+        parameters=[
+            OpenApiParameter("agent_id", OpenApiTypes.UUID),
+            OpenApiParameter("status", OpenApiTypes.STR, enum=CertificateStatus.values),
+            BEFORE,
+            LIMIT,
+        ],
+        responses={200: paged(CertificateSerializer, tells_next=True), **errors(*KEYED)},
+    )
+    def list(self, request: ApiRequest) -> Response:
+        params, moment = request.query_params, now()
+        agent_id = parse_id(params["agent_id"]) if params.get("agent_id") else None
+        if params.get("agent_id") and agent_id is None:
+            raise Invalid("agent_id must be a UUID")
+        certificates = (
+            Certificate.objects.for_tenant(request.auth.tenant_id)
+            .of_agent(agent_id)
+            .with_status(read_choice(params, "status", CertificateStatus.values), moment)
+        )
+        found = keyset_page(
+            certificates, cursor=read_cursor(params), limit=read_limit(params), field="issued_at"
+        )
+        rows = [CertificateSerializer(row, context={"now": moment}).data for row in found.rows]
+        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
+
+    @extend_schema(
+        operation_id="getCertificate",
+        summary="Fetch a certificate",
+        parameters=[CERTIFICATE_ID],
+        responses={200: enveloped(CertificateSerializer), **errors(*KEYED, e404="Certificate not found")},
+    )
+    def retrieve(self, request: ApiRequest, certificate_id: str) -> Response:
+        certificate = Certificate.objects.for_tenant(request.auth.tenant_id).find(certificate_id)
+        return ok(CertificateSerializer(certificate, context={"now": now()}).data)
+
+    @extend_schema(
+        operation_id="revokeCertificate",
+        summary="Revoke a certificate",
+        description="The next verify shows it; the revocation list follows within seconds.",
+        parameters=[CERTIFICATE_ID],
+        request=ReasonInputSerializer,
+        responses={
+            200: enveloped(RevocationSerializer),
+            **errors(
+                *KEYED,
+                e404="Certificate not found",
+                e409="Certificate is already revoked",
+                e422="Certificate has expired",
+            ),
+        },
+    )
+    def revoke(self, request: ApiRequest, certificate_id: str) -> Response:
+        certificate = services.revoke(
+            tenant_id=request.auth.tenant_id,
+            certificate_id=certificate_id,
+            reason=validated(ReasonInputSerializer, request)["reason"],
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        return ok(RevocationSerializer(certificate).data)
+
+    @extend_schema(
+        operation_id="renewCertificate",
+        summary="Issue a successor and supersede this certificate",
+        description="The successor has a new key and serial number, for the agent's profile of today.",
+        parameters=[CERTIFICATE_ID, IDEMPOTENCY_KEY],
+        request=None,
+        responses={
+            201: enveloped(CertificateSerializer),
+            **errors(
+                *KEYED,
+                e404="Certificate not found",
+                e409="Certificate is already revoked",
+                e422="Certificate has expired",
+                e503="KMS signing service unavailable",
+            ),
+        },
+    )
+    @idempotent
+    def renew(self, request: ApiRequest, certificate_id: str) -> Response:
+        moment = now()
+        certificate = services.renew(
+            tenant_id=request.auth.tenant_id,
+            certificate_id=certificate_id,
+            actor=Actor.api_key(request.auth.id),
+            now=moment,
+        )
+        return ok(CertificateSerializer(certificate, context={"now": moment}).data, status=201)
