@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from certificates.did_views import DidViewSet
 from certificates.public_views import (
     AuthorityViewSet,
     MessageViewSet,
@@ -21,6 +22,7 @@ urlpatterns = [
     path("v1/verify/<str:serial>", VerifyViewSet.as_view({"get": "retrieve"})),
     path("v1/crl", RevocationListViewSet.as_view({"get": "current"})),
     path("v1/crl/<str:serial>", RevocationListViewSet.as_view({"get": "retrieve"})),
+    path("1.0/identifiers/<str:did>", DidViewSet.as_view({"get": "resolve"})),
     path("v1/ca", AuthorityViewSet.as_view({"get": "list"})),
     path("v1/ca/<str:serial>", AuthorityViewSet.as_view({"get": "retrieve"})),
 ]
