@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from agents.models import Agent, AgentStatus
+from certificates.models import Certificate, CertificateStatus
 from delegation.errors import (
     AgentMayNotDelegate,
     CertificateDoesNotCount,
@@ -35,7 +36,12 @@ def authority_of(agent: Agent, *, now: datetime) -> Authority:
     """What `agent` can lend; raises `AgentMayNotDelegate` or `CertificateDoesNotCount`."""
     if agent.status in STOPPED:
         raise AgentMayNotDelegate()
-    return Authority()
+    certificate = Certificate.objects.latest_of(agent)
+    if certificate is None:
+        return Authority()
+    if certificate.status_at(now) is not CertificateStatus.ACTIVE:
+        raise CertificateDoesNotCount()
+    return Authority(certificate.serial_number, certificate.expires_at)
 
 
 def check_scope(agent: Agent, scope: str) -> bool:

@@ -9,6 +9,9 @@ from agents import services as agents
 from agents.models import Agent
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
+from certificates import services as certificates
+from certificates.models import Certificate
+from certificates.tests.factories import make_certified_agent
 from compliance import environments
 from compliance.clock import now
 from compliance.environments import Environment
@@ -132,3 +135,16 @@ def test_a_stopped_agent_anywhere_behind_the_parent_ends_the_line(
 
     assert answer.status_code == 422
     assert "behind the parent token" in answer.json()["error"]
+
+
+def test_a_revoked_certificate_behind_the_parent_ends_the_line(
+    client: ApiClient, agent: Agent, tenant: Tenant
+) -> None:
+    first = make_certified_agent(tenant, name="first")
+    token = make_token(first).token
+    certificate = Certificate.objects.get(agent=first)
+    certificates.revoke(
+        tenant_id=tenant.id, certificate_id=certificate.id, reason="keyCompromise", actor=ACTOR, now=now()
+    )
+
+    assert hand_on(client, agent, token).status_code == 422

@@ -1,0 +1,78 @@
+"""Delegation and the agent's certificate: what it lends, and when it no longer does."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import jwt
+import pytest
+
+from agents.models import Agent
+from auditlog.models import AuditEntry
+from certificates import services as certificates
+from certificates.models import Certificate
+from certificates.tests.factories import (
+    make_certified_agent,
+    make_expired_certificate,
+    make_overdue_certificate,
+    make_revoked_certificate,
+)
+from compliance.clock import now
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_key
+from compliance.tests.client import ApiClient
+from delegation.tests.factories import ACTOR, CHAIN
+
+
+@pytest.fixture
+def client(api: ApiClient, tenant: Tenant) -> ApiClient:
+    return api.as_key(make_key(tenant))
+
+
+def issue(client: ApiClient, agent: Agent, **body: Any) -> Any:
+    return client.post(f"/v1/agents/{agent.id}/delegation", {"chain": CHAIN, **body})
+
+
+def test_the_token_names_the_certificate(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_certified_agent(tenant)
+
+    token = issue(client, agent).json()["data"]["token"]
+
+    serial = Certificate.objects.get(agent=agent).serial_number
+    assert jwt.decode(token, options={"verify_signature": False})["cert_serial"] == serial
+    verdict = client.post("/v1/delegation/verify", {"token": token}).json()["data"]
+    assert verdict["certificate_serial"] == serial
+    entry = AuditEntry.objects.get(event_type="delegation.issued")
+    assert entry.metadata is not None
+    assert entry.metadata["certificate_serial"] == serial
+
+
+def test_the_token_ends_with_the_certificate(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_certified_agent(tenant)
+    end = now() + timedelta(minutes=5)
+    Certificate.objects.filter(agent=agent).update(expires_at=end)
+
+    data = issue(client, agent, ttl_seconds=86_400).json()["data"]
+
+    assert datetime.fromisoformat(data["expires_at"]) == end.replace(microsecond=0)
+
+
+@pytest.mark.parametrize(
+    "make", [make_revoked_certificate, make_overdue_certificate, make_expired_certificate]
+)
+def test_a_certificate_that_does_not_count_lends_nothing(
+    client: ApiClient, tenant: Tenant, make: Any
+) -> None:
+    answer = issue(client, make(tenant).agent)
+
+    assert (answer.status_code, answer.json()) == (
+        422,
+        {"error": "The agent's certificate is revoked or has expired"},
+    )
+    assert not AuditEntry.objects.filter(event_type="delegation.issued").exists()
+
+
+def test_a_new_certificate_lends_again(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_revoked_certificate(tenant).agent
+    certificates.issue(tenant_id=tenant.id, agent_id=agent.id, actor=ACTOR, now=now())
+
+    assert issue(client, agent).status_code == 200
