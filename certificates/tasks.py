@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from auditlog.vocabulary import Actor
-from certificates import key_pool, services
+from certificates import key_pool, services, unfinished
 from certificates.key_pool import FILL
 from certificates.publication import PUBLISH
 from compliance.clock import now
@@ -52,3 +52,12 @@ def fill_key_pool(**kwargs: Any) -> None:
         key_pool.fill(now=now())
     except Unavailable as error:
         log.warning("key pool not filled: %s", error.message)
+
+
+@task("certificates.settle_unfinished")
+def settle_unfinished(**kwargs: Any) -> None:
+    """Settle issuances that a crash left unfinished."""
+    try:
+        unfinished.settle(now=now())
+    except Unavailable as error:
+        log.warning("unfinished issuances not settled: %s", error.message)

@@ -19,6 +19,8 @@ PERIODS_SECONDS = {
     "webhooks.sweep": 2.0,
     "certificates.publish_due_crls": 15.0,
     "certificates.expire": 60.0,
+    "certificates.fill_key_pool": 30.0,
+    "certificates.settle_unfinished": 300.0,
     "events.sweep_high_risk": 20.0,
     "delegation.maintain_keys": 60.0,
     "compliance.reports.sweep": 30.0,

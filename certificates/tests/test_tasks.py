@@ -1,0 +1,80 @@
+"""The room's tasks: safe to run twice, and at ease without the HSM."""
+
+from typing import Any
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from certificates import tasks
+from certificates.models import CertificateAuthority, PooledKey, RevocationList
+from certificates.tests.factories import make_overdue_certificate, make_revoked_certificate
+from compliance.environments import Environment
+from compliance.keys import backend_for, reset
+from compliance.tasks import ENVIRONMENT_HEADER
+from compliance.tenancy.models import Tenant
+
+ALL = (
+    tasks.publish_due_crls,
+    tasks.expire,
+    tasks.fill_key_pool,
+    tasks.settle_unfinished,
+)
+
+
+def run(task: Any, **kwargs: Any) -> None:
+    task.apply(kwargs=kwargs, headers={ENVIRONMENT_HEADER: Environment.LIVE.value}, throw=True)
+
+
+def lose_key(authority: CertificateAuthority) -> None:
+    """Let the CA's key be one that the token no longer has."""
+    lost = backend_for(Environment.LIVE).generate_rsa(label="lost")
+    backend_for(Environment.LIVE).destroy(lost.uri)
+    CertificateAuthority.objects.filter(id=authority.id).update(key_uri=lost.uri)
+
+
+def test_list_is_published_once_for_a_revocation(tenant: Tenant) -> None:
+    certificate = make_revoked_certificate(tenant)
+    before = RevocationList.objects.latest_of(certificate.authority).number
+
+    for _ in range(2):
+        run(tasks.publish_crl, authority_id=str(certificate.authority_id))
+
+    assert RevocationList.objects.latest_of(certificate.authority).number == before + 1
+
+
+def test_list_waits_for_a_lost_key(tenant: Tenant) -> None:
+    certificate = make_revoked_certificate(tenant)
+    lose_key(certificate.authority)
+
+    run(tasks.publish_crl, authority_id=str(certificate.authority_id))
+    run(tasks.publish_due_crls)
+
+    certificate.refresh_from_db()
+    assert certificate.first_crl_number is None
+
+
+def test_expiry_runs_by_the_clock(tenant: Tenant) -> None:
+    certificate = make_overdue_certificate(tenant)
+
+    run(tasks.expire)
+
+    certificate.refresh_from_db()
+    assert certificate.status == "expired"
+
+
+def test_pool_is_filled(settings: Settings) -> None:
+    settings.KEY_POOL_SIZE = 1
+
+    run(tasks.fill_key_pool)
+
+    assert PooledKey.objects.count() == 1
+
+
+@pytest.mark.parametrize("task", ALL, ids=lambda task: task.name)
+def test_without_an_hsm_tasks_end_quietly(task: Any, settings: Settings) -> None:
+    settings.PKCS11_MODULE = ""
+    reset()
+
+    run(task)
+
+    reset()
