@@ -1,5 +1,11 @@
-"""Events: routes."""
+"""The events' routes, and sign, which writes an event."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from events.views import EventViewSet, SigningViewSet
+
+urlpatterns = [
+    path("v1/events", EventViewSet.as_view({"get": "list", "post": "create"})),
+    path("v1/events/<str:event_id>", EventViewSet.as_view({"get": "retrieve"})),
+    path("v1/agents/<str:agent_id>/sign", SigningViewSet.as_view({"post": "sign"})),
+]

@@ -6,7 +6,7 @@ randomness: the same events in the same order give the same numbers for one `MOD
 
 from events.scoring.contract import Assessment, Context, Event, FinancialScope, normal_actions
 from events.scoring.head import HIGH, MEDIUM, band_of
-from events.scoring.model import MODEL_VERSION, assess
+from events.scoring.model import MODEL_VERSION, assess, replay, with_day_total
 from events.scoring.reasons import Reason
 from events.scoring.state import AgentState, StateUnreadable, decode_state, encode_state
 
@@ -26,4 +26,6 @@ __all__ = [
     "decode_state",
     "encode_state",
     "normal_actions",
+    "replay",
+    "with_day_total",
 ]

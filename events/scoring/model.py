@@ -1,14 +1,18 @@
 """The model: one event in, a verdict and the agent's next state out."""
 
+from collections.abc import Iterable
+
+import msgspec
+
 from events.scoring.contract import Assessment, Context, Event
 from events.scoring.details import read
 from events.scoring.features import signals, view
 from events.scoring.head import band_of, combine
 from events.scoring.learning import after
-from events.scoring.priors import PRIOR_LOGITS, PRIORS
+from events.scoring.priors import PRIOR_LOGITS, PRIORS, TRANSACTIONS
 from events.scoring.reasons import Signal, strongest
 from events.scoring.rules import broken_rules
-from events.scoring.state import AgentState
+from events.scoring.state import DAY, AgentState
 
 MODEL_VERSION = "1.0"
 """Changes whenever the same events would score differently; stored with every event."""
@@ -34,6 +38,28 @@ def assess(state: AgentState, event: Event, context: Context) -> Assessment:
         state=after(state, event, facts, seen, habitual=band == "low"),
         model_version=MODEL_VERSION,
     )
+
+
+def replay(events: Iterable[Event], context: Context) -> AgentState:
+    """The state after these events of one agent, oldest first, as if they had been assessed one by one."""
+    state = AgentState()
+    for event in events:
+        state = assess(state, event, context).state
+    return state
+
+
+def with_day_total(state: AgentState, events: Iterable[Event], *, received_at: float) -> AgentState:
+    """`state` with the day's total of transactions taken from all `events` of the UTC day of `received_at`.
+
+    For a state rebuilt from fewer events than the day had.
+    """
+    day = int(received_at // DAY)
+    total = sum(
+        read(event.details).amount or 0.0
+        for event in events
+        if event.action_type in TRANSACTIONS and int(event.received_at // DAY) == day
+    )
+    return msgspec.structs.replace(state, day=day, day_usd=total)
 
 
 def _nothing_unusual(action_type: str) -> Signal:

@@ -1,0 +1,28 @@
+"""What the scorer is told of an agent: its scope, its limits, its own domain."""
+
+import msgspec
+
+from agents.models import Agent
+from events.scoring import Context, FinancialScope, normal_actions
+
+
+def context_of(agent: Agent) -> Context:
+    """The agent's context."""
+    permitted = agent.permitted_actions
+    return Context(
+        permitted_actions=None if permitted is None else normal_actions(permitted),
+        financial_scope=_financial_scope(agent.financial_scope),
+        home_domain=_domain(agent.inbox_address),
+    )
+
+
+def _financial_scope(stored: object) -> FinancialScope | None:
+    if not stored:
+        return None
+    return msgspec.convert(stored, FinancialScope, strict=False)
+
+
+def _domain(address: str | None) -> str | None:
+    """The domain of a mail address, case-folded; None without one."""
+    domain = (address or "").strip().casefold().rpartition("@")[2].strip(".")
+    return domain if "." in domain else None

@@ -1,0 +1,88 @@
+"""The behavioural event: what an agent did, how risky it was, and why the scorer thought so."""
+
+from django.db import models
+from django.db.models import Q
+
+from agents.models import Agent
+from compliance.identifiers import new_id
+from compliance.tenancy.models import Tenant
+from events.querysets import BehaviorEventQuerySet
+
+
+class ActionType(models.TextChoices):
+    """What an agent can report (interface specification, Action types)."""
+
+    API_CALL = "api_call"
+    AUTHENTICATION_ATTEMPT = "authentication_attempt"
+    AUTHENTICATION_FAILURE = "authentication_failure"
+    DATA_ACCESS = "data_access"
+    DATA_MUTATION = "data_mutation"
+    TRANSACTION_INITIATED = "transaction_initiated"
+    TRANSACTION_ANOMALY = "transaction_anomaly"
+    UNAUTHORIZED_ACCESS_ATTEMPT = "unauthorized_access_attempt"
+    MESSAGE_SIGNED = "message_signed"
+    MESSAGE_VERIFICATION_FAILED = "message_verification_failed"
+
+
+class RiskBand(models.TextChoices):
+    """low < 0.3 ≤ medium < 0.85 ≤ high."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class BehaviorEvent(models.Model):
+    """One reported action. `occurred_at` is the agent's word, `received_at` the service's clock.
+
+    `reasons` is a list of {name, observed, expected, weight}, the strongest first, as the scorer of
+    `model_version` gave them.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="events", db_index=False)
+    action_type = models.CharField(max_length=32, choices=ActionType.choices)
+    risk_score = models.FloatField()
+    risk_band = models.CharField(max_length=8, choices=RiskBand.choices)
+    occurred_at = models.DateTimeField()
+    received_at = models.DateTimeField()
+    details = models.JSONField(default=dict)
+    session_id = models.CharField(max_length=255, null=True)  # noqa: DJ001  (null and "" differ in the API)
+    chain_id = models.UUIDField(null=True)
+    reasons = models.JSONField(default=list)
+    model_version = models.CharField(max_length=32)
+
+    objects = BehaviorEventQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-occurred_at", "-id"]
+        indexes = [
+            models.Index(fields=["tenant", "-occurred_at", "-id"], name="events_tenant_time"),
+            models.Index(fields=["agent", "-occurred_at", "-id"], name="events_agent_time"),
+            models.Index(fields=["tenant", "action_type", "-occurred_at", "-id"], name="events_tenant_type"),
+            models.Index(
+                fields=["tenant", "risk_band", "-occurred_at", "-id"],
+                condition=~Q(risk_band="low"),
+                name="events_tenant_risky",
+            ),
+            models.Index(fields=["agent", "-received_at", "-id"], name="events_agent_received"),
+            models.Index(
+                fields=["received_at", "agent"], condition=Q(risk_band="high"), name="events_high_received"
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(action_type__in=ActionType.values), name="events_type_known"),
+            models.CheckConstraint(
+                condition=Q(risk_score__gte=0, risk_score__lte=1), name="events_score_in_range"
+            ),
+            models.CheckConstraint(
+                condition=Q(risk_band="low", risk_score__lt=0.3)
+                | Q(risk_band="medium", risk_score__gte=0.3, risk_score__lt=0.85)
+                | Q(risk_band="high", risk_score__gte=0.85),
+                name="events_band_of_score",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action_type} {self.risk_score:.2f}"

@@ -1,0 +1,58 @@
+"""Reads of behavioural events."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.db import models
+from django.db.models import Count, F, Q
+
+from compliance.identifiers import parse_id
+from events.errors import EventNotFound
+
+if TYPE_CHECKING:
+    from events.models import BehaviorEvent
+
+
+class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
+    """Events of the current environment. `since` goes by the service's own clock."""
+
+    def for_tenant(self, tenant_id: UUID) -> "BehaviorEventQuerySet":
+        return self.filter(tenant_id=tenant_id)
+
+    def of_agent(self, agent_id: UUID | None) -> "BehaviorEventQuerySet":
+        return self.filter(agent_id=agent_id) if agent_id else self
+
+    def in_band(self, band: str | None) -> "BehaviorEventQuerySet":
+        return self.filter(risk_band=band) if band else self
+
+    def of_type(self, action_type: str | None) -> "BehaviorEventQuerySet":
+        return self.filter(action_type=action_type) if action_type else self
+
+    def high_risk(self) -> "BehaviorEventQuerySet":
+        return self.filter(risk_band="high")
+
+    def since(self, moment: datetime) -> "BehaviorEventQuerySet":
+        return self.filter(received_at__gte=moment)
+
+    def latest_received(self, count: int) -> "BehaviorEventQuerySet":
+        return self.order_by("-received_at", "-id")[:count]
+
+    def find(self, event_id: Any) -> "BehaviorEvent":
+        """The event with the id that a client wrote; raises `EventNotFound`, for nonsense too."""
+        parsed = event_id if isinstance(event_id, UUID) else parse_id(event_id)
+        event = self.filter(id=parsed).first() if parsed else None
+        if event is None:
+            raise EventNotFound()
+        return event
+
+    def agents_over(self, strikes: int) -> list[tuple[UUID, UUID]]:
+        """(tenant, agent) of the agents with at least so many of these events since their reinstatement."""
+        counted = (
+            self.filter(Q(agent__reinstated_at=None) | Q(received_at__gt=F("agent__reinstated_at")))
+            .order_by()
+            .values_list("tenant_id", "agent_id")
+            .annotate(strikes=Count("id"))
+            .filter(strikes__gte=strikes)
+        )
+        return [(tenant_id, agent_id) for tenant_id, agent_id, _ in counted]

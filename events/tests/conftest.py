@@ -1,0 +1,49 @@
+"""A tenant with a key, and a certified agent of theirs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from agents.models import Agent
+from certificates.tests.factories import make_certified_agent
+from compliance import environments, redis
+from compliance.environments import Environment
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.client import ApiClient
+from events.models import BehaviorEvent
+from events.querysets import BehaviorEventQuerySet
+
+
+@dataclass(frozen=True)
+class World:
+    """What most tests start from."""
+
+    tenant: Tenant
+    agent: Agent
+    api: ApiClient
+
+    def events(self) -> BehaviorEventQuerySet:
+        """The tenant's events; other tests' may stand in the same table."""
+        return BehaviorEvent.objects.for_tenant(self.tenant.id)
+
+    def report(self, action_type: str = "api_call", **body: object) -> dict[str, object]:
+        return {"agent_id": str(self.agent.id), "action_type": action_type, **body}
+
+
+@pytest.fixture
+def world(api: ApiClient) -> World:
+    tenant = make_tenant()
+    return World(tenant, make_certified_agent(tenant), api.as_key(make_key(tenant)))
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """No scorer memory survives its test."""
+    yield
+    for environment in Environment:
+        with environments.use(environment):
+            client = redis.client()
+            for name in client.scan_iter(redis.key("risk", "*")):
+                client.delete(name)

@@ -1,0 +1,26 @@
+"""Events for tests, named by state."""
+
+from datetime import datetime
+from typing import Any
+
+from agents.models import Agent
+from compliance.clock import now
+from events import services
+from events.models import ActionType, BehaviorEvent
+from events.services import Report
+
+
+def make_event(
+    agent: Agent,
+    action_type: str = ActionType.API_CALL,
+    *,
+    received_at: datetime | None = None,
+    **fields: Any,
+) -> BehaviorEvent:
+    """An event ingested as the API does; `received_at` sets the receive clock."""
+    report = Report(agent_id=agent.id, action_type=action_type, **fields)
+    return services.ingest(tenant_id=agent.tenant_id, report=report, now=received_at or now())
+
+
+def make_high_event(agent: Agent, **fields: Any) -> BehaviorEvent:
+    return make_event(agent, ActionType.UNAUTHORIZED_ACCESS_ATTEMPT, **fields)

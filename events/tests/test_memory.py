@@ -1,0 +1,152 @@
+"""The scorer's memory: kept in Redis, rebuilt from PostgreSQL, shared by processes, never in the way."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connections
+from django.test import override_settings
+
+from agents.models import Agent
+from certificates.tests.factories import make_certified_agent
+from compliance import environments, redis
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.tenancy.tests.factories import make_tenant
+from events import memory
+from events.context import context_of
+from events.models import BehaviorEvent
+from events.scoring import AgentState, encode_state
+from events.tests.factories import make_event
+
+SCOPE = {
+    "max_single_trade_usd": 1000,
+    "daily_limit_usd": 1_000_000,
+    "permitted_instruments": [],
+    "permitted_venues": [],
+    "leverage_permitted": False,
+}
+
+
+def recalled(agent: Agent) -> AgentState:
+    return memory.recall(agent=agent, context=context_of(agent), now=now()).state
+
+
+def stored(agent: Agent) -> bytes | None:
+    return redis.client().get(redis.key("risk", agent.id))  # type: ignore[return-value]
+
+
+@pytest.fixture
+def agent(committed: None) -> Agent:
+    return make_certified_agent(make_tenant())
+
+
+def forget_clients() -> None:
+    redis.client.cache_clear()
+    memory._compare_and_set.cache_clear()
+
+
+@pytest.fixture
+def redis_away(agent: Agent) -> Iterator[None]:
+    """Redis at a port where nobody listens."""
+    with override_settings(REDIS_URL="redis://127.0.0.1:1/0"):
+        forget_clients()
+        yield
+    forget_clients()
+
+
+def test_state_is_stored_after_the_commit(agent: Agent) -> None:
+    event = make_event(agent, details={"tool": "a"})
+
+    held = stored(agent)
+
+    assert held is not None
+    assert held[:16] == event.id.bytes
+    assert recalled(agent).learned == pytest.approx(1)
+
+
+def test_rolled_back_event_leaves_no_memory(agent: Agent) -> None:
+    with environments.atomic():
+        make_event(agent)
+        connections[environments.current().alias].set_rollback(True)
+
+    assert stored(agent) is None
+    assert not BehaviorEvent.objects.of_agent(agent.id).exists()
+
+
+def test_lost_memory_is_rebuilt_to_the_same_numbers(agent: Agent) -> None:
+    for number in range(10):
+        make_event(agent, details={"tool": f"t{number % 3}", "to": f"host{number % 2}.example"})
+    kept = recalled(agent)
+
+    memory.forget(agent_id=agent.id)
+
+    assert stored(agent) is None
+    assert encode_state(recalled(agent)) == encode_state(kept)
+
+
+@pytest.mark.parametrize("junk", [b"", b"short", b"x" * 200])
+def test_unreadable_memory_is_rebuilt_and_replaced(agent: Agent, junk: bytes) -> None:
+    make_event(agent, details={"tool": "a"})
+    redis.client().set(redis.key("risk", agent.id), junk)
+
+    make_event(agent, details={"tool": "a"})
+
+    assert recalled(agent).learned == pytest.approx(2)
+
+
+def test_long_history_is_rebuilt_from_its_end_with_the_whole_day(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "REPLAYED_EVENTS", 5)
+    Agent.objects.filter(id=agent.id).update(financial_scope=SCOPE)
+    agent.refresh_from_db()
+    for _ in range(12):
+        make_event(agent, "transaction_initiated", details={"amount_usd": 10})
+
+    memory.forget(agent_id=agent.id)
+
+    state = recalled(agent)
+    assert state.day_usd == pytest.approx(120)
+    assert state.learned == pytest.approx(5)
+
+
+def test_ingest_goes_on_without_redis(agent: Agent, redis_away: None) -> None:
+    for _ in range(3):
+        make_event(agent, details={"tool": "a"})
+
+    assert BehaviorEvent.objects.of_agent(agent.id).count() == 3
+    assert recalled(agent).learned == pytest.approx(3)
+
+
+def test_state_that_missed_events_is_rebuilt_when_redis_is_back(agent: Agent) -> None:
+    make_event(agent, details={"tool": "a"})
+    memory._mark_stale(agent.id)
+    stale = recalled(agent)
+    make_event(agent, details={"tool": "a"})
+
+    assert stale.learned == pytest.approx(1)
+    assert recalled(agent).learned == pytest.approx(2)
+    assert agent.id not in memory._stale
+
+
+def test_processes_that_score_one_agent_lose_nothing_of_each_other(agent: Agent) -> None:
+    def send(_: int) -> None:
+        with environments.use(Environment.LIVE):
+            make_event(agent, details={"tool": "a"})
+        connections.close_all()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(send, range(20)))
+
+    learned = recalled(agent).learned
+    if agent.id not in memory._stale:
+        assert learned == pytest.approx(20)
+    assert BehaviorEvent.objects.of_agent(agent.id).count() == 20
+
+
+def test_environments_do_not_share_memory(agent: Agent) -> None:
+    make_event(agent)
+
+    with environments.use(Environment.TEST):
+        assert stored(agent) is None

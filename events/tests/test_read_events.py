@@ -1,0 +1,187 @@
+"""GET /v1/events and /v1/events/{id}: order, filters, a cursor that loses nothing, borders."""
+
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
+
+import pytest
+
+from certificates.tests.factories import make_certified_agent
+from compliance.identifiers import new_id
+from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
+from compliance.tests.client import ApiClient
+from events.models import BehaviorEvent
+from events.tests.conftest import World
+from events.tests.factories import make_event, make_high_event
+
+PATH = "/v1/events"
+START = datetime(2026, 3, 4, 5, 6, 7, 123456, tzinfo=UTC)
+
+
+def ids(answer: object) -> list[str]:
+    return [row["id"] for row in answer.json()["data"]]  # type: ignore[attr-defined]
+
+
+def test_list_is_newest_first_by_occurrence(world: World) -> None:
+    old = make_event(world.agent, occurred_at=START)
+    new = make_event(world.agent, occurred_at=START + timedelta(days=1))
+    backdated = make_event(world.agent, occurred_at=START - timedelta(days=1))
+
+    answer = world.api.get(PATH)
+
+    assert answer.status_code == 200
+    assert ids(answer) == [str(new.id), str(old.id), str(backdated.id)]
+    assert answer.json()["has_next_page"] is False
+    assert answer.json()["next_cursor"] is None
+
+
+def test_list_has_the_specified_fields(world: World) -> None:
+    make_event(world.agent)
+
+    (row,) = world.api.get(PATH).json()["data"]
+
+    assert set(row) == {
+        "id",
+        "agent_id",
+        "action_type",
+        "risk_score",
+        "risk_band",
+        "occurred_at",
+        "details",
+    }
+
+
+def test_pages_lose_and_repeat_nothing_when_events_share_a_timestamp(world: World) -> None:
+    made = {str(make_event(world.agent, occurred_at=START).id) for _ in range(7)}
+    found: list[str] = []
+    cursor = ""
+
+    while True:
+        answer = world.api.get(f"{PATH}?limit=2{cursor}").json()
+        found += [row["id"] for row in answer["data"]]
+        if not answer["has_next_page"]:
+            break
+        assert answer["next_cursor"].startswith("2026-03-04T05:06:07.123456")
+        cursor = f"&before={quote(answer['next_cursor'])}"
+
+    assert len(found) == 7
+    assert set(found) == made
+
+
+def test_before_takes_a_plain_date_time(world: World) -> None:
+    old = make_event(world.agent, occurred_at=START)
+    make_event(world.agent, occurred_at=START + timedelta(hours=1))
+
+    answer = world.api.get(f"{PATH}?before={quote((START + timedelta(minutes=1)).isoformat())}")
+
+    assert ids(answer) == [str(old.id)]
+
+
+def test_default_page_is_fifty_and_more_than_a_hundred_is_capped(world: World) -> None:
+    template = make_event(world.agent)
+    BehaviorEvent.objects.bulk_create(
+        [
+            BehaviorEvent(
+                tenant=world.tenant,
+                agent=world.agent,
+                action_type="api_call",
+                risk_score=template.risk_score,
+                risk_band="low",
+                occurred_at=START,
+                received_at=START,
+            )
+            for _ in range(120)
+        ]
+    )
+
+    assert len(ids(world.api.get(PATH))) == 50
+    assert len(ids(world.api.get(f"{PATH}?limit=1000"))) == 100
+
+
+def test_filters(world: World) -> None:
+    other = make_certified_agent(world.tenant)
+    call = make_event(world.agent)
+    theirs = make_event(other, "data_access")
+    high = make_high_event(other)
+
+    def found(query: str) -> list[str]:
+        return ids(world.api.get(f"{PATH}?{query}"))
+
+    assert found(f"agent_id={world.agent.id}") == [str(call.id)]
+    assert found("band=high") == [str(high.id)]
+    assert found("action_type=data_access") == [str(theirs.id)]
+    assert found(f"agent_id={other.id}&band=low") == [str(theirs.id)]
+    assert found(f"agent_id={new_id()}") == []
+    assert found("band=medium") == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "limit=0",
+        "limit=abc",
+        "limit=-1",
+        "limit=1.5",
+        "band=HIGH",
+        "band=severe",
+        "action_type=nonsense",
+        "agent_id=nonsense",
+        "before=yesterday",
+        "before=2026-13-01T00:00:00Z",
+        "before=5",
+    ],
+)
+def test_invalid_parameter_is_refused(world: World, query: str) -> None:
+    answer = world.api.get(f"{PATH}?{query}")
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]
+
+
+def test_another_tenant_sees_nothing(world: World, api: ApiClient) -> None:
+    event = make_event(world.agent)
+    stranger = api.as_key(make_key(make_tenant("Other")))
+
+    assert ids(stranger.get(PATH)) == []
+    assert ids(stranger.get(f"{PATH}?agent_id={world.agent.id}")) == []
+    answer = stranger.get(f"{PATH}/{event.id}")
+    assert answer.status_code == 404
+    assert answer.json() == {"error": "Event not found"}
+
+
+def test_sandbox_does_not_see_live_events(world: World, api: ApiClient) -> None:
+    event = make_event(world.agent)
+    sandbox = api.as_key(make_test_key(world.tenant))
+
+    assert ids(sandbox.get(PATH)) == []
+    assert sandbox.get(f"{PATH}/{event.id}").status_code == 404
+
+
+def test_one_event_tells_why(world: World) -> None:
+    event = make_high_event(world.agent, session_id="s-1")
+
+    data = world.api.get(f"{PATH}/{event.id}").json()["data"]
+
+    assert data["risk_band"] == "high"
+    assert data["session_id"] == "s-1"
+    assert data["model_version"] == event.model_version
+    assert 1 <= len(data["reasons"]) <= 3
+    assert set(data["reasons"][0]) == {"name", "observed", "expected", "weight"}
+
+
+@pytest.mark.parametrize("event_id", ["nonsense", "5", "00000000-0000-4000-8000-000000000000"])
+def test_event_that_is_not_there(world: World, event_id: str) -> None:
+    assert world.api.get(f"{PATH}/{event_id}").status_code == 404
+
+
+def test_key_without_the_scope_is_refused(world: World, api: ApiClient) -> None:
+    writer = api.as_key(make_key(world.tenant, ["events:write"]))
+
+    assert writer.get(PATH).status_code == 403
+    assert writer.get(f"{PATH}/{new_id()}").status_code == 403
+
+
+def test_event_can_not_be_changed_or_deleted(world: World) -> None:
+    event = make_event(world.agent)
+
+    assert world.api.patch(f"{PATH}/{event.id}", {}).status_code == 405
+    assert world.api.delete(f"{PATH}/{event.id}").status_code == 405

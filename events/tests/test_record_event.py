@@ -1,0 +1,292 @@
+"""POST /v1/events: both spellings, the verdict in the answer, every status, nothing across a border."""
+
+import json
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from agents.models import Agent, AgentStatus
+from agents.tests.factories import make_active_agent, make_agent, make_retired_agent, make_suspended_agent
+from auditlog.models import AuditEntry
+from certificates.models import Certificate
+from certificates.tests.factories import make_certified_agent
+from compliance import environments
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.identifiers import new_id
+from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
+from compliance.tests.client import ApiClient
+from events.models import ActionType
+from events.tests.conftest import World
+
+PATH = "/v1/events"
+
+
+def test_event_is_scored_and_stored(world: World) -> None:
+    answer = world.api.post(PATH, world.report(details={"tool": "get_weather"}))
+
+    assert answer.status_code == 201
+    data = answer.json()["data"]
+    stored = world.events().get()
+    assert data == {
+        "id": str(stored.id),
+        "agent_id": str(world.agent.id),
+        "action_type": "api_call",
+        "risk_score": stored.risk_score,
+        "risk_band": "low",
+        "occurred_at": data["occurred_at"],
+        "details": {"tool": "get_weather"},
+    }
+    assert 0 <= stored.risk_score < 0.3
+    assert stored.reasons
+    assert stored.model_version
+
+
+@pytest.mark.parametrize("action_type", ActionType.values)
+def test_every_action_type_is_accepted(world: World, action_type: str) -> None:
+    answer = world.api.post(PATH, world.report(action_type))
+
+    assert answer.status_code == 201
+    assert answer.json()["data"]["action_type"] == action_type
+
+
+def test_camel_case_spelling_is_accepted(world: World) -> None:
+    chain = new_id()
+    body = {
+        "agentId": str(world.agent.id),
+        "actionType": "data_access",
+        "chainId": str(chain),
+        "sessionId": "s-1",
+        "occurredAt": "2026-01-02T03:04:05.678+02:00",
+        "details": {"resource": "r"},
+    }
+
+    answer = world.api.post(PATH, body)
+
+    stored = world.events().get()
+    assert answer.status_code == 201
+    assert answer.json()["data"]["occurred_at"] == "2026-01-02T01:04:05.678000Z"
+    assert (stored.chain_id, stored.session_id, stored.details) == (chain, "s-1", {"resource": "r"})
+
+
+def test_guide_spelling_is_accepted(world: World) -> None:
+    answer = world.api.post(PATH, world.report("data_access", payload={"resource": "r"}))
+
+    assert answer.status_code == 201
+    assert answer.json()["data"]["details"] == {"resource": "r"}
+
+
+def test_same_value_in_both_spellings_is_accepted(world: World) -> None:
+    answer = world.api.post(PATH, world.report(actionType="api_call", details={"a": 1}, payload={"a": 1}))
+
+    assert answer.status_code == 201
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"actionType": "data_access"},
+        {"agentId": "00000000-0000-4000-8000-000000000000"},
+        {"details": {"a": 1}, "payload": {"a": 2}},
+        {"session_id": "a", "sessionId": "b"},
+    ],
+)
+def test_spellings_that_disagree_are_refused(world: World, more: dict[str, Any]) -> None:
+    answer = world.api.post(PATH, world.report(**more))
+
+    assert answer.status_code == 400
+    assert "two spellings" in answer.json()["error"]
+    assert not world.events().exists()
+
+
+@pytest.mark.parametrize("omitted", [{}, {"details": None}, {"payload": None}])
+def test_details_left_out_are_empty(world: World, omitted: dict[str, Any]) -> None:
+    answer = world.api.post(PATH, world.report(**omitted))
+
+    assert answer.json()["data"]["details"] == {}
+
+
+def test_event_without_a_time_occurred_when_received(world: World) -> None:
+    world.api.post(PATH, world.report())
+
+    stored = world.events().get()
+    assert stored.occurred_at == stored.received_at
+
+
+@pytest.mark.parametrize("action_type", ["", "API_CALL", "unknown", 5, True, ["api_call"], {}])
+def test_unsupported_action_type_is_refused(world: World, action_type: Any) -> None:
+    answer = world.api.post(PATH, world.report(action_type))
+
+    assert answer.status_code == 400
+    assert answer.json() == {"error": "Invalid action_type"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"action_type": None},
+        {"agent_id": None},
+        {"agent_id": "nonsense"},
+        {"agent_id": 5},
+        {"agent_id": "{00000000-0000-4000-8000-000000000000}"},
+        {"details": []},
+        {"details": "text"},
+        {"details": {"a": "\x00"}},
+        {"session_id": 5},
+        {"session_id": "x" * 256},
+        {"chain_id": "nonsense"},
+        {"occurred_at": "yesterday"},
+        {"occurred_at": 1700000000},
+        {"occurred_at": "1999-12-31T23:59:59Z"},
+        {"occurred_at": "0001-01-01T00:00:00+14:00"},
+        {"occurred_at": "9999-12-31T23:59:59-14:00"},
+    ],
+)
+def test_invalid_field_is_refused(world: World, body: dict[str, Any]) -> None:
+    answer = world.api.post(PATH, {**world.report(), **body})
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]
+    assert not world.events().exists()
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b'{"agent_id": NaN}', b'{"a": 1, "a": 2}'])
+def test_malformed_body_is_refused(world: World, body: bytes) -> None:
+    answer = world.api.raw("POST", PATH, body)
+
+    assert answer.status_code == 400
+    assert json.loads(answer.content)["error"]
+
+
+def test_time_more_than_five_minutes_ahead_is_refused(world: World) -> None:
+    soon, later = (now() + timedelta(minutes=minutes) for minutes in (4, 6))
+
+    assert world.api.post(PATH, world.report(occurred_at=soon.isoformat())).status_code == 201
+    assert world.api.post(PATH, world.report(occurred_at=later.isoformat())).status_code == 400
+
+
+def test_unknown_agent_is_not_found(world: World) -> None:
+    answer = world.api.post(PATH, world.report() | {"agent_id": str(new_id())})
+
+    assert answer.status_code == 404
+    assert answer.json() == {"error": "Agent not found"}
+
+
+def test_agent_of_another_tenant_is_not_found(world: World, api: ApiClient) -> None:
+    stranger = api.as_key(make_key(make_tenant("Other")))
+
+    answer = stranger.post(PATH, world.report())
+
+    assert answer.status_code == 404
+    assert answer.json() == {"error": "Agent not found"}
+    assert not world.events().exists()
+
+
+def test_agent_of_the_other_environment_is_not_found(world: World, api: ApiClient) -> None:
+    sandbox = api.as_key(make_test_key(world.tenant))
+
+    answer = sandbox.post(PATH, world.report())
+
+    assert answer.status_code == 404
+    with environments.use(Environment.TEST):
+        assert not world.events().exists()
+
+
+@pytest.mark.parametrize("make", [make_agent, make_suspended_agent, make_retired_agent, make_active_agent])
+def test_agent_that_is_not_active_and_certified_is_refused(world: World, make: Any) -> None:
+    agent: Agent = make(world.tenant)
+
+    answer = world.api.post(PATH, world.report() | {"agent_id": str(agent.id)})
+
+    assert answer.status_code == 422
+    assert answer.json() == {"error": "Agent is not active"}
+
+
+def test_agent_whose_certificate_expired_is_refused(world: World) -> None:
+    Certificate.objects.filter(agent=world.agent).update(expires_at=now() - timedelta(seconds=1))
+
+    assert world.api.post(PATH, world.report()).status_code == 422
+
+
+def test_validation_comes_before_the_agent_and_the_agent_before_its_state(world: World) -> None:
+    unknown = {"agent_id": str(new_id())}
+
+    assert world.api.post(PATH, world.report("nonsense") | unknown).status_code == 400
+    assert world.api.post(PATH, world.report() | unknown).status_code == 404
+
+
+def test_key_without_the_scope_is_refused(world: World, api: ApiClient) -> None:
+    reader = api.as_key(make_key(world.tenant, ["events:read"]))
+
+    assert reader.post(PATH, world.report()).status_code == 403
+
+
+def test_no_key_is_unauthorized(world: World, api: ApiClient) -> None:
+    assert api.post(PATH, world.report()).status_code == 401
+
+
+def test_low_event_writes_no_audit_entry(world: World) -> None:
+    before = AuditEntry.objects.for_tenant(world.tenant.id).count()
+
+    world.api.post(PATH, world.report())
+
+    assert AuditEntry.objects.for_tenant(world.tenant.id).count() == before
+
+
+def test_off_scope_action_is_high_and_explained(world: World) -> None:
+    agent = make_certified_agent(world.tenant, metadata={"permitted_actions": ["read_file"]})
+
+    answer = world.api.post(
+        PATH, world.report(details={"tool": "wire_money"}) | {"agent_id": str(agent.id)}
+    ).json()
+
+    assert answer["data"]["risk_band"] == "high"
+    detail = world.api.get(f"{PATH}/{answer['data']['id']}").json()["data"]
+    assert detail["reasons"][0]["name"] == "off_scope"
+    assert detail["reasons"][0]["observed"] == "wire_money"
+
+
+def test_daily_limit_counts_across_events(world: World) -> None:
+    scope = {
+        "max_single_trade_usd": 1000,
+        "daily_limit_usd": 2500,
+        "permitted_instruments": ["BTC-USD"],
+        "permitted_venues": ["kraken"],
+        "leverage_permitted": False,
+    }
+    agent = make_certified_agent(world.tenant, financial_scope=scope)
+    trade = {"amount_usd": 900, "instrument": "BTC-USD", "venue": "kraken"}
+    body = world.report("transaction_initiated", details=trade) | {"agent_id": str(agent.id)}
+
+    bands = [world.api.post(PATH, body).json()["data"]["risk_band"] for _ in range(3)]
+
+    assert "high" not in bands[:2]
+    assert bands[2] == "high"
+
+
+def test_idempotency_key_repeats_the_answer(world: World) -> None:
+    first = world.api.post(PATH, world.report(), Idempotency_Key="k")
+    second = world.api.post(PATH, world.report(), Idempotency_Key="k")
+
+    assert first.json() == second.json()
+    assert world.events().count() == 1
+
+
+def test_event_ids_are_time_ordered(world: World) -> None:
+    ids = [UUID(world.api.post(PATH, world.report()).json()["data"]["id"]) for _ in range(5)]
+
+    assert ids == sorted(ids)
+
+
+def test_rolling_risk_rises_with_the_worst_event(world: World) -> None:
+    world.api.post(PATH, world.report())
+    calm = Agent.objects.get(id=world.agent.id)
+    world.api.post(PATH, world.report("transaction_anomaly"))
+    world.api.post(PATH, world.report())
+    risky = Agent.objects.get(id=world.agent.id)
+
+    assert 0 < calm.risk_score < 0.3
+    assert risky.risk_score >= 0.6
+    assert risky.status == AgentStatus.ACTIVE

@@ -1,0 +1,59 @@
+"""The 30-day rolling risk: the worst of late, fading."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agents.models import Agent
+from events.rolling import HALF_LIFE, fade_risk, rolling_risk
+from events.tests.conftest import World
+from events.tests.factories import make_event, make_high_event
+
+START = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("score", "age", "expected"),
+    [
+        (0.9, timedelta(0), 0.9),
+        (0.9, HALF_LIFE, 0.45),
+        (0.8, 2 * HALF_LIFE, 0.2),
+        (1.0, timedelta(days=30), 0.0625),
+        (0.5, timedelta(seconds=-5), 0.5),
+    ],
+)
+def test_risk_fades(score: float, age: timedelta, expected: float) -> None:
+    assert rolling_risk(score=score, written_at=START, now=START + age) == pytest.approx(expected)
+
+
+def test_agent_without_events_has_none() -> None:
+    assert rolling_risk(score=0.0, written_at=None, now=START) == 0.0
+
+
+def test_flood_of_ordinary_events_does_not_dilute(world: World) -> None:
+    make_high_event(world.agent, received_at=START)
+    for second in range(50):
+        make_event(world.agent, received_at=START + timedelta(seconds=second))
+
+    assert Agent.objects.get(id=world.agent.id).risk_score >= 0.85
+
+
+def test_faded_risk_is_written_and_then_raised_again(world: World) -> None:
+    make_high_event(world.agent, received_at=START)
+    later = START + 2 * HALF_LIFE
+
+    fade_risk(now=later)
+    fade_risk(now=later)
+    faded = Agent.objects.get(id=world.agent.id).risk_score
+    make_event(world.agent, "transaction_anomaly", received_at=later)
+
+    assert faded == pytest.approx(0.225)
+    assert Agent.objects.get(id=world.agent.id).risk_score >= 0.6
+
+
+def test_newer_risk_wins_although_the_written_one_looks_higher(world: World) -> None:
+    make_high_event(world.agent, received_at=START)
+
+    make_event(world.agent, "transaction_anomaly", received_at=START + 2 * HALF_LIFE)
+
+    assert Agent.objects.get(id=world.agent.id).risk_score == pytest.approx(0.6, abs=0.1)

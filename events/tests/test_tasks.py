@@ -1,0 +1,73 @@
+"""The events' tasks run in the environment that their message names."""
+
+from datetime import timedelta
+
+from celery import Task
+
+from agents.models import Agent
+from certificates.tests.factories import make_certified_agent
+from compliance import environments
+from compliance.celery import schedule
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.tasks import ENVIRONMENT_HEADER
+from events import tasks
+from events.models import BehaviorEvent
+from events.tests.conftest import World
+
+
+def run(task: Task, environment: Environment) -> None:
+    """As a worker does with beat's message."""
+    task.apply(headers={ENVIRONMENT_HEADER: environment.value}, throw=True)
+
+
+def over_the_threshold(agent: Agent) -> Agent:
+    """Three high events put into the table past `ingest()`."""
+    BehaviorEvent.objects.bulk_create(
+        [
+            BehaviorEvent(
+                tenant_id=agent.tenant_id,
+                agent=agent,
+                action_type="unauthorized_access_attempt",
+                risk_score=0.9,
+                risk_band="high",
+                occurred_at=now(),
+                received_at=now(),
+            )
+            for _ in range(3)
+        ]
+    )
+    return agent
+
+
+def test_sweep_stops_agents_of_its_environment_only(world: World) -> None:
+    over_the_threshold(world.agent)
+    with environments.use(Environment.TEST):
+        sandboxed = over_the_threshold(
+            make_certified_agent(type(world.tenant).objects.get(id=world.tenant.id))
+        )
+
+        run(tasks.sweep_high_risk, Environment.TEST)
+
+        assert Agent.objects.get(id=sandboxed.id).status == "suspended"
+    assert Agent.objects.get(id=world.agent.id).status == "active"
+
+    run(tasks.sweep_high_risk, Environment.LIVE)
+    assert Agent.objects.get(id=world.agent.id).status == "suspended"
+
+
+def test_fading_task_writes_the_present_risk(world: World) -> None:
+    Agent.objects.filter(id=world.agent.id).update(
+        risk_score=0.8, risk_updated_at=now() - timedelta(days=7, hours=12)
+    )
+
+    run(tasks.fade_risk, Environment.LIVE)
+
+    assert 0.39 < Agent.objects.get(id=world.agent.id).risk_score < 0.41
+
+
+def test_both_tasks_are_on_the_clock_in_both_environments() -> None:
+    entries = schedule()
+
+    for name in ("events.sweep_high_risk", "events.fade_risk"):
+        assert {f"{name}@live", f"{name}@test"} <= set(entries)

@@ -1,0 +1,263 @@
+"""Three high-risk events in fifteen minutes stop an agent, once, with the third event's own transaction."""
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connections
+
+from agents import services as agents
+from agents.errors import AgentNotActive
+from agents.models import Agent, AgentStatus
+from auditlog.models import AuditEntry
+from auditlog.vocabulary import Actor, AuditAction
+from certificates.models import Certificate
+from certificates.tests.factories import make_certified_agent
+from compliance import environments
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.client import ApiClient
+from events import threshold
+from events.models import BehaviorEvent
+from events.tests.conftest import World
+from events.tests.factories import make_event, make_high_event
+from webhooks.models import Message, Webhook
+from webhooks.vocabulary import EventName
+
+START = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+ACTOR = Actor.system("tests")
+
+
+def minutes(count: float) -> datetime:
+    return START + timedelta(minutes=count)
+
+
+def listen(world: World) -> None:
+    """A webhook for every event name."""
+    Webhook.objects.create(
+        tenant=world.tenant,
+        url="https://example.com/hook",
+        events=EventName.values,
+        secret=b"",
+        secret_hint="",
+        created_at=START,
+        updated_at=START,
+    )
+
+
+def heard(world: World) -> Counter[str]:
+    return Counter(Message.objects.filter(tenant=world.tenant).values_list("event", flat=True))
+
+
+def audited(world: World) -> Counter[str]:
+    return Counter(AuditEntry.objects.for_tenant(world.tenant.id).values_list("event_type", flat=True))
+
+
+def status_of(agent: Agent) -> str:
+    return Agent.objects.get(id=agent.id).status
+
+
+def certificate_of(agent: Agent) -> Certificate:
+    return Certificate.objects.get(agent=agent)
+
+
+def test_third_high_event_stops_the_agent(world: World) -> None:
+    for minute in range(3):
+        assert status_of(world.agent) == AgentStatus.ACTIVE
+        make_high_event(world.agent, received_at=minutes(minute))
+
+    certificate = certificate_of(world.agent)
+    assert status_of(world.agent) == AgentStatus.SUSPENDED
+    assert certificate.status == "revoked"
+    assert "3 high-risk events within 15 minutes" in (certificate.revocation_reason or "")
+
+
+def test_after_the_third_the_api_refuses_the_fourth(world: World) -> None:
+    answers = [
+        world.api.post("/v1/events", world.report("unauthorized_access_attempt")).status_code
+        for _ in range(4)
+    ]
+
+    assert answers == [201, 201, 201, 422]
+    assert BehaviorEvent.objects.of_agent(world.agent.id).count() == 3
+
+
+@pytest.mark.parametrize(
+    ("times", "stopped"),
+    [((0, 7, 15), True), ((0, 7, 15.1), False), ((0, 14, 20, 27), True), ((0, 10, 20, 30), False)],
+)
+def test_window_is_fifteen_minutes_of_the_receive_clock(
+    world: World, times: tuple[float, ...], stopped: bool
+) -> None:
+    for minute in times:
+        make_high_event(world.agent, received_at=minutes(minute))
+
+    assert (status_of(world.agent) == AgentStatus.SUSPENDED) is stopped
+
+
+def test_backdated_events_count_by_when_they_were_received(world: World) -> None:
+    for day in range(3):
+        make_high_event(
+            world.agent, received_at=minutes(day), occurred_at=START - timedelta(days=100 * (day + 1))
+        )
+
+    assert status_of(world.agent) == AgentStatus.SUSPENDED
+
+
+def test_ordinary_events_between_do_not_dilute_the_strikes(world: World) -> None:
+    for minute in range(3):
+        make_high_event(world.agent, received_at=minutes(minute))
+        if minute < 2:
+            for second in range(10):
+                make_event(world.agent, received_at=minutes(minute) + timedelta(seconds=second))
+
+    assert status_of(world.agent) == AgentStatus.SUSPENDED
+
+
+def test_medium_events_are_no_strikes(world: World) -> None:
+    for minute in (0, 1):
+        make_event(world.agent, "transaction_anomaly", received_at=minutes(minute))
+    for minute in (2, 3):
+        make_high_event(world.agent, received_at=minutes(minute))
+
+    assert status_of(world.agent) == AgentStatus.ACTIVE
+
+
+def test_first_high_event_is_audited_announced_and_opens_a_review(world: World) -> None:
+    listen(world)
+
+    make_high_event(world.agent, received_at=START)
+
+    agent = Agent.objects.get(id=world.agent.id)
+    entries = audited(world)
+    assert heard(world) == {"risk.alert": 1, "agent.high_risk": 1}
+    assert entries[AuditAction.EVENT_HIGH_RISK] == 1
+    assert entries[AuditAction.AGENT_REVIEW_TRIGGERED] == 1
+    assert agent.last_high_risk_at == START
+    assert agent.risk_score >= 0.85
+
+
+def test_what_is_announced_and_audited_on_the_way_to_the_breach(world: World) -> None:
+    listen(world)
+
+    for minute in range(3):
+        make_high_event(world.agent, received_at=minutes(minute))
+
+    assert heard(world) == {
+        "risk.alert": 3,
+        "agent.high_risk": 2,
+        "agent.suspended": 1,
+        "agent.halted": 1,
+        "certificate.revoked": 1,
+    }
+    entries = audited(world)
+    assert entries[AuditAction.EVENT_HIGH_RISK] == 3
+    assert entries[AuditAction.AGENT_HIGH_RISK] == 1
+    assert entries[AuditAction.AGENT_SUSPENDED] == 1
+
+
+def test_old_strikes_do_not_count_after_reinstatement(world: World) -> None:
+    for minute in range(3):
+        make_high_event(world.agent, received_at=minutes(minute))
+    agents.reinstate(
+        tenant_id=world.tenant.id, agent_id=world.agent.id, reason="fixed", actor=ACTOR, now=minutes(4)
+    )
+    Agent.objects.filter(id=world.agent.id).update(status=AgentStatus.ACTIVE)
+    Certificate.objects.filter(agent=world.agent).update(status="active")
+
+    for minute in (5, 6):
+        make_high_event(world.agent, received_at=minutes(minute))
+
+    assert status_of(world.agent) == AgentStatus.ACTIVE
+    make_high_event(world.agent, received_at=minutes(7))
+    assert status_of(world.agent) == AgentStatus.SUSPENDED
+
+
+def test_strikes_of_one_agent_do_not_count_against_another(world: World) -> None:
+    other = make_certified_agent(world.tenant)
+    for minute in range(2):
+        make_high_event(world.agent, received_at=minutes(minute))
+        make_high_event(other, received_at=minutes(minute))
+
+    assert {status_of(world.agent), status_of(other)} == {AgentStatus.ACTIVE}
+
+
+def test_sweep_stops_an_agent_that_ingest_left_over_the_threshold(world: World) -> None:
+    for minute in range(2):
+        make_high_event(world.agent, received_at=minutes(minute))
+    BehaviorEvent.objects.bulk_create([_copy(event) for event in world.events()[:1]])
+
+    threshold.sweep(now=minutes(2))
+
+    assert audited(world)[AuditAction.AGENT_HIGH_RISK] == 1
+    threshold.sweep(now=minutes(2))
+    assert audited(world)[AuditAction.AGENT_HIGH_RISK] == 1
+    assert status_of(world.agent) == AgentStatus.SUSPENDED
+    assert certificate_of(world.agent).status == "revoked"
+
+
+def test_sweep_leaves_agents_under_the_threshold_alone(world: World) -> None:
+    for minute in range(2):
+        make_high_event(world.agent, received_at=minutes(minute))
+
+    threshold.sweep(now=minutes(2))
+
+    assert status_of(world.agent) == AgentStatus.ACTIVE
+
+
+def _copy(event: BehaviorEvent) -> BehaviorEvent:
+    fields = {name: getattr(event, name) for name in ("tenant_id", "agent_id", "action_type")}
+    return BehaviorEvent(
+        **fields,
+        risk_score=event.risk_score,
+        risk_band=event.risk_band,
+        occurred_at=event.occurred_at,
+        received_at=event.received_at,
+    )
+
+
+def test_simultaneous_high_events_stop_the_agent_exactly_once(committed: None) -> None:
+    tenant = make_tenant()
+    agent = make_certified_agent(tenant)
+    world = World(tenant, agent, ApiClient())
+    listen(world)
+
+    def send(_: int) -> bool:
+        with environments.use(Environment.LIVE):
+            try:
+                make_high_event(agent)
+            except AgentNotActive:
+                return False
+            finally:
+                connections.close_all()
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        accepted = sum(pool.map(send, range(12)))
+
+    assert accepted == 3
+    assert BehaviorEvent.objects.of_agent(agent.id).count() == 3
+    assert status_of(agent) == AgentStatus.SUSPENDED
+    assert heard(world) == {
+        "risk.alert": 3,
+        "agent.high_risk": 2,
+        "agent.suspended": 1,
+        "agent.halted": 1,
+        "certificate.revoked": 1,
+    }
+    assert audited(world)[AuditAction.AGENT_HIGH_RISK] == 1
+    Webhook.objects.filter(tenant=tenant).update(active=False)
+
+
+def test_breach_in_the_sandbox_leaves_live_alone(world: World) -> None:
+    with environments.use(Environment.TEST):
+        mirrored = type(world.tenant).objects.get(id=world.tenant.id)
+        agent = make_certified_agent(mirrored)
+        for _ in range(3):
+            make_high_event(agent, received_at=now())
+        assert status_of(agent) == AgentStatus.SUSPENDED
+
+    assert status_of(world.agent) == AgentStatus.ACTIVE
+    assert not world.events().exists()

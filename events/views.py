@@ -1,0 +1,154 @@
+"""`/v1/events` and `/v1/agents/{id}/sign`."""
+
+from typing import Any, ClassVar
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.throttling import BaseThrottle
+
+from auditlog.vocabulary import Actor
+from compliance.api.idempotency import idempotent
+from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
+from compliance.api.permissions import Scope
+from compliance.api.responses import ok, page
+from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
+from compliance.api.throttling import EventsThrottle
+from compliance.api.views import ApiViewSet, validated
+from compliance.clock import now
+from compliance.errors import Invalid
+from compliance.identifiers import parse_id
+from events import services
+from events.models import ActionType, BehaviorEvent, RiskBand
+from events.serializers import (
+    RECORD_EVENT_SCHEMA,
+    BehaviorEventSerializer,
+    ExplainedEventSerializer,
+    RecordEventSerializer,
+    SignatureSerializer,
+    SignSerializer,
+)
+from events.services import Report
+
+AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
+EVENT_ID = OpenApiParameter("event_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
+FILTERS = [
+    OpenApiParameter("agent_id", OpenApiTypes.UUID),
+    OpenApiParameter("band", OpenApiTypes.STR, enum=RiskBand.values),
+    OpenApiParameter("action_type", OpenApiTypes.STR, enum=ActionType.values),
+]
+
+EVENT_EXAMPLE = OpenApiExample(
+    "A payment",
+    request_only=True,
+    value={
+        "agentId": "0193d2a4-7b5e-7cc3-98c4-dc0c0c07398f",
+        "actionType": "transaction_initiated",
+        "details": {"tool": "place_order", "amount_usd": 250, "instrument": "BTC-USD", "venue": "kraken"},
+    },
+)
+
+
+class EventViewSet(ApiViewSet):
+    """What agents did, scored as it arrives."""
+
+    schema_tag = "Events"
+    required_scopes: ClassVar = {
+        "create": Scope.EVENTS_WRITE,
+        "list": Scope.EVENTS_READ,
+        "retrieve": Scope.EVENTS_READ,
+    }
+
+    def get_throttles(self) -> list[BaseThrottle]:
+        """Ingest has a limit of its own."""
+        return [EventsThrottle()] if self.action == "create" else super().get_throttles()
+
+    @extend_schema(
+        operation_id="recordEvent",
+        summary="Record an agent's action and score its risk",
+        description="Three events of score 0.85 or higher within 15 minutes revoke the agent's certificate.",
+        request={"application/json": RECORD_EVENT_SCHEMA},
+        parameters=[IDEMPOTENCY_KEY],
+        examples=[EVENT_EXAMPLE],
+        responses={
+            201: enveloped(BehaviorEventSerializer),
+            **errors(
+                *KEYED, 409, e400="Invalid action_type", e404="Agent not found", e422="Agent is not active"
+            ),
+        },
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        moment = now()
+        body = validated(RecordEventSerializer, request, context={"now": moment})
+        event = services.ingest(tenant_id=request.auth.tenant_id, report=Report(**body), now=moment)
+        return ok(BehaviorEventSerializer(event).data, status=201)
+
+    @extend_schema(
+        operation_id="listEvents",
+        summary="List events, newest first",
+        parameters=[*FILTERS, BEFORE, LIMIT],
+        responses={200: paged(BehaviorEventSerializer, tells_next=True), **errors(*KEYED)},
+    )
+    def list(self, request: Request) -> Response:
+        params = request.query_params
+        events = (
+            BehaviorEvent.objects.for_tenant(request.auth.tenant_id)
+            .of_agent(_read_id(params, "agent_id"))
+            .in_band(read_choice(params, "band", RiskBand.values))
+            .of_type(read_choice(params, "action_type", ActionType.values))
+        )
+        cursor, limit = read_cursor(params), read_limit(params)
+        found = keyset_page(events, cursor=cursor, limit=limit, field="occurred_at")
+        rows = BehaviorEventSerializer(found.rows, many=True).data
+        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
+
+    @extend_schema(
+        operation_id="getEvent",
+        summary="Fetch an event and why it scored as it did",
+        parameters=[EVENT_ID],
+        responses={200: enveloped(ExplainedEventSerializer), **errors(*KEYED, e404="Event not found")},
+    )
+    def retrieve(self, request: Request, event_id: str) -> Response:
+        event = BehaviorEvent.objects.for_tenant(request.auth.tenant_id).find(event_id)
+        return ok(ExplainedEventSerializer(event).data)
+
+
+class SigningViewSet(ApiViewSet):
+    """Signatures in an agent's name."""
+
+    schema_tag = "Message signing"
+    required_scopes: ClassVar = {"sign": Scope.MESSAGES_SIGN}
+
+    @extend_schema(
+        operation_id="signMessage",
+        summary="Sign a payload with an agent's managed key",
+        description="Signs the payload's canonical JSON (RFC 8785) and records a message_signed event.",
+        parameters=[AGENT_ID],
+        request=SignSerializer,
+        responses={
+            200: enveloped(SignatureSerializer),
+            **errors(*KEYED, e404="Agent not found", e422="Agent is not active"),
+        },
+    )
+    def sign(self, request: Request, agent_id: str) -> Response:
+        signed = services.sign(
+            tenant_id=request.auth.tenant_id,
+            agent_id=agent_id,
+            payload=validated(SignSerializer, request)["payload"],
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        return ok(SignatureSerializer(signed).data)
+
+
+def _read_id(params: Any, name: str) -> Any:
+    """An optional UUID in the query; raises `Invalid`."""
+    text = params.get(name)
+    if text is None or text == "":
+        return None
+    found = parse_id(text)
+    if found is None:
+        raise Invalid(f"{name} must be a UUID")
+    return found
