@@ -91,12 +91,14 @@ def _stop_if_over(tenant_id: Any, agent_id: Any, now: datetime) -> bool:
 
 def _record_high_event(agent: Agent, event: BehaviorEvent, strikes: int, now: datetime) -> None:
     """The event's own entry, and the opening of a review of the agent with its first strike."""
+    # Names only: an entry stays for good, and what a reason observed is the agent's own text.
+    names = [reason["name"] for reason in event.reasons]
     auditlog.record(
         tenant_id=agent.tenant_id,
         action=AuditAction.EVENT_HIGH_RISK,
         affected_id=event.id,
         description=f"High-risk {event.action_type} by agent {agent.name}: {event.risk_score:.2f}",
-        metadata={"agent_id": str(agent.id), "strikes": strikes, **_alert(event)},
+        metadata={"agent_id": str(agent.id), "strikes": strikes, **_alert(event), "reasons": names},
         actor=SCORER,
         now=now,
     )
