@@ -156,6 +156,6 @@ class SignatureSerializer(serializers.Serializer[Any]):
     signature = serializers.CharField(help_text="base64")
     algorithm = serializers.CharField()
     certificate_serial = serializers.CharField()
-    payload_hash = serializers.CharField(help_text="SHA-256 of the canonical JSON, lowercase hex")
+    payload_hash = serializers.CharField(help_text="`sha256:` and the hex digest of the canonical JSON")
     signed_at = serializers.DateTimeField()
     event_id = serializers.UUIDField(source="event.id", help_text="The message_signed event")

@@ -37,7 +37,10 @@ class Report:
 
 @dataclass(frozen=True)
 class SignedMessage:
-    """A signature over a payload's canonical form; `signature` is base64, `payload_hash` lowercase hex."""
+    """A signature over a payload's canonical form, when it was made, and the event that tells of it.
+
+    `signature` is base64, `payload_hash` reads `sha256:` and the hex digest.
+    """
 
     agent_id: UUID
     signature: str
@@ -82,7 +85,7 @@ def sign(*, tenant_id: UUID, agent_id: Any, payload: Any, actor: Actor, now: dat
     facts = {
         "payload_hash": signed.payload_hash,
         "algorithm": signed.algorithm,
-        "certificate_serial": certificate.serial_number,
+        "certificate_serial": signed.certificate_serial,
     }
     with environments.atomic():
         report = Report(agent_id=agent.id, action_type=ActionType.MESSAGE_SIGNED, details=facts)
@@ -102,7 +105,7 @@ def sign(*, tenant_id: UUID, agent_id: Any, payload: Any, actor: Actor, now: dat
 def active_certificate(agent: Agent, *, now: datetime) -> Certificate:
     """The active certificate of an active agent; anything else is `AgentNotActive`."""
     if agent.status == AgentStatus.ACTIVE:
-        certificate = Certificate.objects.active(now).filter(agent_id=agent.id).first()
+        certificate = Certificate.objects.of_agent(agent.id).active(now).first()
         if certificate is not None:
             return certificate
     raise AgentNotActive()

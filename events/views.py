@@ -4,7 +4,6 @@ from typing import Any, ClassVar
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
-from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
@@ -12,6 +11,7 @@ from auditlog.vocabulary import Actor
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
 from compliance.api.permissions import Scope
+from compliance.api.requests import ApiRequest
 from compliance.api.responses import ok, page
 from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.throttling import EventsThrottle
@@ -79,7 +79,7 @@ class EventViewSet(ApiViewSet):
         },
     )
     @idempotent
-    def create(self, request: Request) -> Response:
+    def create(self, request: ApiRequest) -> Response:
         moment = now()
         body = validated(RecordEventSerializer, request, context={"now": moment})
         event = services.ingest(tenant_id=request.auth.tenant_id, report=Report(**body), now=moment)
@@ -91,7 +91,7 @@ class EventViewSet(ApiViewSet):
         parameters=[*FILTERS, BEFORE, LIMIT],
         responses={200: paged(BehaviorEventSerializer, tells_next=True), **errors(*KEYED)},
     )
-    def list(self, request: Request) -> Response:
+    def list(self, request: ApiRequest) -> Response:
         params = request.query_params
         events = (
             BehaviorEvent.objects.for_tenant(request.auth.tenant_id)
@@ -110,7 +110,7 @@ class EventViewSet(ApiViewSet):
         parameters=[EVENT_ID],
         responses={200: enveloped(ExplainedEventSerializer), **errors(*KEYED, e404="Event not found")},
     )
-    def retrieve(self, request: Request, event_id: str) -> Response:
+    def retrieve(self, request: ApiRequest, event_id: str) -> Response:
         event = BehaviorEvent.objects.for_tenant(request.auth.tenant_id).find(event_id)
         return ok(ExplainedEventSerializer(event).data)
 
@@ -132,7 +132,7 @@ class SigningViewSet(ApiViewSet):
             **errors(*KEYED, e404="Agent not found", e422="Agent is not active"),
         },
     )
-    def sign(self, request: Request, agent_id: str) -> Response:
+    def sign(self, request: ApiRequest, agent_id: str) -> Response:
         signed = services.sign(
             tenant_id=request.auth.tenant_id,
             agent_id=agent_id,
