@@ -290,3 +290,32 @@ def test_rolling_risk_rises_with_the_worst_event(world: World) -> None:
     assert 0 < calm.risk_score < 0.3
     assert risky.risk_score >= 0.6
     assert risky.status == AgentStatus.ACTIVE
+
+
+def test_ingest_has_a_rate_limit_of_its_own(world: World) -> None:
+    ingest = world.api.post(PATH, world.report())
+    listing = world.api.get(PATH)
+
+    assert int(ingest["X-RateLimit-Limit"]) > int(listing["X-RateLimit-Limit"])
+
+
+@pytest.mark.parametrize(
+    "number", [10**30, -(10**30), 2**64, 1e308, 1.7976931348623157e308, 5e-324, 0.1, 10**400], ids=repr
+)
+def test_numbers_of_any_size_come_back_as_sent(world: World, number: float) -> None:
+    answer = world.api.post(PATH, world.report(details={"n": number}))
+
+    assert answer.status_code == 201
+    (listed,) = json.loads(world.api.get(PATH).content)["data"]
+    for told in (json.loads(answer.content)["data"], listed):
+        assert type(number)(told["details"]["n"]) == number
+
+
+def test_idempotency_key_repeats_numbers_beyond_64_bits(world: World) -> None:
+    body = world.report(details={"n": 10**30})
+
+    first = world.api.post(PATH, body, Idempotency_Key="k")
+    second = world.api.post(PATH, body, Idempotency_Key="k")
+
+    assert json.loads(first.content) == json.loads(second.content)
+    assert b"1000000000000000000000000000000" in second.content
