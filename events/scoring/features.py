@@ -32,11 +32,13 @@ KNOWN_DESTINATION = -0.8
 NEW_RESOURCE = 0.2
 NEW_HOST = 0.3
 EXTERNAL_HOST = 0.9
-READ_THEN_SEND = 1.4
+READ_THEN_SEND = 1.5
 TOOL_SURPRISE = 0.12
 BIGRAM_SURPRISE = 0.06
 AMOUNT_Z = 1.0
 LIMIT_USE = 0.9
+MUTATION_CARRIES = 0.5
+"""A mutation that names a target (an invitation, a share) carries less out than a call or a payment does."""
 BURST = 0.5
 FAILURE = 1.0
 FAILURE_BEFORE = 0.25
@@ -175,10 +177,12 @@ def _destination(state: AgentState, event: Event, context: Context, facts: Facts
         for target, name in zip(facts.targets, seen.destinations, strict=True)
         if not known(state.destinations, name, seen.fading)
     ]
-    trials = state.trials.get(event.action_type, 0.0)
+    trials = sum(state.trials.get(kind, 0.0) for kind in SENDING)
     trust = trials / (trials + FEW_TRIALS)
     if seen.destinations and not new:
         return [Signal("known_destination", KNOWN_DESTINATION * trust, facts.targets[0], "")]
+    if event.action_type == "data_mutation":
+        trust *= MUTATION_CARRIES
     nats = novelty(state, event.action_type)
     told = new[0] if new else "not stated"
     many = f"one of {len(state.destinations)} known destinations"
@@ -199,10 +203,10 @@ def _destination(state: AgentState, event: Event, context: Context, facts: Facts
                 "known destinations after reading",
             )
         )
-    return found + _host(state, context, facts, seen)
+    return found + _host(state, context, facts, seen, trust)
 
 
-def _host(state: AgentState, context: Context, facts: Facts, seen: View) -> list[Signal]:
+def _host(state: AgentState, context: Context, facts: Facts, seen: View, trust: float) -> list[Signal]:
     """A host outside the agent's own domain, or one it has not been to; a target left out counts as both."""
     if facts.host is not None and seen.host is not None:
         if _inside(facts.host, context.home_domain) or known(state.hosts, seen.host, seen.fading):
@@ -213,13 +217,13 @@ def _host(state: AgentState, context: Context, facts: Facts, seen: View) -> list
     found = [
         Signal(
             "new_host",
-            NEW_HOST * novelty(state, "host") * seen.maturity,
+            NEW_HOST * novelty(state, "host") * trust,
             told,
             f"one of {len(state.hosts)} known hosts",
         )
     ]
     if context.home_domain is not None:
-        found.append(Signal("external_host", EXTERNAL_HOST * seen.maturity, told, context.home_domain))
+        found.append(Signal("external_host", EXTERNAL_HOST * trust, told, context.home_domain))
     return found
 
 
@@ -229,7 +233,7 @@ def _inside(host: str, home: str | None) -> bool:
 
 def _share(nats: float) -> float:
     """How far a novelty in nats is from ordinary, 0 to 1."""
-    return min(nats / 2.6, 1.0)
+    return 0.4 + 0.6 * min(nats / 2.6, 1.0)
 
 
 def _resource(state: AgentState, facts: Facts, seen: View) -> list[Signal]:

@@ -100,7 +100,7 @@ def test_new_destination_scores_above_a_known_one(mature: AgentState) -> None:
     new = next_event(mature, "transaction_initiated", PAY | {"recipient": "XX99"})
 
     assert new.score > known.score
-    assert new.reasons[0].observed == "xx99"
+    assert ("new_destination", "xx99") in {(reason.name, reason.observed) for reason in new.reasons}
 
 
 def test_large_amount_to_a_new_destination_after_reading_is_at_least_medium(mature: AgentState) -> None:
