@@ -91,7 +91,7 @@ class Facts(msgspec.Struct, frozen=True):
     """What the details say, case-folded and cut; an absent fact is None or empty.
 
     `tools` and `verbs` name the action (under tool-like and verb-like keys), `amount` is in dollars, at least
-    0; `amount_stated` says that some amount was given, readable in dollars or not. `leverage` is a ratio.
+    0, and None too where it is stated in something else; `leverage` is a ratio.
     """
 
     tools: tuple[str, ...] = ()
@@ -100,7 +100,6 @@ class Facts(msgspec.Struct, frozen=True):
     host: str | None = None
     resource: str | None = None
     amount: float | None = None
-    amount_stated: bool = False
     instruments: tuple[str, ...] = ()
     venues: tuple[str, ...] = ()
     leverage: float | None = None
@@ -122,15 +121,13 @@ def read(details: object) -> Facts:
     top = _flat(details)
     everything = _with_inner(top)
     targets = tuple(_destination(text) for text in _texts(everything, TARGET_KEYS))
-    amount, stated = _amount(everything)
     return Facts(
         tools=tuple(_names(top, TOOL_KEYS)),
         verbs=tuple(_names(top, VERB_KEYS)),
         targets=targets,
         host=_host(everything, targets),
         resource=next(_texts(everything, RESOURCE_KEYS), None),
-        amount=amount,
-        amount_stated=stated,
+        amount=_amount(everything),
         instruments=_first_stated(everything, INSTRUMENT_KEYS),
         venues=_first_stated(everything, VENUE_KEYS),
         leverage=_leverage(everything),
@@ -272,39 +269,42 @@ def number(value: object) -> float | None:
     return min(size, MAX_AMOUNT) if isfinite(size) else MAX_AMOUNT
 
 
-def _amount(flat: dict[str, object]) -> tuple[float | None, bool]:
-    """The amount in dollars, and whether any was stated. Stated dollars win over what must be converted."""
+def _amount(flat: dict[str, object]) -> float | None:
+    """The amount in dollars. Stated dollars win over what must be converted, plain amounts over totals."""
     dollars = [size for key in DOLLAR_KEYS if (size := number(flat.get(key))) is not None]
     if dollars:
-        return max(dollars), True
+        return max(dollars)
     currency = _text(flat.get("currency"))
     for keys in (AMOUNT_KEYS, LAST_AMOUNT_KEYS):
-        stated = [pair for key in keys if (pair := _in_dollars(flat.get(key), currency))[1]]
+        stated = [pair for key in keys if (pair := _size_and_rate(flat.get(key), currency)) is not None]
         if stated:
-            sizes = [size for size, _ in stated if size is not None]
-            return (max(sizes) if sizes else None), True
-    return _other_amounts(flat, currency)
+            return max((size * rate for size, rate in stated if rate is not None), default=None)
+    return _other_amount(flat, currency)
 
 
-def _other_amounts(flat: dict[str, object], currency: str | None) -> tuple[float | None, bool]:
+def _other_amount(flat: dict[str, object], currency: str | None) -> float | None:
+    """What cents, or a quantity at a price, come to."""
+    rate = _rate(currency)
     cents = number(flat.get("amountcents"))
-    if cents is not None:
-        return _in_dollars(cents / 100, currency)
     quantity, price = number(flat.get("quantity")), number(flat.get("price"))
-    if quantity is not None and price is not None:
-        return _in_dollars(min(quantity * price, MAX_AMOUNT), currency)
-    return None, False
+    if rate is None:
+        return None
+    if cents is not None:
+        return cents / 100 * rate
+    return min(quantity * price * rate, MAX_AMOUNT) if quantity is not None and price is not None else None
 
 
-def _in_dollars(value: object, currency: str | None) -> tuple[float | None, bool]:
+def _size_and_rate(value: object, currency: str | None) -> tuple[float, float | None] | None:
+    """A stated amount and the dollars that a unit is worth at least; None where nothing is stated."""
     if isinstance(value, Mapping):
         flat = _flat(value)
         value, currency = flat.get("value", flat.get("amount")), _text(flat.get("currency")) or currency
     size = number(value)
-    if size is None:
-        return None, False
-    rate = DOLLARS_AT_LEAST.get(currency) if currency else 1.0
-    return (None if rate is None else size * rate), True
+    return None if size is None else (size, _rate(currency))
+
+
+def _rate(currency: str | None) -> float | None:
+    return DOLLARS_AT_LEAST.get(currency) if currency else 1.0
 
 
 def _leverage(flat: dict[str, object]) -> float | None:
