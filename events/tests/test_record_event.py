@@ -205,7 +205,8 @@ def test_agent_that_is_not_active_and_certified_is_refused(world: World, make: A
 
 
 def test_agent_whose_certificate_expired_is_refused(world: World) -> None:
-    Certificate.objects.filter(agent=world.agent).update(expires_at=now() - timedelta(seconds=1))
+    past = now() - timedelta(days=2)
+    Certificate.objects.filter(agent=world.agent).update(issued_at=past - timedelta(days=1), expires_at=past)
 
     assert world.api.post(PATH, world.report()).status_code == 422
 

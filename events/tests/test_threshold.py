@@ -13,7 +13,7 @@ from agents.models import Agent, AgentStatus
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
 from certificates.models import Certificate
-from certificates.tests.factories import make_certified_agent
+from certificates.tests.factories import make_certificate, make_certified_agent
 from compliance import environments
 from compliance.clock import now
 from compliance.environments import Environment
@@ -164,8 +164,7 @@ def test_old_strikes_do_not_count_after_reinstatement(world: World) -> None:
     agents.reinstate(
         tenant_id=world.tenant.id, agent_id=world.agent.id, reason="fixed", actor=ACTOR, now=minutes(4)
     )
-    Agent.objects.filter(id=world.agent.id).update(status=AgentStatus.ACTIVE)
-    Certificate.objects.filter(agent=world.agent).update(status="active")
+    make_certificate(Agent.objects.get(id=world.agent.id))
 
     for minute in (5, 6):
         make_high_event(world.agent, received_at=minutes(minute))
