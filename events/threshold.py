@@ -5,7 +5,7 @@ PostgreSQL by the service's receive clock, so a backdated `occurred_at` evades n
 be the third, and the revocation commits with the event that caused it.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from cryptography.x509 import ReasonFlags
@@ -121,7 +121,7 @@ def _alert(event: BehaviorEvent) -> dict[str, Any]:
         "risk_score": event.risk_score,
         "risk_band": event.risk_band,
         "reasons": event.reasons,
-        "occurred_at": event.occurred_at.isoformat(),
+        "occurred_at": event.occurred_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
     }
 
 
