@@ -25,11 +25,11 @@ class ActionType(models.TextChoices):
 
 
 class RiskBand(models.TextChoices):
-    """low < 0.3 ≤ medium < 0.85 ≤ high."""
+    """The bands of `agents.risk`, whose names are their labels."""
 
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
+    LOW = "low", "low"
+    MEDIUM = "medium", "medium"
+    HIGH = "high", "high"
 
 
 class BehaviorEvent(models.Model):

@@ -4,8 +4,6 @@ from math import exp, log
 
 from events.scoring.reasons import Signal
 
-MEDIUM = 0.3
-HIGH = 0.85
 COLD_CAP = 0.84
 """The most that evidence from habits alone can reach while the agent has too few habits to judge by."""
 ENOUGH_HABITS = 30.0
@@ -16,13 +14,6 @@ PAST_BEND = 0.3
 RULE_FLOOR = 0.90
 MORE_RULES = 0.6
 """Each further broken rule leaves this share of the distance to 1."""
-
-
-def band_of(score: float) -> str:
-    """low below 0.3, medium below 0.85 (so the specification's gap from 0.84 is medium), else high."""
-    if score >= HIGH:
-        return "high"
-    return "medium" if score >= MEDIUM else "low"
 
 
 def floor_of(broken: int) -> float:

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+from agents.risk import band_of
 from events.scoring.contract import Assessment, Context, Event
 from events.scoring.details import read
 from events.scoring.features import signals, view
-from events.scoring.head import band_of, combine
+from events.scoring.head import combine
 from events.scoring.learning import after
 from events.scoring.priors import PRIOR_LOGITS, PRIORS, TRANSACTIONS
 from events.scoring.reasons import Signal, strongest
