@@ -52,21 +52,35 @@ class Parcel:
     url: str
     body: bytes
     started_at: datetime
+    retry_delay: timedelta | None
+    had_failures: bool
     secret: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One attempt made: what came of it, and the endpoint's next delivery that waits for a slot."""
+
+    outcome: Outcome
+    next_id: UUID | None
 
 
 class _LeaseLost(Exception):
     """Somebody else took the delivery meanwhile; undoes the transaction."""
 
 
-def deliver(*, delivery_id: UUID, now: datetime) -> Outcome | None:
-    """Make the delivery's next attempt if it is due and its endpoint has a free slot; None if not."""
+def deliver(*, delivery_id: UUID, now: datetime) -> Turn | None:
+    """Make the delivery's next attempt if it is due and its endpoint has a free slot; None if not.
+
+    The caller sees to `next_id`: its own bell may have rung while the endpoint's slots were taken.
+    """
     parcel = claim(delivery_id=delivery_id, now=now)
     if parcel is None:
         return None
     outcome = send(parcel=parcel)
-    complete(parcel=parcel, outcome=outcome, now=now + outcome.duration)
-    return outcome
+    ended = now + outcome.duration
+    complete(parcel=parcel, outcome=outcome, now=ended)
+    return Turn(outcome, Delivery.objects.next_waiting(parcel.webhook_id, ended))
 
 
 def claim(*, delivery_id: UUID, now: datetime) -> Parcel | None:
@@ -75,11 +89,12 @@ def claim(*, delivery_id: UUID, now: datetime) -> Parcel | None:
     Claims of one endpoint go one by one under its row's lock, which makes the cap on its slots exact.
     """
     with environments.atomic():
-        webhook = Webhook.objects.locked().filter(deliveries__id=delivery_id).first()
+        claimable = Delivery.objects.claimable(now).filter(id=delivery_id)
+        webhook = Webhook.objects.locked().filter(deliveries__in=claimable).first()
         if webhook is None:
             return None
-        claimable = Delivery.objects.claimable(now).unlocked().select_related("message")
-        delivery = claimable.filter(id=delivery_id).first()
+        # Again, now that nobody else can claim from this endpoint.
+        delivery = claimable.unlocked().select_related("message").first()
         if delivery is None:
             return None
         if delivery.status == DeliveryStatus.IN_FLIGHT:
@@ -127,13 +142,12 @@ def complete(*, parcel: Parcel, outcome: Outcome, now: datetime) -> bool:
     try:
         with environments.atomic():
             _note_health(parcel, outcome)
-            delivery = _settle(parcel, outcome, now)
+            status = _settle(parcel, outcome, now)
             _close_attempt(parcel, outcome)
     except _LeaseLost:
         log.warning("delivery %s attempt %d ended after its lease", parcel.delivery_id, parcel.number)
         return False
-    log.info("delivery %s attempt %d: %s", delivery.id, parcel.number, delivery.status)
-    _ring_next(parcel.webhook_id, now)
+    log.info("delivery %s attempt %d: %s", parcel.delivery_id, parcel.number, status)
     return True
 
 
@@ -176,6 +190,8 @@ def _take(webhook: Webhook, delivery: Delivery, now: datetime) -> Parcel:
         url=webhook.url,
         body=bytes(delivery.message.body),
         started_at=now,
+        retry_delay=delivery.retry_delay(),
+        had_failures=webhook.consecutive_failures > 0,
         secret=decrypt(bytes(webhook.secret)).decode(),
     )
 
@@ -201,28 +217,34 @@ def _finish(delivery: Delivery, status: DeliveryStatus, now: datetime) -> None:
 def _note_health(parcel: Parcel, outcome: Outcome) -> None:
     """Before the delivery's row, as everywhere: the webhook is locked first. A healthy one isn't written."""
     webhook = Webhook.objects.filter(id=parcel.webhook_id)
-    if outcome.succeeded:
-        webhook.filter(consecutive_failures__gt=0).update(consecutive_failures=0)
-    else:
+    if not outcome.succeeded:
         webhook.update(consecutive_failures=F("consecutive_failures") + 1)
+    elif parcel.had_failures:
+        webhook.update(consecutive_failures=0)
 
 
-def _settle(parcel: Parcel, outcome: Outcome, now: datetime) -> Delivery:
-    held = Delivery.objects.leased_as(parcel.lease).select_for_update(no_key=True)
-    delivery = held.filter(id=parcel.delivery_id).first()
-    if delivery is None:
-        raise _LeaseLost
-    delay = delivery.retry_delay()
+def _settle(parcel: Parcel, outcome: Outcome, now: datetime) -> DeliveryStatus:
+    """The delivery's new state, by compare-and-set on the lease; raises `_LeaseLost`."""
+    retry_at: datetime | None = None
     if outcome.succeeded:
-        _finish(delivery, DeliveryStatus.SUCCEEDED, now)
-    elif delay is None:
-        _finish(delivery, DeliveryStatus.FAILED, now)
+        status = DeliveryStatus.SUCCEEDED
+    elif parcel.retry_delay is None:
+        status = DeliveryStatus.FAILED
     else:
-        delivery.status, delivery.next_attempt_at = DeliveryStatus.PENDING, now + delay
-        delivery.lease = delivery.leased_until = None
-        delivery.save(update_fields=["status", "next_attempt_at", "lease", "leased_until"])
-        enqueue_on_commit(DELIVER, delay_seconds=delay.total_seconds(), delivery_id=str(delivery.id))
-    return delivery
+        status, retry_at = DeliveryStatus.PENDING, now + parcel.retry_delay
+        seconds = parcel.retry_delay.total_seconds()
+        enqueue_on_commit(DELIVER, delay_seconds=seconds, delivery_id=str(parcel.delivery_id))
+    held = Delivery.objects.leased_as(parcel.lease).filter(id=parcel.delivery_id)
+    changed = held.update(
+        status=status,
+        next_attempt_at=retry_at,
+        completed_at=None if retry_at else now,
+        lease=None,
+        leased_until=None,
+    )
+    if not changed:
+        raise _LeaseLost
+    return status
 
 
 def _close_attempt(parcel: Parcel, outcome: Outcome) -> None:
@@ -232,11 +254,3 @@ def _close_attempt(parcel: Parcel, outcome: Outcome) -> None:
         response_body=outcome.response_body,
         error=outcome.error,
     )
-
-
-def _ring_next(webhook_id: UUID, now: datetime) -> None:
-    """A slot is free: ring for the endpoint's oldest that found none. The bell goes to the queue's end."""
-    waiting = Delivery.objects.pending().filter(webhook_id=webhook_id, next_attempt_at__lte=now)
-    delivery_id = waiting.order_by("next_attempt_at", "id").values_list("id", flat=True).first()
-    if delivery_id is not None:
-        enqueue(DELIVER, delivery_id=str(delivery_id))

@@ -122,6 +122,11 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         """With what the API shows of each, in two queries."""
         return self.select_related("message").prefetch_related("attempts")
 
+    def next_waiting(self, webhook_id: UUID, now: datetime) -> UUID | None:
+        """The endpoint's oldest due delivery, if any."""
+        due = self.pending().filter(webhook_id=webhook_id, next_attempt_at__lte=now)
+        return due.order_by("next_attempt_at", "id").values_list("id", flat=True).first()
+
     def find(self, delivery_id: Any) -> "Delivery":
         """The delivery with the id that a client wrote; raises `DeliveryNotFound`, for nonsense too."""
         parsed = delivery_id if isinstance(delivery_id, UUID) else parse_id(delivery_id)

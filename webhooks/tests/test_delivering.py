@@ -95,9 +95,10 @@ def test_standard_webhooks_headers_stand_beside_the_specified_one(receiver: Rece
 def test_success_is_written_down(receiver: Receiver) -> None:
     delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
 
-    outcome = delivering.deliver(delivery_id=delivery.id, now=START)
+    turn = delivering.deliver(delivery_id=delivery.id, now=START)
 
-    assert outcome is not None
+    assert turn is not None
+    outcome = turn.outcome
     found = reloaded(delivery)
     assert (found.status, found.attempt_count, found.next_attempt_at) == ("succeeded", 1, None)
     assert (found.lease, found.leased_until) == (None, None)
@@ -113,11 +114,11 @@ def test_retries_come_after_1_10_and_100_seconds_with_the_same_bytes(loopback: N
         delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
         moment, gaps = START, []
         for _ in range(4):
-            outcome = delivering.deliver(delivery_id=delivery.id, now=moment)
-            assert outcome is not None
+            turn = delivering.deliver(delivery_id=delivery.id, now=moment)
+            assert turn is not None
             found = reloaded(delivery)
             if found.next_attempt_at:
-                gaps.append((found.next_attempt_at - moment - outcome.duration).total_seconds())
+                gaps.append((found.next_attempt_at - moment - turn.outcome.duration).total_seconds())
                 moment = found.next_attempt_at
 
     assert gaps == [1, 10, 100]
@@ -354,6 +355,19 @@ def test_failing_endpoint_gets_one_request_at_a_time_until_it_answers(settings: 
     assert webhook.consecutive_failures == 0
     assert claimed(second, START)
     assert claimed(make_delivery(webhook, at=START), START)
+
+
+def test_turn_names_the_endpoints_next(receiver: Receiver) -> None:
+    tenant = make_tenant()
+    webhook = make_webhook(tenant, receiver.url)
+    first, second = make_delivery(webhook, at=START), make_delivery(webhook, at=START)
+    make_delivery(
+        make_webhook(tenant, receiver.url, ["risk.alert"]), event=EventName.RISK_ALERT, at=START - SECOND
+    )
+
+    turns = [delivering.deliver(delivery_id=delivery.id, now=START) for delivery in (first, second)]
+
+    assert [turn and turn.next_id for turn in turns] == [second.id, None]
 
 
 # --- The sweep's choice ---------------------------------------------------------------------------

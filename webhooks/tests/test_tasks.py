@@ -1,5 +1,7 @@
 """The tasks, run as a worker runs them: by name, in the environment that their message names."""
 
+import socket
+import time
 from typing import Any
 from uuid import uuid4
 
@@ -14,7 +16,7 @@ from compliance.tenancy.tests.factories import make_tenant
 from webhooks import delivering, tasks
 from webhooks.models import Delivery
 from webhooks.tests.factories import make_delivery, make_webhook
-from webhooks.tests.receivers import answer, answers, receiving
+from webhooks.tests.receivers import Receiver, answer, answers, receiving
 
 
 def run(name: str, environment: Environment, **kwargs: Any) -> None:
@@ -60,6 +62,30 @@ def test_task_run_twice_sends_once(loopback: None) -> None:
     assert len(receiver.received) == 1
 
 
+def test_worker_goes_on_with_what_waits_for_the_same_endpoint(loopback: None) -> None:
+    with receiving(answer(200)) as receiver:
+        webhook = make_webhook(make_tenant(), receiver.url)
+        first, *_ = [make_delivery(webhook) for _ in range(3)]
+
+        run("webhooks.deliver", Environment.LIVE, delivery_id=str(first.id))
+
+    assert len(receiver.received) == 3
+
+
+def test_other_endpoints_get_their_turn(loopback: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "TURN_SECONDS", 0.05)
+    with receiving(slow) as receiver:
+        webhook = make_webhook(make_tenant(), receiver.url)
+        first, second = (make_delivery(webhook) for _ in range(2))
+        rung = bells()
+
+        run("webhooks.deliver", Environment.LIVE, delivery_id=str(first.id))
+
+    assert len(receiver.received) == 1
+    assert bells() == rung + 1
+    assert Delivery.objects.get(id=second.id).status == "pending"
+
+
 def test_unknown_delivery_is_nothing_to_do() -> None:
     run("webhooks.deliver", Environment.LIVE, delivery_id=str(uuid4()))
 
@@ -75,6 +101,11 @@ def test_sweep_rings_for_what_no_bell_rang_for(committed: None, loopback: None) 
         assert bells() > rung
         run("webhooks.deliver", Environment.LIVE, delivery_id=str(delivery.id))
     assert Delivery.objects.get(id=delivery.id).status == "succeeded"
+
+
+def slow(connection: socket.socket, receiver: Receiver) -> None:
+    time.sleep(0.1)
+    answer(200)(connection, receiver)
 
 
 def bells() -> int:
