@@ -25,6 +25,7 @@ DATA: dict[str, dict[str, Any]] = {
         "revoked_at": _TIME,
     },
     EventName.CERTIFICATE_EXPIRED: {
+        "certificate_id": "0199f2a4-8b10-7c11-a111-0d0d0d0d0d0d",
         "serial_number": _SERIAL,
         "agent_id": _AGENT,
         "expires_at": "2026-11-20T09:15:00Z",
