@@ -41,7 +41,7 @@ DATA: dict[str, dict[str, Any]] = {
     EventName.AGENT_CREATED: {
         "agent_id": _AGENT,
         "name": "trade-bot",
-        "model_hash": "sha256:9f86d081884c7d65",
+        "status": "pending",
     },
     EventName.AGENT_SUSPENDED: {"agent_id": _AGENT, "reason": "Under review", "status": "suspended"},
     EventName.AGENT_HALTED: {
