@@ -277,5 +277,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django.request": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
+        # It warns of receivers' malformed answers with their whole URL, which may carry a token.
+        "urllib3": {"level": "ERROR"},
     },
 }

@@ -169,6 +169,40 @@ def test_nonsense_is_a_failure() -> None:
     assert outcome.error.startswith("No valid HTTP answer")
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"\r\n\r\n",
+        b"\x16\x03\x01\x00\xff",
+        b"HTTP/9.9 200 OK\r\n\r\n",
+        b"HTTP/1.1 99 OK\r\n\r\n",
+        b"HTTP/1.1 1000 OK\r\n\r\n",
+        b"HTTP/1.1 200 " + b"x" * 70_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1, 2\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffffff\r\nok",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nok",
+        b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\nContent-Encoding: gzip\r\n\r\nno gzip",
+    ],
+)
+def test_hostile_answers_are_failures_and_never_exceptions(raw: bytes) -> None:
+    with receiving(lambda connection, receiver: connection.sendall(raw)) as receiver:
+        outcome = post(receiver)
+
+    assert not outcome.succeeded
+
+
+def test_interim_answers_are_passed_over() -> None:
+    raw = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"
+    with receiving(lambda connection, receiver: connection.sendall(raw)) as receiver:
+        outcome = post(receiver)
+
+    assert outcome.succeeded
+
+
 def test_refused_connection_is_a_failure() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
