@@ -11,6 +11,7 @@ from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
 from auditlog.models import AuditEntry
+from auditlog.vocabulary import SERVICE_TENANT_ID
 from compliance.console import TenantScopedAdmin
 from compliance.console.context import registered
 from compliance.console.display import EMPTY, chip, code, pretty_json, visible
@@ -112,6 +113,8 @@ class AuditEntryAdmin(TenantScopedAdmin):
 
     @display(description="tenant")
     def tenant(self, entry: Any) -> str:
+        if entry.tenant_id == SERVICE_TENANT_ID:
+            return "The service"
         return visible(entry.tenant_name or entry.tenant_id)
 
     @display(description="affected")

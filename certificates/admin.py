@@ -1,53 +1,312 @@
-"""Certificates, authorities and lists in the console; read-only."""
+"""Certificates, their authorities, lists and keys in the console."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from unfold.decorators import display
 
+from agents.admin import AgentAdmin
+from certificates.console_actions import RETIRE, REVOKE
+from certificates.decoded import decoded_der, decoded_pem
 from certificates.models import (
     Certificate,
     CertificateAuthority,
+    CertificateStatus,
     Issuance,
     PooledKey,
     RevocationList,
 )
-from compliance.console import SystemAdmin, TenantScopedAdmin
+from certificates.serials import format_serial, parse_serial
+from compliance.clock import now
+from compliance.console import RelatedLink, SystemAdmin, TenantScopedAdmin
+from compliance.console.access import EVERYONE
+from compliance.console.admin import AUDIT_TRAIL
+from compliance.console.display import (
+    block,
+    chip,
+    chips,
+    code,
+    facts,
+    moment,
+    pretty_json,
+    shortened,
+    status_chip,
+    visible,
+)
+from compliance.console.filters import (
+    ChoicesDropdownFilter,
+    DropdownFilter,
+    RangeDateTimeFilter,
+    tenant_filter,
+)
+
+SOON, VERY_SOON = timedelta(days=30), timedelta(days=7)
+
+# Retiring an agent also revokes its certificate, so the action belongs to this room.
+AgentAdmin.confirmed_actions = (*AgentAdmin.confirmed_actions, RETIRE)
+
+
+class StateFilter(DropdownFilter):
+    """By the state at this moment, and by how soon the end comes."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("active", "Active"),
+            ("30", "Active, expires within 30 days"),
+            ("7", "Active, expires within 7 days"),
+            ("revoked", "Revoked"),
+            ("expired", "Expired"),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value, moment_now = self.value(), now()
+        rows = Certificate.objects.with_status("active" if value in ("7", "30") else value, moment_now)
+        if value in ("7", "30"):
+            rows = rows.filter(expires_at__lt=moment_now + timedelta(days=int(value)))
+        return queryset & rows if value in {"active", "7", "30", "revoked", "expired"} else queryset
 
 
 @admin.register(Certificate)
 class CertificateAdmin(TenantScopedAdmin):
-    list_display = ("serial_number", "agent", "status", "issued_at", "expires_at", "revoked_at")
-    list_filter = ("status",)
-    list_select_related = ("agent",)
-    search_fields = ("serial_number", "agent__name", "agent__id")
+    """Officers revoke; the decoded view reads the certificate itself, not what the row says of it."""
 
+    confirmed_actions = (REVOKE,)
+    related_links = (
+        RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
+        AUDIT_TRAIL,
+    )
+    list_display = ("short_serial", "state", "agent_name", "tenant", "issued_at", "expires_at", "revoked_at")
+    list_select_related = ("agent", "tenant")
+    list_filter = (
+        StateFilter,
+        tenant_filter(),
+        ("issued_at", RangeDateTimeFilter),
+        ("expires_at", RangeDateTimeFilter),
+    )
+    search_fields = ("agent__name", "serial_number__startswith")
+    search_ids = ("pk", "agent_id")
+    search_help_text = "Serial number (colons are fine), agent name or an ID"
+    date_hierarchy = "issued_at"
+    ordering = ("-issued_at", "-id")
+    fieldsets = (
+        (None, {"fields": ("serial", "state", "agent", "tenant", "actions_permitted")}),
+        ("Validity", {"fields": ("issued_at", "expires_at")}),
+        (
+            "Revocation",
+            {"fields": ("revoked_at", "revocation_reason", "revocation_code", "first_crl_number")},
+        ),
+        ("Certificate, decoded", {"fields": ("decoded",)}),
+        ("What was signed of the agent", {"fields": ("signed_claims",)}),
+        ("Key and octets", {"fields": ("key_reference", "authority", "pem", "identifier")}),
+    )
+    readonly_fields = (
+        "serial",
+        "state",
+        "actions_permitted",
+        "decoded",
+        "signed_claims",
+        "key_reference",
+        "pem",
+        "identifier",
+    )
 
-@admin.register(Issuance)
-class IssuanceAdmin(TenantScopedAdmin):
-    list_display = ("serial_number", "agent", "state", "error", "created_at", "finished_at")
-    list_filter = ("state",)
-    list_select_related = ("agent",)
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        serial = parse_serial(search_term)
+        if serial is not None:
+            return queryset.filter(serial_number=format_serial(serial)), False
+        return super().get_search_results(request, queryset, search_term)
+
+    @display(description="serial number", ordering="serial_number")
+    def short_serial(self, certificate: Certificate) -> str:
+        return code(shortened(certificate.serial_number, 17))
+
+    @display(description="serial number")
+    def serial(self, certificate: Certificate) -> str:
+        return code(certificate.serial_number)
+
+    @display(description="status", ordering="status")
+    def state(self, certificate: Certificate) -> str:
+        moment_now = now()
+        status = certificate.status_at(moment_now)
+        left = certificate.expires_at - moment_now
+        if status != CertificateStatus.ACTIVE or left > SOON:
+            return status_chip(status)
+        return chip(f"active, {left.days} days left", "danger" if left <= VERY_SOON else "warning")
+
+    @display(description="agent", ordering="agent__name")
+    def agent_name(self, certificate: Certificate) -> str:
+        return visible(certificate.agent.name)
+
+    @display(description="permitted actions")
+    def actions_permitted(self, certificate: Certificate) -> str:
+        permitted = (certificate.claims or {}).get("permitted_actions")
+        if permitted is None:
+            return "None declared"
+        return chips(permitted, "primary") if permitted else "Nothing is permitted"
+
+    @display(description="fields")
+    def decoded(self, certificate: Certificate) -> str:
+        return facts(decoded_pem(certificate.certificate_pem))
+
+    @display(description="claims")
+    def signed_claims(self, certificate: Certificate) -> str:
+        return pretty_json(certificate.claims)
+
+    @display(description="key reference")
+    def key_reference(self, certificate: Certificate) -> str:
+        return code(certificate.kms_key_arn)
+
+    @display(description="PEM")
+    def pem(self, certificate: Certificate) -> str:
+        return block(certificate.certificate_pem)
+
+    @display(description="ID")
+    def identifier(self, certificate: Certificate) -> str:
+        return code(certificate.pk)
 
 
 @admin.register(CertificateAuthority)
 class CertificateAuthorityAdmin(SystemAdmin):
-    list_display = ("common_name", "role", "serial_number", "crl_number", "not_after", "retired_at")
-    exclude = ("certificate_der",)
+    """CAs are public; everybody may look."""
+
+    view_roles = EVERYONE
+    related_links = (
+        RelatedLink(
+            "Revocation lists", "playlist_remove", "certificates_revocationlist", "authority__id__exact"
+        ),
+    )
+    list_display = ("common_name", "role_chip", "state", "short_serial", "crl_number", "not_after")
+    ordering = ("-created_at", "-id")
+    fieldsets = (
+        (None, {"fields": ("common_name", "role_chip", "state", "parent", "crl_number")}),
+        ("Validity", {"fields": ("not_before", "not_after", "retired_at")}),
+        ("Published at", {"fields": ("certificate_url", "crl_url")}),
+        ("Certificate, decoded", {"fields": ("decoded",)}),
+        ("Key", {"fields": ("key",)}),
+    )
+    readonly_fields = ("role_chip", "state", "decoded", "key")
+
+    @display(description="role", ordering="role")
+    def role_chip(self, authority: CertificateAuthority) -> str:
+        return chip(authority.role, "primary")
+
+    @display(description="state")
+    def state(self, authority: CertificateAuthority) -> str:
+        if authority.retired_at is not None:
+            return chip("retired")
+        return chip("expired", "danger") if authority.not_after <= now() else chip("in service", "success")
+
+    @display(description="serial number", ordering="serial_number")
+    def short_serial(self, authority: CertificateAuthority) -> str:
+        return code(shortened(authority.serial_number, 17))
+
+    @display(description="fields")
+    def decoded(self, authority: CertificateAuthority) -> str:
+        return facts(decoded_der(bytes(authority.certificate_der)))
+
+    @display(description="key reference")
+    def key(self, authority: CertificateAuthority) -> str:
+        return code(authority.key_uri)
 
 
 @admin.register(RevocationList)
 class RevocationListAdmin(SystemAdmin):
-    list_display = ("authority", "number", "entry_count", "this_update", "next_update")
+    """The newest lists of each CA and how old they are."""
+
+    view_roles = EVERYONE
+    related_links = ()
+    list_display = ("authority_name", "number", "state", "entry_count", "this_update", "next_update")
     list_select_related = ("authority",)
-    exclude = ("der",)
+    ordering = ("-this_update", "-id")
+    fieldsets = (
+        (None, {"fields": ("authority", "number", "state", "entry_count")}),
+        ("Validity", {"fields": ("this_update", "next_update", "age")}),
+    )
+    readonly_fields = ("state", "age")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("der")
 
+    @display(description="authority", ordering="authority__common_name")
+    def authority_name(self, published: RevocationList) -> str:
+        return visible(published.authority.common_name)
+
+    @display(description="state")
+    def state(self, published: RevocationList) -> str:
+        return chip("out of date", "danger") if published.next_update <= now() else chip("valid", "success")
+
+    @display(description="age")
+    def age(self, published: RevocationList) -> str:
+        return f"{(now() - published.this_update) // timedelta(minutes=1)} minutes"
+
+
+@admin.register(Issuance)
+class IssuanceAdmin(TenantScopedAdmin):
+    """Every intent to issue, and what came of it."""
+
+    related_links = ()
+    list_display = (
+        "short_serial",
+        "state_chip",
+        "agent_name",
+        "tenant",
+        "created_at",
+        "finished_at",
+        "error",
+    )
+    list_select_related = ("agent", "tenant")
+    list_filter = (("state", ChoicesDropdownFilter), tenant_filter(), ("created_at", RangeDateTimeFilter))
+    search_fields = ("serial_number", "agent__name")
+    search_ids = ("pk", "agent_id")
+    ordering = ("-created_at", "-id")
+    fieldsets = (
+        (None, {"fields": ("serial", "state_chip", "agent", "tenant", "error")}),
+        ("Times", {"fields": ("created_at", "finished_at")}),
+    )
+    readonly_fields = ("serial", "state_chip")
+
+    @display(description="serial number", ordering="serial_number")
+    def short_serial(self, issuance: Issuance) -> str:
+        return code(shortened(issuance.serial_number, 17))
+
+    @display(description="serial number")
+    def serial(self, issuance: Issuance) -> str:
+        return code(issuance.serial_number)
+
+    @display(description="state", ordering="state")
+    def state_chip(self, issuance: Issuance) -> str:
+        return status_chip(issuance.state)
+
+    @display(description="agent", ordering="agent__name")
+    def agent_name(self, issuance: Issuance) -> str:
+        return visible(issuance.agent.name)
+
 
 @admin.register(PooledKey)
 class PooledKeyAdmin(SystemAdmin):
-    list_display = ("key_uri", "created_at")
-    exclude = ("spki",)
+    """Keys made in advance, that wait for an agent."""
+
+    related_links = ()
+    list_display = ("reference", "made")
+    ordering = ("created_at", "id")
+    fieldsets = ((None, {"fields": ("reference", "made")}),)
+    readonly_fields = ("reference", "made")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).defer("spki")
+
+    @display(description="key reference")
+    def reference(self, key: PooledKey) -> str:
+        return code(key.key_uri)
+
+    @display(description="made", ordering="created_at")
+    def made(self, key: PooledKey) -> str:
+        return moment(key.created_at)

@@ -50,7 +50,8 @@ NAVIGATION: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         "Trust",
         (
             Entry("Authorities", "account_balance", "certificates_certificateauthority"),
-            Entry("Revocation lists", "playlist_remove", "certificates_crl"),
+            Entry("Revocation lists", "playlist_remove", "certificates_revocationlist"),
+            Entry("Issuances", "draw", "certificates_issuance"),
             Entry("Token keys", "vpn_key", "delegation_tokenkey"),
         ),
     ),

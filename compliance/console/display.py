@@ -24,12 +24,14 @@ STATUS_COLOURS = {
     "succeeded": "success",
     "published": "success",
     "ready": "success",
+    "completed": "success",
     "current": "success",
     "low": "success",
     "pending": "info",
     "in_flight": "info",
     "generating": "info",
     "queued": "info",
+    "started": "info",
     "medium": "warning",
     "suspended": "warning",
     "expiring": "warning",
@@ -111,6 +113,13 @@ def block(text: object) -> SafeString | str:
     hidden = len(shown) - JSON_LIMIT
     more = f"\n… {hidden} more characters" if hidden > 0 else ""
     return format_html('<pre class="console-block" tabindex="0">{}{}</pre>', shown[:JSON_LIMIT], more)
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> SafeString:
+    """Labels with their values, a line each."""
+    shown = [(visible(label), visible(value)) for label, value in pairs]
+    lines = format_html_join("", "<dt>{}</dt><dd>{}</dd>", shown)
+    return format_html('<dl class="console-decoded">{}</dl>', lines)
 
 
 def pretty_json(value: Any) -> SafeString | str:

@@ -7,6 +7,8 @@ from django.test import Client
 
 from agents.tests.factories import make_agent
 from auditlog.vocabulary import Actor
+from certificates.models import Issuance, PooledKey, RevocationList
+from certificates.tests.factories import make_certificate
 from compliance import environments
 from compliance.api.models import IdempotencyRecord
 from compliance.clock import now
@@ -58,6 +60,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
     with environments.use(environment):
         mirrored = services.get_tenant(tenant_id=tenant.id)
         agent = make_agent(mirrored, name=f"{label} agent")
+        certificate = make_certificate(agent)
         key = services.create_key(tenant=mirrored, name=f"{label} key", actor=ACTOR, now=now())
         webhook = _webhook(mirrored, label)
         message = Message.objects.create(
@@ -82,6 +85,9 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             active_from=now(),
             retired_at=now(),
         )
+        issuance = Issuance.objects.get(serial_number=certificate.serial_number)
+        published = RevocationList.objects.latest_of(certificate.authority)
+        pooled = PooledKey.objects.create(key_uri=f"pkcs11:object={label}", spki=b"", created_at=now())
         record = IdempotencyRecord.objects.create(
             tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
         )
@@ -94,6 +100,11 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
         "webhooks_delivery": delivery,
         "webhooks_attempt": attempt,
         "delegation_tokenkey": token_key,
+        "certificates_certificate": certificate,
+        "certificates_issuance": issuance,
+        "certificates_certificateauthority": certificate.authority,
+        "certificates_revocationlist": published,
+        "certificates_pooledkey": pooled,
         "api_idempotencyrecord": record,
     }
 

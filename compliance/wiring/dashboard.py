@@ -14,9 +14,10 @@ from django.urls import reverse
 
 from agents.models import Agent, AgentStatus
 from auditlog.models import AuditEntry
-from compliance.clock import now
+from certificates.models import AuthorityRole, Certificate, CertificateStatus, RevocationList
+from compliance import clock
 from compliance.console.access import access_of
-from compliance.console.display import chip, moment, score_chip, status_chip, visible
+from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
 from webhooks.models import Delivery, DeliveryStatus
 
 DAY = timedelta(days=1)
@@ -67,16 +68,26 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Unfold's callback: the page's context with its `board`; without one for who belongs to no tenant."""
     access = access_of(request)
     if access.is_operator or access.roles:
-        context["board"] = board(request, now())
+        context["board"] = board(request, clock.now())
     return {**context, "title": "Overview"}
 
 
-def board(request: HttpRequest, moment: datetime) -> Board:
+def board(request: HttpRequest, now: datetime) -> Board:
     """The numbers and lists of the user's tenants."""
     agents, deliveries = scoped(request, Agent), scoped(request, Delivery)
+    certificates = scoped(request, Certificate)
     return Board(
-        tiles=[*agent_tiles(agents), delivery_tile(deliveries, moment)],
-        panels=[attention(agents), latest_entries(scoped(request, AuditEntry))],
+        tiles=[
+            *agent_tiles(agents),
+            *certificate_tiles(certificates, now),
+            list_tile(scoped(request, RevocationList), now),
+            delivery_tile(deliveries, now),
+        ],
+        panels=[
+            attention(agents),
+            latest_entries(scoped(request, AuditEntry)),
+            ending_soon(certificates, now),
+        ],
     )
 
 
@@ -124,8 +135,71 @@ def agent_tiles(agents: QuerySet[Agent]) -> list[Tile]:
     ]
 
 
-def delivery_tile(deliveries: QuerySet[Delivery], moment: datetime) -> Tile:
-    failed = deliveries.filter(status=DeliveryStatus.FAILED, created_at__gte=moment - DAY).count()
+def certificate_tiles(certificates: QuerySet[Certificate], now: datetime) -> list[Tile]:
+    active = Q(status=CertificateStatus.ACTIVE, expires_at__gte=now)
+    counts = certificates.aggregate(
+        active=Count("pk", filter=active),
+        soon=Count("pk", filter=active & Q(expires_at__lt=now + 30 * DAY)),
+        very_soon=Count("pk", filter=active & Q(expires_at__lt=now + 7 * DAY)),
+    )
+    return [
+        Tile(
+            "Active certificates",
+            "workspace_premium",
+            counts["active"],
+            "neither revoked nor expired",
+            list_url(Certificate, "state=active"),
+            "good",
+        ),
+        Tile(
+            "Expire within 30 days",
+            "event_upcoming",
+            counts["soon"],
+            f"{counts['very_soon']} of them within 7 days",
+            list_url(Certificate, "state=30"),
+            "bad" if counts["very_soon"] else "warn" if counts["soon"] else "",
+        ),
+    ]
+
+
+def list_tile(lists: QuerySet[RevocationList], now: datetime) -> Tile:
+    """The age of the list that tells of revoked agents' certificates."""
+    newest = (
+        lists.filter(authority__role=AuthorityRole.ISSUING, authority__retired_at=None)
+        .order_by("-number")
+        .first()
+    )
+    url = list_url(RevocationList)
+    if newest is None:
+        return Tile("Revocation list", "playlist_remove", "none", "not yet published", url, "bad")
+    minutes = (now - newest.this_update) // timedelta(minutes=1)
+    age = f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
+    stale = newest.next_update <= now
+    note = f"old, number {newest.number}, {newest.entry_count} entries"
+    return Tile("Revocation list", "playlist_remove", age, note, url, "bad" if stale else "good")
+
+
+def ending_soon(certificates: QuerySet[Certificate], now: datetime) -> Panel:
+    rows = certificates.filter(
+        status=CertificateStatus.ACTIVE, expires_at__gte=now, expires_at__lt=now + 30 * DAY
+    )
+    return Panel(
+        "Certificates that expire within 30 days",
+        ["Agent", "Serial number", "Expires"],
+        [
+            Row(
+                [visible(c.agent.name), code(shortened(c.serial_number, 17)), moment(c.expires_at)],
+                row_url(c),
+            )
+            for c in rows.order_by("expires_at", "id")[:ROWS]
+        ],
+        "None.",
+        list_url(Certificate, "state=30"),
+    )
+
+
+def delivery_tile(deliveries: QuerySet[Delivery], now: datetime) -> Tile:
+    failed = deliveries.filter(status=DeliveryStatus.FAILED, created_at__gte=now - DAY).count()
     return Tile(
         "Failed deliveries",
         "outbox",

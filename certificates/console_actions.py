@@ -1,0 +1,55 @@
+"""What officers do to certificates in the console, and to agents when certificates are touched by it."""
+
+from agents.models import AgentStatus
+from auditlog.vocabulary import Actor
+from certificates import services
+from certificates.models import CertificateStatus
+from compliance.clock import now
+from compliance.console import ActionCall, ConfirmedAction
+from compliance.console.display import visible
+
+
+def revoke(call: ActionCall) -> str:
+    certificate = services.revoke(
+        tenant_id=call.row.tenant_id,
+        certificate_id=call.row.id,
+        reason=call.data["reason"],
+        actor=Actor.console_user(call.username),
+        now=call.now,
+    )
+    return f"Certificate {certificate.serial_number} is revoked; the next verification says so."
+
+
+def retire(call: ActionCall) -> str:
+    agent = services.retire_agent(
+        tenant_id=call.row.tenant_id,
+        agent_id=call.row.id,
+        reason=call.data["reason"],
+        actor=Actor.console_user(call.username),
+        now=call.now,
+    )
+    return f"{visible(agent)} is retired."
+
+
+REVOKE = ConfirmedAction(
+    name="revoke",
+    label="Revoke certificate",
+    icon="block",
+    explanation=(
+        "The next verification answers revoked, and the revocation list will name the certificate. It can't be "
+        "undone: the agent needs a new certificate. A reason that names one of RFC 5280's (key compromise, "
+        "superseded, privilege withdrawn, …) before its first punctuation is put on the list, too."
+    ),
+    run=revoke,
+    is_offered=lambda certificate: certificate.status_at(now()) == CertificateStatus.ACTIVE,
+    is_destructive=True,
+)
+RETIRE = ConfirmedAction(
+    name="retire",
+    label="Retire agent",
+    icon="archive",
+    explanation="Ends the agent for good: its certificate is revoked and it can't be certified again.",
+    run=retire,
+    is_offered=lambda agent: agent.status != AgentStatus.RETIRED,
+    is_destructive=True,
+)
