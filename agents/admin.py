@@ -1,6 +1,6 @@
 """Agents in the console: what they are, how they stand, and stopping and readmitting them."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -98,7 +98,7 @@ class RiskFilter(DropdownFilter):
 class AgentAdmin(TenantScopedAdmin):
     """Officers suspend and reinstate; everything else about an agent is its software's to write."""
 
-    confirmed_actions = (SUSPEND, REINSTATE)
+    confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = (SUSPEND, REINSTATE)
     related_links = (
         RelatedLink("Certificates", "workspace_premium", "certificates_certificate", "agent__id__exact"),
         RelatedLink("Events", "timeline", "events_behaviorevent", "agent__id__exact"),

@@ -36,9 +36,9 @@ REVOKE = ConfirmedAction(
     label="Revoke certificate",
     icon="block",
     explanation=(
-        "The next verification answers revoked, and the revocation list will name the certificate. It can't be "
-        "undone: the agent needs a new certificate. A reason that names one of RFC 5280's (key compromise, "
-        "superseded, privilege withdrawn, …) before its first punctuation is put on the list, too."
+        "The next verification answers revoked, and the revocation list will name the certificate. It can't "
+        "be undone: the agent needs a new certificate. A reason that begins with one of RFC 5280's (key "
+        "compromise, superseded, privilege withdrawn, …) is put on the list, too."
     ),
     run=revoke,
     is_offered=lambda certificate: certificate.status_at(now()) == CertificateStatus.ACTIVE,

@@ -1,5 +1,6 @@
 """The console as a test uses it: people by role, a browser, a tenant with a row of every kind."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -87,7 +88,10 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
         )
         issuance = Issuance.objects.get(serial_number=certificate.serial_number)
         published = RevocationList.objects.latest_of(certificate.authority)
-        pooled = PooledKey.objects.create(key_uri=f"pkcs11:object={label}", spki=b"", created_at=now())
+        # The last that an issuance would take, as it is no real key.
+        pooled = PooledKey.objects.create(
+            key_uri=f"pkcs11:object={label}", spki=b"", created_at=now() + timedelta(days=1)
+        )
         record = IdempotencyRecord.objects.create(
             tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
         )

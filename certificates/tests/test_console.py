@@ -1,0 +1,155 @@
+"""Certificates in the console: revoking with a reason, retiring, reading what was signed."""
+
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from agents.models import Agent, AgentStatus
+from auditlog.models import AuditEntry
+from certificates.models import Certificate, CertificateStatus
+from certificates.tests.factories import (
+    make_certified_agent,
+    make_expired_certificate,
+    make_revoked_certificate,
+)
+from compliance import environments
+from compliance.environments import Environment
+from compliance.tenancy import services as tenancy
+from compliance.tenancy.models import Role, Tenant
+from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.console import console_of, make_member, make_operator
+
+BOTH = pytest.mark.parametrize("environment", list(Environment))
+
+
+@pytest.fixture
+def acme() -> Tenant:
+    return make_tenant("Acme")
+
+
+def row_page(certificate: Certificate) -> str:
+    return reverse("admin:certificates_certificate_change", args=[certificate.pk])
+
+
+@BOTH
+def test_officer_revokes_a_certificate_with_a_reason(acme: Tenant, environment: Environment) -> None:
+    client = console_of(make_member(acme, Role.OFFICER), environment)
+    with environments.use(environment):
+        agent = make_certified_agent(tenancy.get_tenant(tenant_id=acme.id))
+        certificate = Certificate.objects.get(agent=agent)
+
+        client.post(
+            reverse("admin:certificates_certificate_revoke", args=[certificate.pk]),
+            {"reason": "key compromise: laptop lost"},
+        )
+
+        certificate.refresh_from_db()
+        (entry,) = AuditEntry.objects.for_tenant(acme.id).of_type("certificate.revoked")
+    assert certificate.status == CertificateStatus.REVOKED
+    assert certificate.revocation_reason == "key compromise: laptop lost"
+    assert certificate.revocation_code == "keyCompromise"
+    assert entry.actor_id == "console:officer"
+
+
+def test_a_revoked_certificate_is_not_revoked_again(acme: Tenant) -> None:
+    certificate = make_revoked_certificate(acme, reason="first")
+    client = console_of(make_operator())
+
+    client.post(reverse("admin:certificates_certificate_revoke", args=[certificate.pk]), {"reason": "second"})
+
+    certificate.refresh_from_db()
+    page = client.get(row_page(certificate)).content.decode()
+    assert certificate.revocation_reason == "first"
+    assert "Certificate is already revoked" in page
+    assert "Revoke certificate" not in page
+
+
+@pytest.mark.parametrize("role", [Role.AUDITOR, Role.DEVELOPER])
+def test_auditors_and_developers_revoke_nothing(acme: Tenant, role: Role) -> None:
+    agent = make_certified_agent(acme)
+    certificate = Certificate.objects.get(agent=agent)
+    client = console_of(make_member(acme, role))
+
+    revoked = client.post(
+        reverse("admin:certificates_certificate_revoke", args=[certificate.pk]), {"reason": "no"}
+    )
+    retired = client.post(reverse("admin:agents_agent_retire", args=[agent.pk]), {"reason": "no"})
+
+    certificate.refresh_from_db()
+    assert (revoked.status_code, retired.status_code) == (403, 403)
+    assert certificate.status == CertificateStatus.ACTIVE
+
+
+def test_a_foreign_certificate_is_answered_like_a_missing_one(acme: Tenant) -> None:
+    agent = make_certified_agent(make_tenant("Rival"))
+    certificate = Certificate.objects.get(agent=agent)
+    client = console_of(make_member(acme, Role.OFFICER))
+
+    answer: Any = client.post(
+        reverse("admin:certificates_certificate_revoke", args=[certificate.pk]), {"reason": "theirs"}
+    )
+
+    certificate.refresh_from_db()
+    assert answer.url == reverse("admin:index")
+    assert certificate.status == CertificateStatus.ACTIVE
+
+
+def test_retiring_an_agent_revokes_its_certificate(acme: Tenant) -> None:
+    agent = make_certified_agent(acme)
+
+    console_of(make_member(acme, Role.OFFICER)).post(
+        reverse("admin:agents_agent_retire", args=[agent.pk]), {"reason": "replaced"}
+    )
+
+    assert Agent.objects.get(id=agent.id).status == AgentStatus.RETIRED
+    assert Certificate.objects.get(agent=agent).status == CertificateStatus.REVOKED
+
+
+def test_the_page_shows_the_certificates_own_fields(acme: Tenant) -> None:
+    agent = make_certified_agent(acme, name="Treasury bot", metadata={"permitted_actions": ["place_order"]})
+    certificate = Certificate.objects.get(agent=agent)
+
+    page = console_of(make_operator()).get(row_page(certificate)).content.decode()
+
+    for text in ("Treasury bot", "sha256WithRSAEncryption", agent.did, "place_order", "BEGIN CERTIFICATE"):
+        assert text in page, text
+
+
+def test_a_certificate_that_cannot_be_read_is_said_to_be_so(acme: Tenant) -> None:
+    agent = make_certified_agent(acme)
+    Certificate.objects.filter(agent=agent).update(certificate_pem="<b>not one</b>")
+    certificate = Certificate.objects.get(agent=agent)
+
+    page = console_of(make_operator()).get(row_page(certificate))
+
+    assert page.status_code == 200
+    assert "The stored octets are not a certificate." in page.content.decode()
+
+
+@pytest.mark.parametrize("spelled", ["{serial}", "0x{serial}", "{colons}", "{upper}", "{start}"])
+def test_a_certificate_is_found_by_its_serial_number(acme: Tenant, spelled: str) -> None:
+    agent = make_certified_agent(acme, name="found")
+    make_certified_agent(acme, name="other")
+    certificate = Certificate.objects.get(agent=agent)
+    serial = certificate.serial_number
+    colons = ":".join(serial[i : i + 2] for i in range(0, 40, 2))
+    term = spelled.format(serial=serial, colons=colons, upper=serial.upper(), start=serial[:12])
+
+    page = console_of(make_operator()).get(reverse("admin:certificates_certificate_changelist"), {"q": term})
+
+    assert list(page.context["cl"].result_list) == [certificate]
+
+
+def test_the_state_filter_goes_by_the_clock(acme: Tenant) -> None:
+    expired, revoked = make_expired_certificate(acme), make_revoked_certificate(acme)
+    active = Certificate.objects.get(agent=make_certified_agent(acme))
+    client = console_of(make_operator())
+    address = reverse("admin:certificates_certificate_changelist")
+
+    found = {
+        state: list(client.get(address, {"state": state}).context["cl"].result_list)
+        for state in ("active", "7", "revoked", "expired")
+    }
+
+    assert found == {"active": [active], "7": [], "revoked": [revoked], "expired": [expired]}
