@@ -44,6 +44,7 @@ class AuditAction(models.TextChoices):
     WEBHOOK_TESTED = "webhook.tested"
     REPORT_REQUESTED = "report.requested"
     REPORT_GENERATED = "report.generated"
+    REPORT_FAILED = "report.failed"
 
 
 class ActorType(models.TextChoices):

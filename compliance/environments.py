@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any
 
-from django.db import transaction
+from django.db import connections, transaction
 from django.db.models import Model
 
 ALWAYS_LIVE_APPS = frozenset({"auth", "contenttypes", "sessions", "admin"})
@@ -71,6 +71,21 @@ def atomic(*, savepoint: bool = True, durable: bool = False) -> AbstractContextM
 def on_commit(callback: Callable[[], Any], *, robust: bool = False) -> None:
     """Call `callback` once the current environment's transaction has committed."""
     transaction.on_commit(callback, using=current().alias, robust=robust)
+
+
+@contextmanager
+def snapshot(*, timeout_seconds: int) -> Iterator[None]:
+    """Reads that belong together and may take their time: one REPEATABLE READ, READ ONLY transaction.
+
+    Inside another transaction it is that one, with its own isolation. `timeout_seconds` bounds each query.
+    """
+    connection = connections[current().alias]
+    is_outermost = not connection.in_atomic_block
+    with atomic(), connection.cursor() as cursor:
+        if is_outermost:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            cursor.execute("SET LOCAL statement_timeout = %s", [f"{timeout_seconds}s"])
+        yield
 
 
 class EnvironmentRouter:

@@ -213,6 +213,9 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "ENUM_NAME_OVERRIDES": {
         "AgentStatusEnum": "agents.models.AgentStatus",
         "CertificateStatusEnum": "certificates.models.CertificateStatus",
+        "ChainActorTypeEnum": "delegation.tokens.ActorType",
+        "ReportStatusEnum": "compliance.reports.vocabulary.ReportStatus",
+        "ReportTypeEnum": "compliance.reports.vocabulary.ReportType",
     },
     "DISABLE_ERRORS_AND_WARNINGS": False,
     "PREPROCESSING_HOOKS": ["compliance.api.schema.only_documented_paths"],

@@ -1,5 +1,12 @@
-"""Reports: routes."""
+"""The reports' routes."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from compliance.reports.views import ReportViewSet
+
+urlpatterns = [
+    path("v1/reports", ReportViewSet.as_view({"get": "list", "post": "create"})),
+    path("v1/reports/<str:report_id>", ReportViewSet.as_view({"get": "retrieve"})),
+    path("v1/reports/<str:report_id>/json", ReportViewSet.as_view({"get": "document"})),
+    path("v1/reports/<str:report_id>/pdf", ReportViewSet.as_view({"get": "pdf"})),
+]

@@ -1,0 +1,73 @@
+"""The reports that were asked for, and what came of them."""
+
+import json
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+
+from compliance.identifiers import new_id
+from compliance.reports.querysets import ReportQuerySet
+from compliance.reports.vocabulary import ReportStatus, ReportType
+from compliance.tenancy.models import Tenant
+
+
+class Report(models.Model):
+    """A report over [period_start, period_end). `agent_ids` None: all agents of the tenant.
+
+    `document` is the canonical JSON (RFC 8785) that `digest`, a SHA-256 in hex, was taken over.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="reports")
+    type = models.CharField(max_length=16, choices=ReportType.choices)
+    status = models.CharField(max_length=16, choices=ReportStatus.choices, default=ReportStatus.PENDING)
+    period_start = models.DateTimeField()
+    period_end = models.DateTimeField()
+    agent_ids = ArrayField(models.UUIDField(), null=True)
+    document = models.TextField(blank=True)
+    digest = models.CharField(max_length=64, blank=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    created_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    completed_at = models.DateTimeField(null=True)
+
+    objects = ReportQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        indexes = [
+            models.Index(fields=["tenant", "-created_at", "-id"], name="reports_tenant_time"),
+            models.Index(
+                fields=["created_at"],
+                condition=Q(status__in=["pending", "generating"]),
+                name="reports_unfinished",
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(type__in=ReportType.values), name="reports_type_known"),
+            models.CheckConstraint(condition=Q(status__in=ReportStatus.values), name="reports_status_known"),
+            models.CheckConstraint(
+                condition=Q(period_end__gt=F("period_start")), name="reports_period_has_length"
+            ),
+            models.CheckConstraint(
+                condition=(Q(status="ready") & ~Q(document="") & ~Q(digest=""))
+                | (~Q(status="ready") & Q(document="", digest="")),
+                name="reports_document_when_ready",
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=["ready", "failed"], completed_at__isnull=False)
+                | Q(status__in=["pending", "generating"], completed_at=None),
+                name="reports_completed_when_over",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_type_display()} {self.period_start:%Y-%m-%d} to {self.period_end:%Y-%m-%d}"
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The document read; only of a report that is ready."""
+        found: dict[str, Any] = json.loads(self.document)
+        return found

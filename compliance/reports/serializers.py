@@ -1,0 +1,132 @@
+"""Reports in and out of the API."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from compliance.api.pagination import Cursor
+from compliance.clock import now
+from compliance.errors import Invalid
+from compliance.identifiers import parse_id
+from compliance.reports.models import Report
+from compliance.reports.services import ReportRequest
+from compliance.reports.vocabulary import ReportStatus, ReportType
+
+MAX_PERIOD = timedelta(days=3_660)
+MAX_AGENTS = 1_000
+DATE_LENGTH = len("2026-11-20")
+
+
+@extend_schema_field(OpenApiTypes.DATETIME)
+class MomentField(serializers.Field[Any, Any, Any, Any]):
+    """An ISO 8601 date-time, or a date: its beginning, or with `at_end` the beginning of the day after."""
+
+    def __init__(self, *, at_end: bool = False, **kwargs: Any) -> None:
+        self.at_end = at_end
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> datetime:
+        try:
+            moment = Cursor.parse(data if isinstance(data, str) else "").at
+            return moment + timedelta(days=1) if self.at_end and len(data) == DATE_LENGTH else moment
+        except (Invalid, OverflowError) as error:
+            raise serializers.ValidationError("Must be an ISO 8601 date or date-time.") from error
+
+
+@extend_schema_field(OpenApiTypes.UUID)
+class AgentIdField(serializers.Field[Any, Any, Any, Any]):
+    """An agent's id; whose it is, is the service's question."""
+
+    def to_internal_value(self, data: Any) -> UUID:
+        parsed = parse_id(data)
+        if parsed is None:
+            raise serializers.ValidationError("Must be a valid UUID.")
+        return parsed
+
+
+class RequestReportSerializer(serializers.Serializer[Any]):
+    """`POST /v1/reports`."""
+
+    type = serializers.ChoiceField(choices=ReportType.values)
+    period_start = MomentField(help_text="ISO 8601 date-time or date; included.")
+    period_end = MomentField(at_end=True, help_text="ISO 8601 date-time, not included; or a date, included.")
+    agent_ids = serializers.ListField(
+        child=AgentIdField(),
+        min_length=1,
+        max_length=MAX_AGENTS,
+        required=False,
+        allow_null=True,
+        help_text="All agents of the tenant when omitted.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        start, end = attrs["period_start"], attrs["period_end"]
+        if end <= start:
+            raise serializers.ValidationError({"period_end": "Must be later than period_start."})
+        if end - start > MAX_PERIOD:
+            raise serializers.ValidationError({"period_end": f"The period exceeds {MAX_PERIOD.days} days."})
+        if start > now():
+            raise serializers.ValidationError({"period_start": "Must not be in the future."})
+        return attrs
+
+
+class ReportSerializer(serializers.ModelSerializer[Report]):
+    """A report's state; `digest` once it is ready."""
+
+    status = serializers.ChoiceField(choices=ReportStatus.values)
+    type = serializers.ChoiceField(choices=ReportType.values)
+    agent_ids = serializers.ListField(child=serializers.UUIDField(), allow_null=True)
+    digest = serializers.SerializerMethodField(
+        help_text="SHA-256 of the document in canonical JSON (RFC 8785)."
+    )
+
+    class Meta:
+        model = Report
+        fields = [
+            "id",
+            "type",
+            "status",
+            "period_start",
+            "period_end",
+            "agent_ids",
+            "digest",
+            "created_at",
+            "completed_at",
+        ]
+        read_only_fields = fields
+
+    def get_digest(self, report: Report) -> str | None:
+        return report.digest or None
+
+
+class DigestSerializer(serializers.Serializer[Any]):
+    """How to check a document."""
+
+    algorithm = serializers.CharField()
+    canonicalization = serializers.CharField()
+    value = serializers.CharField()
+
+
+class ReportDocumentSerializer(serializers.Serializer[Report]):
+    """A report's document and its digest."""
+
+    report = serializers.DictField(source="content")
+    digest = serializers.SerializerMethodField()
+
+    def get_digest(self, report: Report) -> dict[str, str]:
+        return {"algorithm": "SHA-256", "canonicalization": "RFC 8785", "value": report.digest}
+
+
+def request_from(data: dict[str, Any]) -> ReportRequest:
+    """What the validated body of `RequestReportSerializer` asks for."""
+    ids = data.get("agent_ids")
+    return ReportRequest(
+        type=ReportType(data["type"]),
+        period_start=data["period_start"],
+        period_end=data["period_end"],
+        agent_ids=None if ids is None else list(dict.fromkeys(ids)),
+    )

@@ -1,0 +1,93 @@
+"""Facts and documents for tests."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from compliance.reports.facts import (
+    AgentFact,
+    CertificateFact,
+    DelegationFacts,
+    Facts,
+    Frame,
+    HighRiskFact,
+    OversightFact,
+    TrendPoint,
+)
+
+END = datetime(2026, 11, 1, tzinfo=UTC)
+START = END - timedelta(days=31)
+NOW = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
+AGENT_ID = UUID(int=7)
+
+
+def make_frame(**fields: Any) -> Frame:
+    given: dict[str, Any] = {
+        "report_id": UUID(int=1),
+        "tenant_id": UUID(int=2),
+        "tenant_name": "Acme",
+        "environment": "live",
+        "start": START,
+        "end": END,
+        "generated_at": NOW,
+        "agent_ids": None,
+    }
+    return Frame(**{**given, **fields})
+
+
+def make_agent_fact(**fields: Any) -> AgentFact:
+    given: dict[str, Any] = {
+        "id": AGENT_ID,
+        "name": "trade-bot",
+        "model": "gpt-5",
+        "version": "2.1",
+        "model_hash": "sha256:ab",
+        "status": "active",
+        "registered_at": START - timedelta(days=1),
+        "permitted_actions": ("read", "trade"),
+        "has_financial_limits": True,
+        "risk_score": 0.42,
+        "is_certified": True,
+        "events": {"low": 90, "medium": 7, "high": 3},
+        "last_event_at": END - timedelta(hours=1),
+    }
+    return AgentFact(**{**given, **fields})
+
+
+def make_revoked_certificate_fact(**fields: Any) -> CertificateFact:
+    given: dict[str, Any] = {
+        "serial_number": "5f2c9a3de1b047c8",
+        "agent_id": AGENT_ID,
+        "status": "revoked",
+        "issued_at": START,
+        "expires_at": START + timedelta(days=365),
+        "revoked_at": END - timedelta(hours=1),
+        "reason": "3 high-risk events in 15 minutes",
+        "delay": timedelta(seconds=0.25),
+    }
+    return CertificateFact(**{**given, **fields})
+
+
+def make_busy_facts(**fields: Any) -> Facts:
+    """A month in which everything happened once."""
+    given: dict[str, Any] = {
+        "agents": (make_agent_fact(),),
+        "agent_count": 1,
+        "certificates": (make_revoked_certificate_fact(),),
+        "certificate_count": 1,
+        "revocation_count": 1,
+        "high_risk": (
+            HighRiskFact(UUID(int=9), AGENT_ID, "transaction_anomaly", 0.97, END, END, ("prior", "scope")),
+        ),
+        "events_by_band": {"low": 90, "medium": 7, "high": 3},
+        "events_by_action": {"api_call": 80, "transaction_initiated": 20},
+        "trend": (TrendPoint(START, {"low": 90, "high": 3}),),
+        "oversight": (OversightFact(END, "certificate.revoked", "user", "console:kim", "5f", "Revoked"),),
+        "audit_by_type": {"agent.suspended": 1, "certificate.revoked": 1, "agent.updated": 2},
+        "human_interventions": 1,
+        "delegations": DelegationFacts(total=4, rooted_in_a_human=4, checked_against_a_scope=4),
+        "oldest_event_at": NOW - timedelta(days=400),
+        "oldest_entry_at": NOW - timedelta(days=401),
+        "is_log_guarded": True,
+    }
+    return Facts(**{**given, **fields})

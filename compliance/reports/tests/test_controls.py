@@ -1,0 +1,137 @@
+"""Controls as functions of facts: what is evidence, what is a gap, and that nothing is ever "compliant"."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from compliance.reports import eu_ai_act, mica
+from compliance.reports.builder import CONTROLS, build
+from compliance.reports.controls import Control, Findings, counted, spoken
+from compliance.reports.facts import DelegationFacts, Facts
+from compliance.reports.regulations import REGULATIONS
+from compliance.reports.tests.factories import NOW, make_agent_fact, make_busy_facts, make_frame
+from compliance.reports.vocabulary import ControlState, ReportType
+
+EVIDENCED, PARTIAL = ControlState.EVIDENCED, ControlState.PARTIAL
+NOT_EVIDENCED, OPERATOR = ControlState.NOT_EVIDENCED, ControlState.OPERATOR_INPUT_REQUIRED
+
+
+def states(kind: ReportType, facts: Facts) -> dict[str, ControlState]:
+    return {control.id: control.state for control in CONTROLS[kind](make_frame(), facts)}
+
+
+def test_a_busy_month_under_the_ai_act() -> None:
+    assert states(ReportType.EU_AI_ACT, make_busy_facts()) == {
+        "aia-12-2-a": EVIDENCED,
+        "aia-12-2-b": EVIDENCED,
+        "aia-12-2-c": EVIDENCED,
+        "aia-13": EVIDENCED,
+        "aia-14": PARTIAL,
+        "aia-19-26-6": EVIDENCED,
+        "aia-72": PARTIAL,
+        "aia-73": OPERATOR,
+    }
+
+
+def test_a_busy_month_under_mica() -> None:
+    assert states(ReportType.MICA, make_busy_facts()) == {
+        "mica-2025-1140-2-a": PARTIAL,
+        "mica-2025-1140-2-b": PARTIAL,
+        "mica-2025-1140-2-c": PARTIAL,
+        "mica-2025-1140-10": EVIDENCED,
+        "mica-68-9": PARTIAL,
+        "policy-certificate-validity": EVIDENCED,
+    }
+
+
+def test_an_empty_tenant_evidences_nothing() -> None:
+    found = states(ReportType.EU_AI_ACT, Facts()) | states(ReportType.MICA, Facts())
+
+    assert {state for name, state in found.items() if name not in {"aia-73", "mica-2025-1140-2-b"}} == {
+        NOT_EVIDENCED
+    }
+
+
+@pytest.mark.parametrize(
+    ("control", "facts", "state", "gap"),
+    [
+        (eu_ai_act.identity_and_limits, {"agents_without_scope": 1}, PARTIAL, "permitted actions"),
+        (eu_ai_act.identity_and_limits, {"agents_without_model_or_version": 2}, PARTIAL, "2 agents without"),
+        (eu_ai_act.identity_and_limits, {"uncertified_active_agents": 1}, PARTIAL, "without an active cert"),
+        (eu_ai_act.logging_of_operation, {"agents": (make_agent_fact(events={}),)}, PARTIAL, "sent no event"),
+        (eu_ai_act.oversight, {"human_interventions": 0}, PARTIAL, "no act of a person"),
+        (mica.inalterability, {"is_log_guarded": False}, NOT_EVIDENCED, "missing or disabled"),
+        (
+            mica.attribution,
+            {"delegations": DelegationFacts(4, 3, 4)},
+            PARTIAL,
+            "1 delegation naming",
+        ),
+        (mica.attribution, {"delegations": DelegationFacts(4, 4, 2)}, PARTIAL, "declare no scope"),
+        (mica.attribution, {"delegations": DelegationFacts()}, PARTIAL, "for whom"),
+        (mica.reconstitution, {"unlinked_transactions": 5}, PARTIAL, "5 transaction events named no chain"),
+        (mica.validity, {"overlong_certificates": 1}, NOT_EVIDENCED, "valid for longer"),
+    ],
+)
+def test_each_lack_is_a_gap(control: Any, facts: dict[str, Any], state: ControlState, gap: str) -> None:
+    found: Control = control(make_busy_facts(**facts))
+
+    assert found.state == state
+    assert any(gap in text for text in found.gaps)
+
+
+@pytest.mark.parametrize(("days", "state"), [(182, PARTIAL), (183, EVIDENCED), (400, EVIDENCED)])
+def test_logs_reach_back_six_months_or_do_not(days: int, state: ControlState) -> None:
+    oldest = NOW - timedelta(days=days)
+
+    found = eu_ai_act.retention(make_frame(), make_busy_facts(oldest_event_at=oldest, oldest_entry_at=None))
+
+    assert found.state == state
+
+
+def test_the_speed_of_the_slowest_revocation_is_told() -> None:
+    assert (
+        "Slowest revocation after a high-risk event: 0.2 seconds"
+        in eu_ai_act.oversight(make_busy_facts()).evidence
+    )
+
+
+@pytest.mark.parametrize("kind", ReportType)
+@pytest.mark.parametrize("facts", [Facts(), make_busy_facts()])
+def test_every_provision_has_its_control_and_no_verdict_is_given(kind: ReportType, facts: Facts) -> None:
+    document = build(kind, make_frame(), facts)
+
+    assert [control["id"] for control in document["controls"]] == list(REGULATIONS[kind].provisions)
+    assert all(control["state"] in ControlState.values for control in document["controls"])
+    assert all(control["evidence"] or control["gaps"] for control in document["controls"])
+    assert "compliant" not in str(document).lower()
+
+
+@pytest.mark.parametrize(
+    ("evidence", "gaps", "state"),
+    [(1, 0, EVIDENCED), (1, 1, PARTIAL), (0, 1, NOT_EVIDENCED), (0, 0, NOT_EVIDENCED)],
+)
+def test_state_follows_from_evidence_and_gaps(evidence: int, gaps: int, state: ControlState) -> None:
+    assert Findings("x", ["e"] * evidence, ["g"] * gaps).control().state == state
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0.0 seconds"),
+        (0.25, "0.2 seconds"),
+        (59, "59 seconds"),
+        (119, "119 seconds"),
+        (120, "2 minutes"),
+        (7_200, "2 hours"),
+        (86_400 * 40, "40 days"),
+    ],
+)
+def test_spans_are_spoken(seconds: float, text: str) -> None:
+    assert spoken(timedelta(seconds=seconds)) == text
+
+
+def test_numbers_are_counted() -> None:
+    assert (counted(1, "agent"), counted(0, "agent")) == ("1 agent", "0 agents")
+    assert counted(12_000, "entry", "entries") == "12,000 entries"

@@ -1,0 +1,213 @@
+"""Facts gathered from rows of every room."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connections
+
+from agents import services as agents
+from agents.models import Agent
+from agents.tests.factories import make_agent
+from auditlog.vocabulary import Actor
+from certificates import services as certificates
+from certificates.models import Certificate
+from certificates.tests.factories import make_certified_agent
+from compliance import environments
+from compliance.clock import now
+from compliance.reports.evidence import gather, trend_span
+from compliance.reports.facts import Facts, Frame
+from compliance.reports.tests.factories import make_frame
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_tenant
+from delegation import services as delegation
+from delegation.tests.factories import CHAIN, make_token
+from events.models import BehaviorEvent
+
+PERSON = Actor.api_key(UUID(int=5))
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    return make_tenant()
+
+
+def make_row(agent: Agent, band: str, *, at: datetime | None = None, **fields: Any) -> BehaviorEvent:
+    """An event's row in a band of choice, received `at`."""
+    moment = at or now()
+    given = {
+        "action_type": "api_call",
+        "risk_score": {"low": 0.1, "medium": 0.5, "high": 0.9}[band],
+        "occurred_at": moment,
+        "reasons": [{"name": "prior"}],
+        "model_version": "test",
+    }
+    return BehaviorEvent.objects.create(
+        tenant_id=agent.tenant_id, agent=agent, risk_band=band, received_at=moment, **{**given, **fields}
+    )
+
+
+def facts_of(tenant: Tenant, **frame: Any) -> Facts:
+    return gather(frame_of(tenant, **frame))
+
+
+def frame_of(tenant: Tenant, **frame: Any) -> Frame:
+    moment = now() + timedelta(seconds=1)
+    given = {
+        "tenant_id": tenant.id,
+        "start": moment - timedelta(days=30),
+        "end": moment,
+        "generated_at": moment,
+    }
+    return make_frame(**{**given, **frame})
+
+
+def test_a_new_tenant_has_a_guarded_log_and_little_else(tenant: Tenant) -> None:
+    facts = facts_of(tenant)
+
+    assert (facts.agent_count, facts.event_count, facts.certificate_count) == (0, 0, 0)
+    assert facts.oldest_event_at is None
+    assert facts.is_log_guarded is True
+
+
+def test_a_disabled_guard_is_seen(tenant: Tenant) -> None:
+    with connections["default"].cursor() as cursor:
+        cursor.execute("ALTER TABLE auditlog_auditentry DISABLE TRIGGER auditlog_no_truncate")
+
+    assert facts_of(tenant).is_log_guarded is False
+
+
+def test_agents_are_counted_by_what_they_declare(tenant: Tenant) -> None:
+    make_agent(tenant, model="gpt-5", version="1", metadata={"permitted_actions": ["read"]})
+    make_agent(tenant, name="bare")
+    make_agent(make_tenant("Other"))
+
+    facts = facts_of(tenant)
+
+    assert (facts.agent_count, facts.agents_without_model_or_version) == (2, 1)
+    assert (facts.agents_without_scope, facts.agents_without_limits) == (1, 2)
+
+
+def test_events_are_counted_by_band_action_agent_and_day(tenant: Tenant) -> None:
+    agent = make_certified_agent(tenant)
+    yesterday = now() - timedelta(days=1)
+    make_row(agent, "low", at=yesterday)
+    make_row(agent, "low")
+    make_row(agent, "medium", action_type="transaction_initiated")
+    high = make_row(agent, "high", action_type="transaction_anomaly", session_id="s")
+    make_row(make_certified_agent(make_tenant("Other")), "high")
+
+    facts = facts_of(tenant)
+
+    assert facts.events_by_band == {"low": 2, "medium": 1, "high": 1}
+    assert facts.events_by_action == {"api_call": 2, "transaction_initiated": 1, "transaction_anomaly": 1}
+    assert (facts.transaction_count, facts.unlinked_transactions) == (2, 1)
+    assert [point.bands for point in facts.trend] == [{"low": 1}, {"low": 1, "medium": 1, "high": 1}]
+    assert facts.agents[0].events == facts.events_by_band
+    assert facts.agents[0].last_event_at == high.received_at
+    assert [(event.id, event.reasons) for event in facts.high_risk] == [(high.id, ("prior",))]
+
+
+def test_the_period_goes_by_the_services_clock(tenant: Tenant) -> None:
+    agent = make_certified_agent(tenant)
+    make_row(agent, "low", at=now() - timedelta(days=31))
+    make_row(agent, "high", occurred_at=now() - timedelta(days=400))
+
+    facts = facts_of(tenant)
+
+    assert facts.events_by_band == {"high": 1}
+
+
+def test_certificates_in_force_in_the_period_count(tenant: Tenant) -> None:
+    agent = make_certified_agent(tenant)
+    moment = now()
+
+    def count(**frame: Any) -> int:
+        return facts_of(tenant, **frame).certificate_count
+
+    assert count() == 1
+    assert count(start=moment - timedelta(days=60), end=moment - timedelta(days=30)) == 0
+    Certificate.objects.filter(agent=agent).update(
+        issued_at=moment - timedelta(days=500), expires_at=moment - timedelta(days=60)
+    )
+    assert count() == 0
+    assert facts_of(tenant, start=moment - timedelta(days=90)).overlong_certificates == 1
+
+
+def test_a_revocation_tells_how_long_it_took(tenant: Tenant) -> None:
+    agent = make_certified_agent(tenant)
+    certificate = Certificate.objects.get(agent=agent)
+    moment = now()
+    make_row(agent, "high", at=moment - timedelta(minutes=10))
+    make_row(agent, "high", at=moment - timedelta(seconds=12))
+    certificates.revoke(
+        tenant_id=tenant.id, certificate_id=certificate.id, reason="high risk", actor=PERSON, now=moment
+    )
+
+    facts = facts_of(tenant)
+
+    assert (facts.revocation_count, facts.uncertified_active_agents) == (1, 1)
+    assert facts.certificates[0].delay == timedelta(seconds=12)
+    assert [(act.what, act.actor_type) for act in facts.oversight] == [("certificate.revoked", "user")]
+
+
+def test_a_revocation_long_after_has_no_delay(tenant: Tenant) -> None:
+    agent = make_certified_agent(tenant)
+    certificate = Certificate.objects.get(agent=agent)
+    make_row(agent, "high", at=now() - timedelta(minutes=16))
+    certificates.revoke(
+        tenant_id=tenant.id, certificate_id=certificate.id, reason="rotated", actor=PERSON, now=now()
+    )
+
+    assert facts_of(tenant).certificates[0].delay is None
+
+
+def test_interventions_of_people_are_told_from_the_services_own(tenant: Tenant) -> None:
+    for name, actor in (("one", PERSON), ("two", Actor.system("sweep"))):
+        agents.suspend(
+            tenant_id=tenant.id, agent_id=make_agent(tenant, name=name).id, reason="r", actor=actor, now=now()
+        )
+
+    facts = facts_of(tenant)
+
+    assert (facts.human_interventions, facts.audit_by_type["agent.suspended"]) == (1, 2)
+    assert len(facts.oversight) == 2
+
+
+def test_delegations_are_counted_by_root_and_scope(tenant: Tenant) -> None:
+    delegation.bootstrap(now=now())
+    make_token(make_agent(tenant, metadata={"permitted_actions": ["read"]}))
+    machine = {"chain": make_token(make_agent(tenant)).delegation.chain[1:]}
+    make_token(make_agent(tenant), **machine)
+
+    facts = facts_of(tenant)
+
+    assert CHAIN[0]["type"] == "human"
+    assert (facts.delegations.total, facts.delegations.rooted_in_a_human) == (3, 2)
+    assert facts.delegations.checked_against_a_scope == 1
+
+
+def test_chosen_agents_narrow_everything(tenant: Tenant) -> None:
+    mine, other = make_certified_agent(tenant, name="mine"), make_certified_agent(tenant, name="other")
+    for agent in (mine, other):
+        make_row(agent, "low")
+
+    facts = facts_of(tenant, agent_ids=(mine.id,))
+
+    assert (facts.agent_count, facts.certificate_count, facts.event_count) == (1, 1, 1)
+    assert facts.audit_by_type["agent.created"] == facts.audit_by_type["certificate.issued"] == 1
+
+
+@pytest.mark.parametrize(
+    ("days", "span"), [(1, "day"), (62, "day"), (63, "week"), (366, "week"), (367, "month")]
+)
+def test_trends_have_a_readable_number_of_points(days: int, span: str) -> None:
+    assert trend_span(timedelta(days=days)) == span
+
+
+def test_facts_belong_to_one_environment(tenant: Tenant) -> None:
+    make_agent(tenant)
+
+    with environments.use(environments.Environment.TEST):
+        assert facts_of(tenant).agent_count == 0

@@ -1,0 +1,267 @@
+"""`/v1/reports`: asking, following, reading."""
+
+import hashlib
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import rfc8785
+
+from agents.tests.factories import make_agent
+from auditlog.models import AuditEntry
+from compliance import environments
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.reports import services
+from compliance.reports.models import Report
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
+from compliance.tests.client import ApiClient
+
+BODY = {"type": "eu_ai_act", "period_start": "2026-07-01", "period_end": "2026-09-30"}
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    return make_tenant()
+
+
+@pytest.fixture
+def client(api: ApiClient, tenant: Tenant) -> ApiClient:
+    return api.as_key(make_key(tenant))
+
+
+def ask(client: ApiClient, **body: Any) -> Any:
+    return client.post("/v1/reports", {**BODY, **body})
+
+
+def make_ready_report(client: ApiClient, **body: Any) -> str:
+    report_id = str(ask(client, **body).json()["data"]["id"])
+    assert services.generate(report_id=report_id, now=now())
+    return report_id
+
+
+def make_failed_report(client: ApiClient) -> str:
+    report_id = str(ask(client).json()["data"]["id"])
+    Report.objects.filter(id=report_id).update(attempts=services.MAX_ATTEMPTS)
+    services.sweep(now=now())
+    return report_id
+
+
+def test_a_report_is_accepted(client: ApiClient, django_capture_on_commit_callbacks: Any) -> None:
+    with django_capture_on_commit_callbacks(execute=True) as callbacks:
+        answer = ask(client)
+
+    assert answer.status_code == 202
+    data = answer.json()["data"]
+    assert set(data) == {
+        "id", "type", "status", "period_start", "period_end", "agent_ids", "digest",
+        "created_at", "completed_at",
+    }  # fmt: skip
+    assert (data["type"], data["status"]) == ("eu_ai_act", "pending")
+    assert (data["agent_ids"], data["digest"], data["completed_at"]) == (None, None, None)
+    assert len(callbacks) == 1
+
+
+def test_a_date_at_the_end_includes_its_day(client: ApiClient) -> None:
+    data = ask(client).json()["data"]
+
+    assert (data["period_start"], data["period_end"]) == ("2026-07-01T00:00:00Z", "2026-10-01T00:00:00Z")
+
+
+def test_a_date_time_is_taken_as_it_is(client: ApiClient) -> None:
+    data = ask(client, period_end="2026-09-30T12:00:00+02:00").json()["data"]
+
+    assert data["period_end"] == "2026-09-30T10:00:00Z"
+
+
+@pytest.mark.parametrize("name", ["", "/json", "/pdf"])
+@pytest.mark.parametrize("status", ["pending", "generating"])
+def test_it_is_too_early_while_generating(client: ApiClient, name: str, status: str) -> None:
+    report_id = ask(client).json()["data"]["id"]
+    Report.objects.filter(id=report_id).update(status=status)
+
+    answer = client.get(f"/v1/reports/{report_id}{name}")
+
+    assert answer.status_code == 425
+    assert answer["Retry-After"] == "2"
+    assert set(answer.json()) == {"error"}
+
+
+@pytest.mark.parametrize("kind", ["eu_ai_act", "mica"])
+def test_a_ready_report_is_read_and_checked(client: ApiClient, kind: str) -> None:
+    report_id = make_ready_report(client, type=kind)
+
+    state = client.get(f"/v1/reports/{report_id}").json()["data"]
+    document = client.get(f"/v1/reports/{report_id}/json").json()["data"]
+
+    assert (state["status"], state["digest"]) == ("ready", document["digest"]["value"])
+    assert state["completed_at"] is not None
+    assert hashlib.sha256(rfc8785.dumps(document["report"])).hexdigest() == state["digest"]
+    assert (document["report"]["type"], document["report"]["environment"]) == (kind, "live")
+
+
+def test_the_pdf_is_a_pdf_and_always_the_same(client: ApiClient) -> None:
+    report_id = make_ready_report(client)
+
+    one, two = (client.get(f"/v1/reports/{report_id}/pdf") for _ in range(2))
+
+    assert (one.status_code, one["Content-Type"]) == (200, "application/pdf")
+    assert one["Content-Disposition"].endswith(f'{report_id}.pdf"')
+    assert one.content.startswith(b"%PDF-")
+    assert one.content == two.content
+
+
+def test_a_failed_report_says_so(client: ApiClient) -> None:
+    report_id = make_failed_report(client)
+
+    assert client.get(f"/v1/reports/{report_id}").json()["data"]["status"] == "failed"
+    assert client.get(f"/v1/reports/{report_id}/json").status_code == 422
+    assert client.get(f"/v1/reports/{report_id}/pdf").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ({"type": "gdpr"}, "type"),
+        ({"type": None}, "type"),
+        ({"type": ["mica"]}, "type"),
+        ({"period_start": None}, "period_start"),
+        ({"period_start": "yesterday"}, "period_start"),
+        ({"period_start": 5}, "period_start"),
+        ({"period_start": "2026-13-01"}, "period_start"),
+        ({"period_end": "9999-12-31"}, "period_end"),
+        ({"period_end": "2026-07-01T00:00:00Z"}, "period_end"),
+        ({"period_end": "2026-06-01"}, "period_end"),
+        ({"period_start": "2010-01-01"}, "period_end"),
+        ({"period_start": "2999-01-01", "period_end": "2999-02-01"}, "period_start"),
+        ({"agent_ids": []}, "agent_ids"),
+        ({"agent_ids": "all"}, "agent_ids"),
+        ({"agent_ids": ["x"]}, "agent_ids"),
+        ({"agent_ids": [5]}, "agent_ids"),
+    ],
+)
+def test_bad_requests_are_refused(client: ApiClient, body: dict[str, Any], complaint: str) -> None:
+    answer = ask(client, **body)
+
+    assert answer.status_code == 400
+    assert complaint in answer.json()["error"]
+
+
+@pytest.mark.parametrize("missing", ["type", "period_start", "period_end"])
+def test_missing_fields_are_refused(client: ApiClient, missing: str) -> None:
+    answer = client.post("/v1/reports", {name: value for name, value in BODY.items() if name != missing})
+
+    assert answer.status_code == 400
+
+
+def test_agents_can_be_chosen(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_agent(tenant)
+
+    data = ask(client, agent_ids=[str(agent.id), str(agent.id).upper()]).json()["data"]
+
+    assert data["agent_ids"] == [str(agent.id)]
+
+
+def test_another_tenants_agent_does_not_exist(client: ApiClient) -> None:
+    answer = ask(client, agent_ids=[str(make_agent(make_tenant("Other")).id)])
+
+    assert (answer.status_code, answer.json()) == (404, {"error": "Agent not found"})
+    assert not Report.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["", "/json", "/pdf"])
+@pytest.mark.parametrize("whose", ["foreign", "sandbox", "nobody", "nonsense"])
+def test_what_is_not_ones_own_does_not_exist(
+    api: ApiClient, client: ApiClient, tenant: Tenant, whose: str, name: str
+) -> None:
+    ids = {"nobody": "00000000-0000-0000-0000-000000000000", "nonsense": "x"}
+    if whose == "foreign":
+        ids[whose] = make_ready_report(api.as_key(make_key(make_tenant("Other"))))
+    elif whose == "sandbox":
+        ids[whose] = ask(api.as_key(make_test_key(tenant))).json()["data"]["id"]
+
+    answer = client.get(f"/v1/reports/{ids[whose]}{name}")
+
+    assert (answer.status_code, answer.json()) == (404, {"error": "Report not found"})
+
+
+def test_a_list_shows_ones_own_newest_first(api: ApiClient, client: ApiClient) -> None:
+    first = make_ready_report(client)
+    second = ask(client, type="mica").json()["data"]["id"]
+    ask(api.as_key(make_key(make_tenant("Other"))))
+
+    page = client.get("/v1/reports?limit=1").json()
+    rest = client.get(f"/v1/reports?before={page['next_cursor']}").json()
+
+    assert [row["id"] for row in page["data"]] == [second]
+    assert ([row["id"] for row in rest["data"]], rest["next_cursor"]) == ([first], None)
+    assert [row["id"] for row in client.get("/v1/reports?status=ready").json()["data"]] == [first]
+    assert [row["id"] for row in client.get("/v1/reports?type=mica").json()["data"]] == [second]
+    assert client.get("/v1/reports?status=done").status_code == 400
+
+
+def test_keys_need_the_scopes(api: ApiClient, tenant: Tenant) -> None:
+    reader = api.as_key(make_key(tenant, ["reports:read"]))
+    writer = api.as_key(make_key(tenant, ["reports:write"]))
+
+    assert ask(reader).status_code == 403
+    report_id = ask(writer).json()["data"]["id"]
+    assert writer.get(f"/v1/reports/{report_id}").status_code == 403
+    assert writer.get("/v1/reports").status_code == 403
+    assert reader.get("/v1/reports").status_code == 200
+    assert api.get("/v1/reports").status_code == 401
+
+
+def test_asking_and_generating_are_audited(client: ApiClient, tenant: Tenant) -> None:
+    report_id = make_ready_report(client)
+
+    entries = AuditEntry.objects.for_tenant(tenant.id).about(report_id)
+    assert [(entry.event_type, entry.actor_type) for entry in entries] == [
+        ("report.generated", "system"),
+        ("report.requested", "user"),
+    ]
+    generated = entries[0].metadata
+    assert generated is not None
+    assert generated["sha256"] == Report.objects.get(id=report_id).digest
+
+
+def test_a_failure_is_audited(client: ApiClient, tenant: Tenant) -> None:
+    report_id = make_failed_report(client)
+
+    assert AuditEntry.objects.for_tenant(tenant.id).filter(event_type="report.failed", affected_id=report_id)
+
+
+def test_generating_twice_changes_nothing(client: ApiClient) -> None:
+    report_id = make_ready_report(client)
+    before = Report.objects.get(id=report_id)
+
+    assert services.generate(report_id=report_id, now=now() + timedelta(hours=1)) is False
+    assert Report.objects.get(id=report_id).completed_at == before.completed_at
+
+
+def test_an_abandoned_report_is_taken_up_again(client: ApiClient) -> None:
+    report_id = ask(client).json()["data"]["id"]
+    moment = now()
+    assert Report.objects.claim(report_id, moment) is not None
+
+    assert Report.objects.claim(report_id, moment + timedelta(minutes=29)) is None
+    assert services.sweep(now=moment + timedelta(minutes=29)) == 0
+    assert services.sweep(now=moment + timedelta(minutes=31)) == 1
+    assert services.generate(report_id=report_id, now=moment + timedelta(minutes=31)) is True
+
+
+def test_the_sandbox_has_reports_of_its_own(api: ApiClient, tenant: Tenant) -> None:
+    client = api.as_key(make_test_key(tenant))
+    report_id = ask(client).json()["data"]["id"]
+    with environments.use(Environment.TEST):
+        assert services.generate(report_id=report_id, now=now())
+
+    assert client.get(f"/v1/reports/{report_id}/json").json()["data"]["report"]["environment"] == "test"
+
+
+def test_an_idempotency_key_makes_one_report(client: ApiClient) -> None:
+    first, again = (client.post("/v1/reports", BODY, Idempotency_Key="k").json() for _ in range(2))
+
+    assert first == again
+    assert Report.objects.count() == 1

@@ -1,0 +1,139 @@
+"""`/v1/reports`: ask for a report, follow it, read it as JSON or PDF."""
+
+from typing import ClassVar
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.response import Response
+
+from auditlog.vocabulary import Actor
+from compliance.api.idempotency import idempotent
+from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
+from compliance.api.permissions import Scope
+from compliance.api.requests import ApiRequest
+from compliance.api.responses import ok, page
+from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
+from compliance.api.views import ApiViewSet, validated
+from compliance.clock import now
+from compliance.reports import pdf, services
+from compliance.reports.models import Report
+from compliance.reports.serializers import (
+    ReportDocumentSerializer,
+    ReportSerializer,
+    RequestReportSerializer,
+    request_from,
+)
+from compliance.reports.vocabulary import ReportStatus, ReportType
+
+REPORT_ID = OpenApiParameter("report_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
+GENERATING = "The report is still generating; poll again"
+FAILED = "The report could not be generated; request it again"
+REQUEST_EXAMPLE = OpenApiExample(
+    "A quarter",
+    request_only=True,
+    value={"type": "eu_ai_act", "period_start": "2026-07-01", "period_end": "2026-09-30"},
+)
+
+
+class ReportViewSet(ApiViewSet):
+    """The tenant's reports."""
+
+    schema_tag = "Reports"
+    required_scopes: ClassVar = {
+        "create": Scope.REPORTS_WRITE,
+        "list": Scope.REPORTS_READ,
+        "retrieve": Scope.REPORTS_READ,
+        "document": Scope.REPORTS_READ,
+        "pdf": Scope.REPORTS_READ,
+    }
+
+    @extend_schema(
+        operation_id="requestReport",
+        summary="Ask for a compliance report",
+        description=(
+            "States which records exist for each provision, and which do not; never a verdict. "
+            "Poll `GET /v1/reports/{id}` until it no longer answers 425."
+        ),
+        request=RequestReportSerializer,
+        parameters=[IDEMPOTENCY_KEY],
+        examples=[REQUEST_EXAMPLE],
+        responses={202: enveloped(ReportSerializer), **errors(*KEYED, 409, e404="Agent not found")},
+    )
+    @idempotent
+    def create(self, request: ApiRequest) -> Response:
+        report = services.request_report(
+            tenant_id=request.auth.tenant_id,
+            wanted=request_from(validated(RequestReportSerializer, request)),
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        return ok(ReportSerializer(report).data, status=202)
+
+    @extend_schema(
+        operation_id="listReports",
+        summary="List reports, newest first",
+        parameters=[
+            OpenApiParameter("type", OpenApiTypes.STR, enum=ReportType.values),
+            OpenApiParameter("status", OpenApiTypes.STR, enum=ReportStatus.values),
+            BEFORE,
+            LIMIT,
+        ],
+        responses={200: paged(ReportSerializer, tells_next=True), **errors(*KEYED)},
+    )
+    def list(self, request: ApiRequest) -> Response:
+        params = request.query_params
+        reports = (
+            Report.objects.for_tenant(request.auth.tenant_id)
+            .of_type(read_choice(params, "type", ReportType.values))
+            .with_status(read_choice(params, "status", ReportStatus.values))
+            .defer("document")
+        )
+        found = keyset_page(reports, cursor=read_cursor(params), limit=read_limit(params), field="created_at")
+        rows = ReportSerializer(found.rows, many=True).data
+        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
+
+    @extend_schema(
+        operation_id="getReport",
+        summary="Follow a report",
+        description="425 with `Retry-After` until it is `ready` or `failed`; the list shows it meanwhile.",
+        parameters=[REPORT_ID],
+        responses={
+            200: enveloped(ReportSerializer),
+            **errors(*KEYED, e404="Report not found", e425=GENERATING),
+        },
+    )
+    def retrieve(self, request: ApiRequest, report_id: str) -> Response:
+        report = Report.objects.for_tenant(request.auth.tenant_id).defer("document").find(report_id)
+        return ok(ReportSerializer(services.finished(report)).data)
+
+    @extend_schema(
+        operation_id="getReportDocument",
+        summary="Read a report as JSON",
+        description="`digest.value` is the SHA-256 of `report` in canonical JSON.",
+        parameters=[REPORT_ID],
+        responses={
+            200: enveloped(ReportDocumentSerializer),
+            **errors(*KEYED, e404="Report not found", e422=FAILED, e425=GENERATING),
+        },
+    )
+    def document(self, request: ApiRequest, report_id: str) -> Response:
+        report = Report.objects.for_tenant(request.auth.tenant_id).find(report_id)
+        return ok(ReportDocumentSerializer(services.ready(report)).data)
+
+    @extend_schema(
+        operation_id="getReportPdf",
+        summary="Read a report as PDF",
+        parameters=[REPORT_ID],
+        responses={
+            (200, "application/pdf"): OpenApiResponse(OpenApiTypes.BINARY, "The report for people"),
+            **errors(*KEYED, e404="Report not found", e422=FAILED, e425=GENERATING),
+        },
+    )
+    def pdf(self, request: ApiRequest, report_id: str) -> HttpResponse:
+        report = services.ready(Report.objects.for_tenant(request.auth.tenant_id).find(report_id))
+        name = f"{report.type}-{report.period_start:%Y-%m-%d}-{report.id}.pdf"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"', "ETag": f'"{report.digest}"'}
+        return HttpResponse(
+            pdf.render(report.content, digest=report.digest), content_type="application/pdf", headers=headers
+        )
