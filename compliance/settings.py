@@ -213,7 +213,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "ENUM_NAME_OVERRIDES": {
         "AgentStatusEnum": "agents.models.AgentStatus",
         "CertificateStatusEnum": "certificates.models.CertificateStatus",
-        "ChainActorTypeEnum": "delegation.tokens.ActorType",
+        "ChainActorTypeEnum": "delegation.serializers.ACTOR_TYPES",
         "ReportStatusEnum": "compliance.reports.vocabulary.ReportStatus",
         "ReportTypeEnum": "compliance.reports.vocabulary.ReportType",
     },

@@ -13,6 +13,7 @@ from delegation.services import DEFAULT_TTL, Grant, IssuedDelegation, Verdict
 from delegation.tokens import ActorType, ChainActor
 
 MIN_TTL = timedelta(minutes=1)
+ACTOR_TYPES = [kind.value for kind in ActorType]
 
 
 class Matches:
@@ -36,7 +37,7 @@ class ChainActorInputSerializer(serializers.Serializer[Any]):
     """One actor of a chain."""
 
     sub = StrictCharField(max_length=tokens.MAX_SUB_LENGTH, validators=[is_plain_text])
-    type = serializers.ChoiceField(choices=[kind.value for kind in ActorType])
+    type = serializers.ChoiceField(choices=ACTOR_TYPES)
 
 
 class IssueDelegationSerializer(serializers.Serializer[Any]):
@@ -84,7 +85,7 @@ class ChainActorSerializer(serializers.Serializer[Any]):
     """An actor of a chain as shown."""
 
     sub = serializers.CharField()
-    type = serializers.ChoiceField(choices=[kind.value for kind in ActorType])
+    type = serializers.ChoiceField(choices=ACTOR_TYPES)
 
 
 class DelegationSerializer(serializers.Serializer[IssuedDelegation]):

@@ -51,7 +51,7 @@ class AgentIdField(serializers.Field[Any, Any, Any, Any]):
 class RequestReportSerializer(serializers.Serializer[Any]):
     """`POST /v1/reports`."""
 
-    type = serializers.ChoiceField(choices=ReportType.values)
+    type = serializers.ChoiceField(choices=ReportType.choices)
     period_start = MomentField(help_text="ISO 8601 date-time or date; included.")
     period_end = MomentField(at_end=True, help_text="ISO 8601 date-time, not included; or a date, included.")
     agent_ids = serializers.ListField(
@@ -77,8 +77,8 @@ class RequestReportSerializer(serializers.Serializer[Any]):
 class ReportSerializer(serializers.ModelSerializer[Report]):
     """A report's state; `digest` once it is ready."""
 
-    status = serializers.ChoiceField(choices=ReportStatus.values)
-    type = serializers.ChoiceField(choices=ReportType.values)
+    status = serializers.ChoiceField(choices=ReportStatus.choices)
+    type = serializers.ChoiceField(choices=ReportType.choices)
     agent_ids = serializers.ListField(child=serializers.UUIDField(), allow_null=True)
     digest = serializers.SerializerMethodField(
         help_text="SHA-256 of the document in canonical JSON (RFC 8785)."
