@@ -22,7 +22,7 @@ from compliance.reports.tests.factories import make_frame
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from delegation import services as delegation
-from delegation.tests.factories import CHAIN, make_token
+from delegation.tests.factories import CHAIN, as_chain, make_token
 from events.models import BehaviorEvent
 
 PERSON = Actor.api_key(UUID(int=5))
@@ -178,12 +178,11 @@ def test_interventions_of_people_are_told_from_the_services_own(tenant: Tenant) 
 def test_delegations_are_counted_by_root_and_scope(tenant: Tenant) -> None:
     delegation.bootstrap(now=now())
     make_token(make_agent(tenant, metadata={"permitted_actions": ["read"]}))
-    machine = {"chain": make_token(make_agent(tenant)).delegation.chain[1:]}
-    make_token(make_agent(tenant), **machine)
+    make_token(make_agent(tenant))
+    make_token(make_agent(tenant), chain=as_chain(CHAIN[1:]))
 
     facts = facts_of(tenant)
 
-    assert CHAIN[0]["type"] == "human"
     assert (facts.delegations.total, facts.delegations.rooted_in_a_human) == (3, 2)
     assert facts.delegations.checked_against_a_scope == 1
 
