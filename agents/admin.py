@@ -9,12 +9,11 @@ from unfold.decorators import display
 
 from agents import services
 from agents.models import Agent, AgentStatus
+from agents.risk import HIGH, MEDIUM, band_of
 from auditlog.vocabulary import Actor
 from compliance.console import ActionCall, ConfirmedAction, RelatedLink, TenantScopedAdmin
 from compliance.console.admin import AUDIT_TRAIL
 from compliance.console.display import (
-    HIGH_FROM,
-    MEDIUM_FROM,
     chips,
     code,
     pretty_json,
@@ -88,10 +87,10 @@ class RiskFilter(DropdownFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> QuerySet[Agent]:
         if self.value() == "high":
-            return queryset.filter(risk_score__gte=HIGH_FROM)
+            return queryset.filter(risk_score__gte=HIGH)
         if self.value() == "medium":
-            return queryset.filter(risk_score__gte=MEDIUM_FROM, risk_score__lt=HIGH_FROM)
-        return queryset.filter(risk_score__lt=MEDIUM_FROM) if self.value() == "low" else queryset
+            return queryset.filter(risk_score__gte=MEDIUM, risk_score__lt=HIGH)
+        return queryset.filter(risk_score__lt=MEDIUM) if self.value() == "low" else queryset
 
 
 @admin.register(Agent)
@@ -147,7 +146,7 @@ class AgentAdmin(TenantScopedAdmin):
 
     @display(description="risk", ordering="risk_score")
     def risk(self, agent: Agent) -> str:
-        return score_chip(agent.risk_score)
+        return score_chip(agent.risk_score, band_of(agent.risk_score))
 
     @display(description="ID")
     def identifier(self, agent: Agent) -> str:

@@ -1,15 +1,94 @@
-"""Behavioural events in the console."""
+"""Behavioural events in the console: what agents did, and why it scored as it did."""
 
 from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
+from unfold.decorators import display
+from unfold.paginator import InfinitePaginator
 
-from compliance.console import TenantScopedAdmin
+from compliance.console import RelatedLink, TenantScopedAdmin, access_of
+from compliance.console.admin import AUDIT_TRAIL
+from compliance.console.display import EMPTY, chip, code, pretty_json, score_chip, visible
+from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
 from events.models import BehaviorEvent
+
+REASON_COLUMNS = ("name", "observed", "expected", "weight")
 
 
 @admin.register(BehaviorEvent)
 class BehaviorEventAdmin(TenantScopedAdmin):
-    list_display = ("occurred_at", "agent", "action_type", "risk_score", "risk_band", "received_at")
-    list_filter = ("risk_band", "action_type")
-    list_select_related = ("agent",)
-    search_fields = ("=id", "=agent__id", "agent__name")
+    """Newest first; read-only, as an event is evidence."""
+
+    related_links = (
+        RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
+        RelatedLink(
+            "All of this agent",
+            "timeline",
+            "events_behaviorevent",
+            "agent__id__exact",
+            lambda row: row.agent_id,
+        ),
+        AUDIT_TRAIL,
+    )
+    list_display = ("occurred_at", "agent_name", "action", "risk", "tenant", "received_at")
+    list_select_related = ("agent", "tenant")
+    list_filter = (
+        ("risk_band", ChoicesDropdownFilter),
+        ("action_type", ChoicesDropdownFilter),
+        tenant_filter(),
+        ("occurred_at", RangeDateTimeFilter),
+    )
+    search_fields = ("agent__name", "session_id__exact")
+    search_ids = ("pk", "agent_id", "chain_id")
+    search_help_text = "Agent name, session or an ID"
+    paginator = InfinitePaginator
     show_full_result_count = False
+    fieldsets = (
+        (None, {"fields": ("action", "risk", "agent", "tenant")}),
+        ("Why this score", {"fields": ("why", "model_version")}),
+        ("Times", {"fields": ("occurred_at", "received_at")}),
+        ("What the agent said", {"fields": ("details_json", "session_id", "chain_id")}),
+        ("Event", {"fields": ("identifier",)}),
+    )
+    readonly_fields = ("action", "risk", "why", "details_json", "identifier")
+
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        """By what an index serves: a tenant's by time, everybody's by id, which is a time, too (UUIDv7)."""
+        return ("-id",) if access_of(request).is_operator else ("-occurred_at", "-id")
+
+    @display(description="agent", ordering="agent__name")
+    def agent_name(self, event: BehaviorEvent) -> str:
+        return visible(event.agent.name)
+
+    @display(description="action", ordering="action_type")
+    def action(self, event: BehaviorEvent) -> str:
+        return chip(event.action_type, verbatim=True)
+
+    @display(description="risk", ordering="risk_score")
+    def risk(self, event: BehaviorEvent) -> str:
+        return score_chip(event.risk_score, event.risk_band)
+
+    @display(description="reasons")
+    def why(self, event: BehaviorEvent) -> str:
+        reasons = [reason for reason in event.reasons or () if isinstance(reason, dict)]
+        if not reasons:
+            return EMPTY
+        cells = [
+            format_html_join("", "<td>{}</td>", [(visible(reason.get(name, "")),) for name in REASON_COLUMNS])
+            for reason in reasons
+        ]
+        head = format_html_join(
+            "", '<th scope="col">{}</th>', [(name.capitalize(),) for name in REASON_COLUMNS]
+        )
+        rows = format_html_join("", "<tr>{}</tr>", [(row,) for row in cells])
+        return format_html(
+            '<table class="console-reasons"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', head, rows
+        )
+
+    @display(description="details")
+    def details_json(self, event: BehaviorEvent) -> str:
+        return pretty_json(event.details)
+
+    @display(description="ID")
+    def identifier(self, event: BehaviorEvent) -> str:
+        return code(event.pk)

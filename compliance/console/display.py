@@ -16,8 +16,6 @@ from django.utils.safestring import SafeString
 
 EMPTY = "-"
 JSON_LIMIT = 20_000
-# Where a score's chip changes colour: the bands of the interface specification.
-MEDIUM_FROM, HIGH_FROM = 0.3, 0.85
 
 STATUS_COLOURS = {
     "active": "success",
@@ -79,12 +77,9 @@ def chips(values: Iterable[object] | None, colour: str = "default") -> SafeStrin
     )
 
 
-def score_chip(score: float | None) -> SafeString | str:
-    """A risk score from 0 to 1, coloured by its band."""
-    if score is None:
-        return EMPTY
-    band = "danger" if score >= HIGH_FROM else "warning" if score >= MEDIUM_FROM else "success"
-    return chip(f"{score:.2f}", band)
+def score_chip(score: float, band: str) -> SafeString:
+    """A risk score from 0 to 1 with its band, which colours it."""
+    return chip(f"{score:.2f} {band}", STATUS_COLOURS.get(band, "default"))
 
 
 def shortened(text: str, length: int = 56) -> str:

@@ -20,6 +20,7 @@ from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
+from events.models import ActionType, BehaviorEvent, RiskBand
 from webhooks.models import Attempt, Delivery, DeliveryStatus, Message, Webhook
 from webhooks.vocabulary import EventName
 
@@ -87,6 +88,18 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             retired_at=now(),
         )
         issuance = Issuance.objects.get(serial_number=certificate.serial_number)
+        event = BehaviorEvent.objects.create(
+            tenant=mirrored,
+            agent=agent,
+            action_type=ActionType.DATA_ACCESS,
+            risk_score=0.9,
+            risk_band=RiskBand.HIGH,
+            occurred_at=now(),
+            received_at=now(),
+            details={"said": label},
+            reasons=[{"name": "scope", "observed": label, "expected": "less", "weight": 1.0}],
+            model_version="tests",
+        )
         published = RevocationList.objects.latest_of(certificate.authority)
         # The last that an issuance would take, as it is no real key.
         pooled = PooledKey.objects.create(
@@ -105,6 +118,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
         "webhooks_attempt": attempt,
         "delegation_tokenkey": token_key,
         "certificates_certificate": certificate,
+        "events_behaviorevent": event,
         "certificates_issuance": issuance,
         "certificates_certificateauthority": certificate.authority,
         "certificates_revocationlist": published,

@@ -13,11 +13,13 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from agents.models import Agent, AgentStatus
+from agents.risk import MEDIUM, band_of
 from auditlog.models import AuditEntry
 from certificates.models import AuthorityRole, Certificate, CertificateStatus, RevocationList
 from compliance import clock
 from compliance.console.access import access_of
 from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
+from events.models import BehaviorEvent, RiskBand
 from webhooks.models import Delivery, DeliveryStatus
 
 DAY = timedelta(days=1)
@@ -75,16 +77,18 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 def board(request: HttpRequest, now: datetime) -> Board:
     """The numbers and lists of the user's tenants."""
     agents, deliveries = scoped(request, Agent), scoped(request, Delivery)
-    certificates = scoped(request, Certificate)
+    certificates, events = scoped(request, Certificate), scoped(request, BehaviorEvent)
     return Board(
         tiles=[
             *agent_tiles(agents),
             *certificate_tiles(certificates, now),
             list_tile(scoped(request, RevocationList), now),
+            event_tile(events, now),
             delivery_tile(deliveries, now),
         ],
         panels=[
             attention(agents),
+            risky_events(events, now),
             latest_entries(scoped(request, AuditEntry)),
             ending_soon(certificates, now),
         ],
@@ -179,6 +183,34 @@ def list_tile(lists: QuerySet[RevocationList], now: datetime) -> Tile:
     return Tile("Revocation list", "playlist_remove", age, note, url, "bad" if stale else "good")
 
 
+def event_tile(events: QuerySet[BehaviorEvent], now: datetime) -> Tile:
+    high = events.filter(risk_band=RiskBand.HIGH, received_at__gte=now - DAY).count()
+    url = list_url(BehaviorEvent, "risk_band__exact=high")
+    return Tile("High-risk events", "warning", high, "last 24 hours", url, "bad" if high else "")
+
+
+def risky_events(events: QuerySet[BehaviorEvent], now: datetime) -> Panel:
+    rows = events.filter(risk_band=RiskBand.HIGH, received_at__gte=now - 7 * DAY).select_related("agent")
+    return Panel(
+        "High-risk events of the last 7 days",
+        ["Agent", "Action", "Risk", "Received"],
+        [
+            Row(
+                [
+                    visible(e.agent.name),
+                    chip(e.action_type, verbatim=True),
+                    score_chip(e.risk_score, e.risk_band),
+                    moment(e.received_at),
+                ],
+                row_url(e),
+            )
+            for e in rows.order_by("-received_at", "-id")[:ROWS]
+        ],
+        "None.",
+        list_url(BehaviorEvent, "risk_band__exact=high"),
+    )
+
+
 def ending_soon(certificates: QuerySet[Certificate], now: datetime) -> Panel:
     rows = certificates.filter(
         status=CertificateStatus.ACTIVE, expires_at__gte=now, expires_at__lt=now + 30 * DAY
@@ -191,7 +223,7 @@ def ending_soon(certificates: QuerySet[Certificate], now: datetime) -> Panel:
                 [visible(c.agent.name), code(shortened(c.serial_number, 17)), moment(c.expires_at)],
                 row_url(c),
             )
-            for c in rows.order_by("expires_at", "id")[:ROWS]
+            for c in rows.select_related("agent").order_by("expires_at", "id")[:ROWS]
         ],
         "None.",
         list_url(Certificate, "state=30"),
@@ -212,14 +244,21 @@ def delivery_tile(deliveries: QuerySet[Delivery], now: datetime) -> Tile:
 
 def attention(agents: QuerySet[Agent]) -> Panel:
     """Agents that a person should look at: suspended, or scored high while active."""
-    rows = agents.filter(Q(status=AgentStatus.SUSPENDED) | Q(status=AgentStatus.ACTIVE, risk_score__gte=0.3))
+    rows = agents.filter(
+        Q(status=AgentStatus.SUSPENDED) | Q(status=AgentStatus.ACTIVE, risk_score__gte=MEDIUM)
+    )
     shown = rows.order_by("-risk_score", "-status_changed_at", "-id")[:ROWS]
     return Panel(
         "Needs attention",
         ["Agent", "Status", "Risk", "Reason"],
         [
             Row(
-                [visible(a.name), status_chip(a.status), score_chip(a.risk_score), visible(a.status_reason)],
+                [
+                    visible(a.name),
+                    status_chip(a.status),
+                    score_chip(a.risk_score, band_of(a.risk_score)),
+                    visible(a.status_reason),
+                ],
                 row_url(a),
             )
             for a in shown
