@@ -52,8 +52,27 @@ redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
 return 1
 """
 
+PAUSE_SECONDS = 1.0
+"""How long Redis is left alone after it failed: a hanging one would cost every event its timeouts."""
+
 # Agents whose state in Redis missed an event because saving it failed; rebuilt at the next look.
 _stale: set[UUID] = set()
+
+
+@dataclass
+class Outage:
+    """Until when (seconds since the epoch, the receive clock) this process leaves Redis alone."""
+
+    until: float = 0.0
+
+    def begins(self, at: float) -> None:
+        self.until = at + PAUSE_SECONDS
+
+    def lasts(self, at: float) -> bool:
+        return self.until - PAUSE_SECONDS <= at < self.until
+
+
+_outage = Outage()
 
 
 @dataclass(frozen=True)
@@ -71,20 +90,14 @@ def _compare_and_set() -> Script:
 
 def recall(*, agent: Agent, context: Context, now: datetime) -> Memory:
     """What is remembered of the agent, rebuilt from its events if Redis has nothing usable."""
-    try:
-        stored: Any = redis.client().get(_key(agent.id))
-    except RedisError as error:
-        log.warning("scorer memory unavailable, replaying from the database: %s", type(error).__name__)
-        return Memory(rebuild(agent=agent, context=context, now=now), ABSENT)
-    if stored is not None:
-        tag, packed = stored[:TAG], stored[TAG:]
-        if agent.id not in _stale:
-            try:
-                return Memory(decode_state(packed), tag)
-            except StateUnreadable:
-                log.warning("scorer memory of agent %s is unreadable, rebuilding it", agent.id)
-        return Memory(rebuild(agent=agent, context=context, now=now), tag)
-    return Memory(rebuild(agent=agent, context=context, now=now), ABSENT)
+    stored = _held(agent.id, at=now.timestamp())
+    tag = ABSENT if stored is None else stored[:TAG]
+    if stored is not None and agent.id not in _stale:
+        try:
+            return Memory(decode_state(stored[TAG:]), tag)
+        except StateUnreadable:
+            log.warning("scorer memory of agent %s is unreadable, rebuilding it", agent.id)
+    return Memory(rebuild(agent=agent, context=context, now=now), tag)
 
 
 def remember(
@@ -93,18 +106,24 @@ def remember(
     """Store the state after a committed event; False when Redis is away or the agent too busy to win.
 
     `learned` is the state that follows from `seen`; where another process was faster, the event is folded
-    into that process's state.
+    into that process's state, unless that is the one which missed events: it is rebuilt at the next look.
     """
+    if _outage.lasts(event.received_at):
+        _mark_stale(agent.id)
+        return False
     tag, state = seen.tag, learned
     try:
         for _ in range(ATTEMPTS):
             if _save(agent.id, expected=tag, tag=event_id.bytes, state=state):
                 _stale.discard(agent.id)
                 return True
+            if agent.id in _stale:
+                return False
             newer = redis.client().get(_key(agent.id))
             tag, state = _folded(newer, event, context, otherwise=learned)
     except RedisError as error:
         log.warning("scorer memory not saved: %s", type(error).__name__)
+        _outage.begins(event.received_at)
         _mark_stale(agent.id)
         return False
     _mark_stale(agent.id)
@@ -140,6 +159,19 @@ def _as_events(newest_first: Sequence[BehaviorEvent] | Any) -> list[Event]:
 
 def _key(agent_id: UUID) -> str:
     return redis.key("risk", agent_id)
+
+
+def _held(agent_id: UUID, *, at: float) -> bytes | None:
+    """What Redis holds of the agent; None when that is nothing, or Redis is away."""
+    if _outage.lasts(at):
+        return None
+    try:
+        stored: Any = redis.client().get(_key(agent_id))
+    except RedisError as error:
+        log.warning("scorer memory unavailable, replaying from the database: %s", type(error).__name__)
+        _outage.begins(at)
+        return None
+    return None if stored is None else bytes(stored)
 
 
 def _save(agent_id: UUID, *, expected: bytes, tag: bytes, state: AgentState) -> bool:

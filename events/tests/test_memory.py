@@ -42,6 +42,7 @@ def agent(committed: None) -> Agent:
 
 
 def forget_clients() -> None:
+    memory._outage.until = 0.0
     redis.client.cache_clear()
     memory._compare_and_set.cache_clear()
 
@@ -150,3 +151,34 @@ def test_environments_do_not_share_memory(agent: Agent) -> None:
 
     with environments.use(Environment.TEST):
         assert stored(agent) is None
+
+
+def test_redis_that_failed_is_left_alone_for_a_second(agent: Agent, redis_away: None) -> None:
+    make_event(agent)
+    moment = now().timestamp()
+
+    assert memory._outage.lasts(moment)
+    assert not memory._outage.lasts(moment + memory.PAUSE_SECONDS)
+    assert not memory._outage.lasts(moment - 60)
+
+
+def test_state_that_missed_events_is_not_built_upon(agent: Agent) -> None:
+    make_event(agent, details={"tool": "a"})
+    memory._outage.until = now().timestamp() + memory.PAUSE_SECONDS
+    make_event(agent, details={"tool": "a"})
+    memory._outage.until = 0.0
+    context = context_of(agent)
+    during = memory.Memory(memory.rebuild(agent=agent, context=context, now=now()), memory.ABSENT)
+    row = BehaviorEvent.objects.of_agent(agent.id).latest("received_at")
+
+    saved = memory.remember(
+        agent=agent,
+        context=context,
+        event_id=row.id,
+        event=memory.as_event(row),
+        seen=during,
+        learned=during.state,
+    )
+
+    assert not saved
+    assert recalled(agent).learned == pytest.approx(2)
