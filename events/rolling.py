@@ -8,8 +8,8 @@ when it scores above what is there.
 
 from datetime import datetime, timedelta
 
-from django.db.models import Case, F, FloatField, Q, Value, When
-from django.db.models.functions import Extract, Power
+from django.db.models import Case, DecimalField, F, FloatField, Q, Value, When
+from django.db.models.functions import Cast, Extract, Power
 
 from agents.models import Agent
 
@@ -37,6 +37,7 @@ def fade_risk(*, now: datetime) -> int:
     """Bring every agent's rolling risk up to `now` in one statement; how many changed. Safe to repeat."""
     age = Extract(Value(now) - F("risk_updated_at"), "epoch", output_field=FloatField())
     faded = F("risk_score") * Power(Value(0.5), age / Value(HALF_LIFE.total_seconds()))
+    rounded = Cast(Cast(faded, DecimalField(max_digits=7, decimal_places=6)), FloatField())
     return Agent.objects.filter(risk_score__gt=0, risk_updated_at__lt=now).update(
-        risk_score=Case(When(risk_score__lt=NEGLIGIBLE, then=0.0), default=faded), risk_updated_at=now
+        risk_score=Case(When(risk_score__lt=NEGLIGIBLE, then=0.0), default=rounded), risk_updated_at=now
     )
