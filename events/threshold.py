@@ -5,7 +5,7 @@ PostgreSQL by the service's receive clock, so a backdated `occurred_at` evades n
 be the third, and the revocation commits with the event that caused it.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from cryptography.x509 import ReasonFlags
@@ -43,23 +43,25 @@ def react(*, agent: Agent, event: BehaviorEvent, now: datetime) -> None:
     agent.last_high_risk_at = now
     agent.save(update_fields=["last_high_risk_at"])
     _record_high_event(agent, event, strikes, now)
-    _announce(EventName.RISK_ALERT, agent, now, **_alert(event), strikes=strikes)
+    _announce(EventName.RISK_ALERT, agent, now, **_summary(event), reasons=event.reasons)
     if strikes >= settings.HIGH_RISK_STRIKES:
-        stop(agent=agent, strikes=strikes, risk_score=event.risk_score, now=now)
+        stop(agent=agent, event=event, strikes=strikes, now=now)
     elif strikes == 1:
-        _announce_high_risk(agent, event.risk_score, strikes, now, breached=False)
+        _announce_high_risk(agent, event, strikes, now, breached=False)
 
 
-def stop(*, agent: Agent, strikes: int, risk_score: float, now: datetime) -> None:
-    """Revoke the agent's certificate and halt the agent, under its row lock; announced and audited."""
-    minutes = int(settings.HIGH_RISK_WINDOW.total_seconds() // 60)
-    reason = f"Automatic revocation: {strikes} high-risk events within {minutes} minutes"
+def stop(*, agent: Agent, event: BehaviorEvent, strikes: int, now: datetime) -> None:
+    """Revoke the agent's certificate and halt the agent, under its row lock; announced and audited.
+
+    `event` is the one that tipped the scale.
+    """
+    reason = f"Automatic revocation: {strikes} high-risk events within {_window_minutes()} minutes"
     auditlog.record(
         tenant_id=agent.tenant_id,
         action=AuditAction.AGENT_HIGH_RISK,
         affected_id=agent.id,
         description=reason,
-        metadata={"agent_id": str(agent.id), "strikes": strikes, "risk_score": risk_score},
+        metadata={"agent_id": str(agent.id), "strikes": strikes, **_summary(event)},
         actor=AUTO_REVOCATION,
         now=now,
     )
@@ -67,7 +69,7 @@ def stop(*, agent: Agent, strikes: int, risk_score: float, now: datetime) -> Non
         agent=agent, reason=reason, reason_code=REASON_CODE, actor=AUTO_REVOCATION, now=now
     )
     agents.halt(agent=agent, reason=reason, actor=AUTO_REVOCATION, now=now)
-    _announce_high_risk(agent, risk_score, strikes, now, breached=True)
+    _announce_high_risk(agent, event, strikes, now, breached=True)
 
 
 def sweep(*, now: datetime) -> int:
@@ -83,9 +85,10 @@ def _stop_if_over(tenant_id: Any, agent_id: Any, now: datetime) -> bool:
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         strikes = strikes_of(agent, now=now)
-        if agent.status != AgentStatus.ACTIVE or strikes < settings.HIGH_RISK_STRIKES:
+        last = BehaviorEvent.objects.of_agent(agent.id).high_risk().latest_received(1).first()
+        if agent.status != AgentStatus.ACTIVE or strikes < settings.HIGH_RISK_STRIKES or last is None:
             return False
-        stop(agent=agent, strikes=strikes, risk_score=agent.risk_score, now=now)
+        stop(agent=agent, event=last, strikes=strikes, now=now)
     return True
 
 
@@ -98,7 +101,7 @@ def _record_high_event(agent: Agent, event: BehaviorEvent, strikes: int, now: da
         action=AuditAction.EVENT_HIGH_RISK,
         affected_id=event.id,
         description=f"High-risk {event.action_type} by agent {agent.name}: {event.risk_score:.2f}",
-        metadata={"agent_id": str(agent.id), "strikes": strikes, **_alert(event), "reasons": names},
+        metadata={"agent_id": str(agent.id), "strikes": strikes, **_summary(event), "reasons": names},
         actor=SCORER,
         now=now,
     )
@@ -113,28 +116,32 @@ def _record_high_event(agent: Agent, event: BehaviorEvent, strikes: int, now: da
     )
 
 
-def _alert(event: BehaviorEvent) -> dict[str, Any]:
-    """What an alert tells of its event; not the details, which may hold anything."""
+def _summary(event: BehaviorEvent) -> dict[str, Any]:
+    """What is told of an event wherever it is told; not its details, which may hold anything."""
     return {
         "event_id": str(event.id),
         "action_type": event.action_type,
         "risk_score": event.risk_score,
         "risk_band": event.risk_band,
-        "reasons": event.reasons,
-        "occurred_at": event.occurred_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
     }
 
 
-def _announce_high_risk(agent: Agent, score: float, strikes: int, now: datetime, *, breached: bool) -> None:
+def _window_minutes() -> int:
+    return int(settings.HIGH_RISK_WINDOW.total_seconds() // 60)
+
+
+def _announce_high_risk(
+    agent: Agent, event: BehaviorEvent, strikes: int, now: datetime, *, breached: bool
+) -> None:
     _announce(
         EventName.AGENT_HIGH_RISK,
         agent,
         now,
-        risk_score=score,
-        strikes=strikes,
-        threshold=settings.HIGH_RISK_STRIKES,
+        risk_score=event.risk_score,
+        high_events=strikes,
+        window_minutes=_window_minutes(),
+        event_id=str(event.id),
         threshold_breached=breached,
-        status=agent.status,
     )
 
 

@@ -55,7 +55,14 @@ DATA: dict[str, dict[str, Any]] = {
         "action_type": "unauthorized_access_attempt",
         "risk_score": 0.93,
         "risk_band": "high",
-        "reasons": ["action outside the permitted scope"],
+        "reasons": [
+            {
+                "name": "reported_unauthorized",
+                "observed": "the agent tried an action outside its scope",
+                "expected": "actions inside the scope",
+                "weight": 0.1,
+            }
+        ],
     },
     TEST_EVENT: {"webhook_id": "0199f2a4-6a00-7b00-8c00-1a1a1a1a1a1a"},
 }

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from django.db.models import QuerySet
 
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
@@ -14,6 +15,7 @@ from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from events.models import BehaviorEvent
 from events.querysets import BehaviorEventQuerySet
+from webhooks.models import Message
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,11 @@ class World:
     def events(self) -> BehaviorEventQuerySet:
         """The tenant's events; other tests' may stand in the same table."""
         return BehaviorEvent.objects.for_tenant(self.tenant.id)
+
+    def messages(self, event: str | None = None) -> QuerySet[Message]:
+        """What the tenant's webhooks were told, of one event or at all."""
+        told = Message.objects.filter(tenant=self.tenant)
+        return told.filter(event=event) if event else told
 
     def report(self, action_type: str = "api_call", **body: object) -> dict[str, object]:
         return {"agent_id": str(self.agent.id), "action_type": action_type, **body}

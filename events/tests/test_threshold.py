@@ -1,5 +1,6 @@
 """Three high-risk events in fifteen minutes stop an agent, once, with the third event's own transaction."""
 
+import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,8 @@ from events import threshold
 from events.models import BehaviorEvent
 from events.tests.conftest import World
 from events.tests.factories import make_event, make_high_event
-from webhooks.models import Message, Webhook
+from webhooks.models import Webhook
+from webhooks.payloads import DATA
 from webhooks.vocabulary import EventName
 
 START = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
@@ -48,7 +50,7 @@ def listen(world: World) -> None:
 
 
 def heard(world: World) -> Counter[str]:
-    return Counter(Message.objects.filter(tenant=world.tenant).values_list("event", flat=True))
+    return Counter(world.messages().values_list("event", flat=True))
 
 
 def audited(world: World) -> Counter[str]:
@@ -156,6 +158,27 @@ def test_what_is_announced_and_audited_on_the_way_to_the_breach(world: World) ->
     assert entries[AuditAction.EVENT_HIGH_RISK] == 3
     assert entries[AuditAction.AGENT_HIGH_RISK] == 1
     assert entries[AuditAction.AGENT_SUSPENDED] == 1
+
+
+def test_announcements_carry_what_the_receivers_guide_promises(world: World) -> None:
+    listen(world)
+
+    events = [make_high_event(world.agent, received_at=minutes(minute)) for minute in range(3)]
+
+    alert, first, breach = (
+        json.loads(bytes(message.body))["data"]
+        for message in (
+            world.messages("risk.alert").earliest("created_at"),
+            world.messages("agent.high_risk").earliest("created_at"),
+            world.messages("agent.high_risk").latest("created_at"),
+        )
+    )
+    assert set(alert) == set(DATA["risk.alert"])
+    assert set(alert["reasons"][0]) == set(DATA["risk.alert"]["reasons"][0])
+    assert set(first) == set(breach) == set(DATA["agent.high_risk"])
+    assert (first["high_events"], first["threshold_breached"]) == (1, False)
+    assert (breach["high_events"], breach["threshold_breached"]) == (3, True)
+    assert breach["event_id"] == str(events[2].id)
 
 
 def test_old_strikes_do_not_count_after_reinstatement(world: World) -> None:
