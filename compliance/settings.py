@@ -165,8 +165,10 @@ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: bool = env.bool("WEBHOOK_ALLOW_PRIVATE_ADDRESSE
 WEBHOOK_ALLOW_HTTP: bool = env.bool("WEBHOOK_ALLOW_HTTP", default=False)
 # Root certificates that receivers are checked against instead of the public ones (a PEM file).
 WEBHOOK_CA_FILE: str = env.str("WEBHOOK_CA_FILE", default="")
-# Requests to one endpoint at a time, over all workers; a failing one gets a single slot.
+# Requests to one endpoint at a time, over all workers, once it has answered quickly; until then one.
 WEBHOOK_SLOTS_PER_ENDPOINT: int = env.int("WEBHOOK_SLOTS_PER_ENDPOINT", default=4)
+# Requests to all slow endpoints of an environment together: both environments' leave the worker threads free.
+WEBHOOK_SLOW_SLOTS: int = env.int("WEBHOOK_SLOW_SLOTS", default=5)
 WEBHOOKS_PER_TENANT: int = env.int("WEBHOOKS_PER_TENANT", default=200)
 
 # --- Rate limits: requests per window of 60 seconds -----------------------------------------------

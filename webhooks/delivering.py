@@ -8,6 +8,7 @@ that dies leaves a lease that runs out, and the delivery is claimed again: sent 
 import logging
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -19,12 +20,12 @@ from compliance.identifiers import new_id
 from compliance.tasks import enqueue, enqueue_on_commit
 from webhooks import sender, signature
 from webhooks.models import (
-    FAILING_AFTER,
     MAX_ATTEMPTS,
     MAX_INTERRUPTIONS,
     Attempt,
     Delivery,
     DeliveryStatus,
+    Pace,
     Webhook,
 )
 from webhooks.sender import Outcome, Rules
@@ -53,13 +54,17 @@ class Parcel:
     body: bytes
     started_at: datetime
     retry_delay: timedelta | None
+    pace: Pace
     had_failures: bool
     secret: str = field(repr=False)
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One attempt made: what came of it, and the endpoint's next delivery that waits for a slot."""
+    """One attempt made: what came of it, and the endpoint's next delivery that waits for a slot.
+
+    None for a slow endpoint: the sweep lets the slow take turns.
+    """
 
     outcome: Outcome
     next_id: UUID | None
@@ -80,7 +85,8 @@ def deliver(*, delivery_id: UUID, now: datetime) -> Turn | None:
     outcome = send(parcel=parcel)
     ended = now + outcome.duration
     complete(parcel=parcel, outcome=outcome, now=ended)
-    return Turn(outcome, Delivery.objects.next_waiting(parcel.webhook_id, ended))
+    is_slow = Pace.of(outcome.duration) == Pace.SLOW
+    return Turn(outcome, None if is_slow else Delivery.objects.next_waiting(parcel.webhook_id, ended))
 
 
 def claim(*, delivery_id: UUID, now: datetime) -> Parcel | None:
@@ -105,7 +111,7 @@ def claim(*, delivery_id: UUID, now: datetime) -> Parcel | None:
         if delivery.attempt_count >= delivery.max_attempts:
             _finish(delivery, DeliveryStatus.FAILED, now)
             return None
-        if Delivery.objects.to_webhook(webhook).in_flight(now).count() >= _slots(webhook):
+        if not _has_slot(webhook, now):
             return None
         return _take(webhook, delivery, now)
 
@@ -157,7 +163,7 @@ def sweep(*, now: datetime) -> int:
         now=now,
         due_by=now - SWEEP_GRACE,
         slots=settings.WEBHOOK_SLOTS_PER_ENDPOINT,
-        failing_after=FAILING_AFTER,
+        slow_slots=settings.WEBHOOK_SLOW_SLOTS,
         limit=SWEEP_LIMIT,
     )
     abandoned = Delivery.objects.abandoned(now).order_by("leased_until", "id")
@@ -168,8 +174,19 @@ def sweep(*, now: datetime) -> int:
     return len(found)
 
 
-def _slots(webhook: Webhook) -> int:
-    return 1 if webhook.is_failing else settings.WEBHOOK_SLOTS_PER_ENDPOINT
+def _has_slot(webhook: Webhook, now: datetime) -> bool:
+    """Whether the locked webhook may occupy one more sender.
+
+    What hangs costs senders, what fails at once does not: the slow ones share a few slots, so that any
+    number of them leaves senders to the rest.
+    """
+    held = Delivery.objects.to_webhook(webhook).in_flight(now).count()
+    if webhook.pace == Pace.QUICK:
+        return held < settings.WEBHOOK_SLOTS_PER_ENDPOINT
+    if held or webhook.pace == Pace.UNKNOWN:
+        return not held
+    Delivery.objects.lock_slow_lane()
+    return Delivery.objects.to_slow_webhooks().in_flight(now).count() < settings.WEBHOOK_SLOW_SLOTS
 
 
 def _take(webhook: Webhook, delivery: Delivery, now: datetime) -> Parcel:
@@ -191,6 +208,7 @@ def _take(webhook: Webhook, delivery: Delivery, now: datetime) -> Parcel:
         body=bytes(delivery.message.body),
         started_at=now,
         retry_delay=delivery.retry_delay(),
+        pace=Pace(webhook.pace),
         had_failures=webhook.consecutive_failures > 0,
         secret=decrypt(bytes(webhook.secret)).decode(),
     )
@@ -216,11 +234,15 @@ def _finish(delivery: Delivery, status: DeliveryStatus, now: datetime) -> None:
 
 def _note_health(parcel: Parcel, outcome: Outcome) -> None:
     """Before the delivery's row, as everywhere: the webhook is locked first. A healthy one isn't written."""
-    webhook = Webhook.objects.filter(id=parcel.webhook_id)
+    changes: dict[str, Any] = {}
     if not outcome.succeeded:
-        webhook.update(consecutive_failures=F("consecutive_failures") + 1)
+        changes["consecutive_failures"] = F("consecutive_failures") + 1
     elif parcel.had_failures:
-        webhook.update(consecutive_failures=0)
+        changes["consecutive_failures"] = 0
+    if (pace := Pace.of(outcome.duration)) != parcel.pace:
+        changes["pace"] = pace
+    if changes:
+        Webhook.objects.filter(id=parcel.webhook_id).update(**changes)
 
 
 def _settle(parcel: Parcel, outcome: Outcome, now: datetime) -> DeliveryStatus:

@@ -17,8 +17,22 @@ RETRY_DELAYS = (1, 10, 100)
 MAX_ATTEMPTS = 1 + len(RETRY_DELAYS)
 # How often an attempt that a dying process left open is made up for: what kills its senders must end too.
 MAX_INTERRUPTIONS = 10
-# Failures in a row after which an endpoint gets one request at a time.
+# Failures in a row after which the console calls an endpoint failing.
 FAILING_AFTER = 3
+# How long an attempt lasts that makes its endpoint a slow one.
+SLOW_AFTER = timedelta(seconds=2)
+
+
+class Pace(models.TextChoices):
+    """How long the endpoint's last attempt took: what decides how many senders it may occupy."""
+
+    UNKNOWN = "unknown"
+    QUICK = "quick"
+    SLOW = "slow"
+
+    @classmethod
+    def of(cls, duration: timedelta) -> "Pace":
+        return cls.SLOW if duration >= SLOW_AFTER else cls.QUICK
 
 
 class Webhook(models.Model):
@@ -33,6 +47,7 @@ class Webhook(models.Model):
     secret = models.BinaryField(editable=False)
     secret_hint = models.CharField(max_length=32)
     consecutive_failures = models.PositiveIntegerField(default=0)
+    pace = models.CharField(max_length=16, choices=Pace.choices, default=Pace.UNKNOWN)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     deleted_at = models.DateTimeField(null=True)
@@ -45,6 +60,7 @@ class Webhook(models.Model):
         constraints = [
             models.CheckConstraint(condition=~Q(events=[]), name="webhooks_events_present"),
             models.CheckConstraint(condition=~Q(url=""), name="webhooks_url_present"),
+            models.CheckConstraint(condition=Q(pace__in=Pace.values), name="webhooks_pace_known"),
         ]
 
     def __str__(self) -> str:
@@ -57,7 +73,7 @@ class Webhook(models.Model):
 
     @property
     def is_failing(self) -> bool:
-        """Whether its last attempts failed; it then gets one request at a time, so that others get theirs."""
+        """Whether its last attempts all failed."""
         return self.consecutive_failures >= FAILING_AFTER
 
 

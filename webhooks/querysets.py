@@ -14,9 +14,10 @@ from webhooks.errors import DeliveryNotFound, WebhookNotFound
 if TYPE_CHECKING:
     from webhooks.models import Delivery, Webhook
 
-# Oldest due deliveries of each endpoint, no more than it has free slots. A global "oldest first" would hand
-# out nothing but the backlog of one dead endpoint. `endpoint` walks the partial index from one webhook to the
-# next, so the cost grows with the endpoints that wait, not with what waits for them.
+# Oldest due deliveries of each endpoint, no more than it has free slots; the slow ones together no more than
+# their lane has. A global "oldest first" would hand out nothing but the backlog of one dead endpoint.
+# `endpoint` walks the partial index from one webhook to the next, so the cost grows with the endpoints that
+# wait, not with what waits for them.
 _DUE_BY_ENDPOINT = """
 WITH RECURSIVE endpoint AS (
     (SELECT webhook_id FROM webhooks_delivery WHERE status = 'pending' ORDER BY webhook_id LIMIT 1)
@@ -25,24 +26,34 @@ WITH RECURSIVE endpoint AS (
             WHERE later.status = 'pending' AND later.webhook_id > endpoint.webhook_id
             ORDER BY later.webhook_id LIMIT 1)
     FROM endpoint WHERE endpoint.webhook_id IS NOT NULL
+), flying AS (
+    SELECT webhook_id, count(*) AS held FROM webhooks_delivery
+    WHERE status = 'in_flight' AND leased_until > %(now)s GROUP BY webhook_id
 ), slots AS (
-    SELECT webhook.id AS webhook_id,
-           CASE WHEN webhook.consecutive_failures >= %(failing_after)s THEN 1 ELSE %(slots)s END
-           - (SELECT count(*) FROM webhooks_delivery flying
-              WHERE flying.webhook_id = webhook.id AND flying.status = 'in_flight'
-                AND flying.leased_until > %(now)s) AS free
+    SELECT webhook.id AS webhook_id, webhook.pace = 'slow' AS is_slow,
+           CASE webhook.pace WHEN 'quick' THEN %(slots)s ELSE 1 END - COALESCE(flying.held, 0) AS free
     FROM endpoint JOIN webhooks_webhook webhook ON webhook.id = endpoint.webhook_id
+    LEFT JOIN flying ON flying.webhook_id = webhook.id
+), lane AS (
+    SELECT %(slow_slots)s - COALESCE(sum(flying.held), 0) AS free
+    FROM flying JOIN webhooks_webhook webhook ON webhook.id = flying.webhook_id AND webhook.pace = 'slow'
+), due AS (
+    SELECT found.*, row_number() OVER (PARTITION BY found.is_slow ORDER BY found.next_attempt_at, found.id) AS place
+    FROM slots CROSS JOIN LATERAL (
+        SELECT delivery.id, delivery.next_attempt_at, slots.is_slow FROM webhooks_delivery delivery
+        WHERE delivery.webhook_id = slots.webhook_id AND delivery.status = 'pending'
+          AND delivery.next_attempt_at <= %(due_by)s
+        ORDER BY delivery.next_attempt_at, delivery.id
+        LIMIT GREATEST(slots.free, 0)
+    ) found
 )
-SELECT due.id FROM slots CROSS JOIN LATERAL (
-    SELECT delivery.id, delivery.next_attempt_at FROM webhooks_delivery delivery
-    WHERE delivery.webhook_id = slots.webhook_id AND delivery.status = 'pending'
-      AND delivery.next_attempt_at <= %(due_by)s
-    ORDER BY delivery.next_attempt_at, delivery.id
-    LIMIT GREATEST(slots.free, 0)
-) due
+SELECT due.id FROM due CROSS JOIN lane
+WHERE NOT due.is_slow OR due.place <= lane.free
 ORDER BY due.next_attempt_at, due.id
 LIMIT %(limit)s
 """
+# A number of our own among the database's advisory locks.
+_SLOW_LANE = 7_305_221_001
 
 
 class WebhookQuerySet(models.QuerySet["Webhook"]):
@@ -122,6 +133,14 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         """With what the API shows of each, in two queries."""
         return self.select_related("message").prefetch_related("attempts")
 
+    def to_slow_webhooks(self) -> "DeliveryQuerySet":
+        return self.filter(webhook__pace="slow")
+
+    def lock_slow_lane(self) -> None:
+        """Let no other claim for a slow webhook through until the transaction ends."""
+        with connections[environments.current().alias].cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SLOW_LANE])
+
     def next_waiting(self, webhook_id: UUID, now: datetime) -> UUID | None:
         """The endpoint's oldest due delivery, if any."""
         due = self.pending().filter(webhook_id=webhook_id, next_attempt_at__lte=now)
@@ -136,14 +155,14 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         return delivery
 
     def due_by_endpoint(
-        self, *, now: datetime, due_by: datetime, slots: int, failing_after: int, limit: int
+        self, *, now: datetime, due_by: datetime, slots: int, slow_slots: int, limit: int
     ) -> list[UUID]:
         """Ids of due deliveries, each endpoint's oldest within its free slots, at most `limit`."""
         values: dict[str, datetime | int] = {
             "now": now,
             "due_by": due_by,
             "slots": slots,
-            "failing_after": failing_after,
+            "slow_slots": slow_slots,
             "limit": limit,
         }
         with connections[environments.current().alias].cursor() as cursor:

@@ -20,7 +20,7 @@ from compliance.tenancy.models import Tenant
 from webhooks import signature
 from webhooks.addresses import UrlPolicy, UrlRefused, check_url
 from webhooks.errors import DeliveryUnderWay, InvalidUrl, TooManyWebhooks, WebhookInactive
-from webhooks.models import Delivery, DeliveryStatus, Message, Trigger, Webhook
+from webhooks.models import Delivery, DeliveryStatus, Message, Pace, Trigger, Webhook
 from webhooks.vocabulary import TEST_EVENT, EventName
 
 DELIVER = "webhooks.deliver"
@@ -99,9 +99,9 @@ def update(
             setattr(webhook, name, changes[name])
         webhook.updated_at = now
         if "url" in changed or "active" in changed:
-            # A new address, or one switched on again, is not judged by failures before.
-            webhook.consecutive_failures = 0
-        webhook.save(update_fields=[*changed, "updated_at", "consecutive_failures"])
+            # A new address, or one switched on again, is not judged by what was before.
+            webhook.consecutive_failures, webhook.pace = 0, Pace.UNKNOWN
+        webhook.save(update_fields=[*changed, "updated_at", "consecutive_failures", "pace"])
         if not webhook.active:
             _cancel_pending(webhook, now)
         description = f"Webhook to {_host_of(webhook.url)} updated: {', '.join(changed)}"

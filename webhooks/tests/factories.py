@@ -7,7 +7,7 @@ from auditlog.vocabulary import Actor
 from compliance.clock import now
 from compliance.tenancy.models import Tenant
 from webhooks import services
-from webhooks.models import Delivery, Webhook
+from webhooks.models import Delivery, Pace, Webhook
 from webhooks.services import Registration
 from webhooks.vocabulary import EventName
 
@@ -26,6 +26,14 @@ def make_webhook_with_secret(
 
 def make_webhook(tenant: Tenant, url: str = URL, events: list[str] | None = None) -> Webhook:
     return make_webhook_with_secret(tenant, url, events)[0]
+
+
+def make_webhook_of_pace(tenant: Tenant, pace: Pace, events: list[str] | None = None) -> Webhook:
+    """A webhook whose last attempt was quick, or slow."""
+    webhook = make_webhook(tenant, events=events)
+    Webhook.objects.filter(id=webhook.id).update(pace=pace)
+    webhook.pace = pace
+    return webhook
 
 
 def make_inactive_webhook(tenant: Tenant, url: str = URL) -> Webhook:

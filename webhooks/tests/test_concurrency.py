@@ -14,9 +14,9 @@ from compliance.clock import now
 from compliance.environments import Environment
 from compliance.tenancy.tests.factories import make_tenant
 from webhooks import delivering
-from webhooks.models import Attempt, Delivery
+from webhooks.models import Attempt, Delivery, Pace
 from webhooks.sender import Outcome
-from webhooks.tests.factories import make_delivery, make_webhook
+from webhooks.tests.factories import make_delivery, make_webhook, make_webhook_of_pace
 from webhooks.tests.receivers import Receiver, answer, receiving
 
 Result = TypeVar("Result")
@@ -54,7 +54,7 @@ def test_two_claimers_never_take_one_delivery(committed: None) -> None:
 
 def test_cap_on_slots_holds_against_many_claimers(committed: None, settings: Any) -> None:
     settings.WEBHOOK_SLOTS_PER_ENDPOINT = 2
-    webhook = make_webhook(make_tenant())
+    webhook = make_webhook_of_pace(make_tenant(), Pace.QUICK)
     deliveries = [make_delivery(webhook) for _ in range(6)]
     moment = now()
 
@@ -62,6 +62,19 @@ def test_cap_on_slots_holds_against_many_claimers(committed: None, settings: Any
 
     assert sum(parcel is not None for parcel in parcels) == 2
     assert Delivery.objects.to_webhook(webhook).in_flight(moment).count() == 2
+
+
+def test_slow_lane_holds_against_many_claimers(committed: None, settings: Any) -> None:
+    settings.WEBHOOK_SLOW_SLOTS = 2
+    slow = [make_webhook_of_pace(make_tenant(), Pace.SLOW) for _ in range(6)]
+    deliveries = [make_delivery(webhook) for webhook in slow]
+    moment = now()
+
+    parcels = at_once([partial(delivering.claim, delivery_id=row.id, now=moment) for row in deliveries])
+
+    assert sum(parcel is not None for parcel in parcels) == 2
+    for parcel in filter(None, parcels):
+        delivering.complete(parcel=parcel, outcome=Outcome(moment - moment, 200, "ok"), now=moment)
 
 
 def test_bell_rung_twice_sends_once(committed: None, loopback: None) -> None:

@@ -13,7 +13,7 @@ from webhooks.models import Delivery, Webhook
 from webhooks.tests.factories import make_delivery, make_webhook
 
 
-@pytest.mark.parametrize("change", [{"events": []}, {"url": ""}])
+@pytest.mark.parametrize("change", [{"events": []}, {"url": ""}, {"pace": "lazy"}])
 def test_webhook_without_its_essentials_is_refused(change: dict[str, Any]) -> None:
     webhook = make_webhook(make_tenant())
 

@@ -8,7 +8,7 @@ from auditlog.models import AuditEntry
 from compliance.api.permissions import Scope
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
-from webhooks.models import Webhook
+from webhooks.models import Pace, Webhook
 from webhooks.tests.factories import make_delivery, make_inactive_webhook, make_webhook
 
 
@@ -75,13 +75,13 @@ def test_switching_off_cancels_what_waits(api: ApiClient) -> None:
 def test_switching_on_again_forgets_old_failures(api: ApiClient) -> None:
     tenant = make_tenant()
     webhook = make_inactive_webhook(tenant)
-    Webhook.objects.filter(id=webhook.id).update(consecutive_failures=7)
+    Webhook.objects.filter(id=webhook.id).update(consecutive_failures=7, pace=Pace.SLOW)
 
     api.as_key(make_key(tenant)).patch(f"/v1/webhooks/{webhook.id}", {"active": True})
 
     webhook.refresh_from_db()
     assert webhook.active
-    assert webhook.consecutive_failures == 0
+    assert (webhook.consecutive_failures, webhook.pace) == (0, Pace.UNKNOWN)
 
 
 @pytest.mark.parametrize(

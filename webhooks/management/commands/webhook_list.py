@@ -33,6 +33,7 @@ def describe(webhook: Any) -> dict[str, Any]:
         "active": webhook.active,
         "pending": webhook.pending_count,
         "failed": webhook.failed_count,
+        "pace": webhook.pace,
         "consecutive_failures": webhook.consecutive_failures,
         "created_at": webhook.created_at,
     }
