@@ -38,7 +38,8 @@ WITH RECURSIVE endpoint AS (
     SELECT %(slow_slots)s - COALESCE(sum(flying.held), 0) AS free
     FROM flying JOIN webhooks_webhook webhook ON webhook.id = flying.webhook_id AND webhook.pace = 'slow'
 ), due AS (
-    SELECT found.*, row_number() OVER (PARTITION BY found.is_slow ORDER BY found.next_attempt_at, found.id) AS place
+    SELECT found.*, row_number() OVER (
+        PARTITION BY found.is_slow ORDER BY found.next_attempt_at, found.id) AS place
     FROM slots CROSS JOIN LATERAL (
         SELECT delivery.id, delivery.next_attempt_at, slots.is_slow FROM webhooks_delivery delivery
         WHERE delivery.webhook_id = slots.webhook_id AND delivery.status = 'pending'
