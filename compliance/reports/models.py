@@ -16,7 +16,8 @@ from compliance.tenancy.models import Tenant
 class Report(models.Model):
     """A report over [period_start, period_end). `agent_ids` None: all agents of the tenant.
 
-    `document` is the canonical JSON (RFC 8785) that `digest`, a SHA-256 in hex, was taken over.
+    `document` is the canonical JSON (RFC 8785) that `digest`, a SHA-256 in hex, was taken over; `pdf` is what
+    people read, drawn once by the worker since a large one takes seconds.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -27,6 +28,7 @@ class Report(models.Model):
     period_end = models.DateTimeField()
     agent_ids = ArrayField(models.UUIDField(), null=True)
     document = models.TextField(blank=True)
+    pdf = models.BinaryField(default=b"")
     digest = models.CharField(max_length=64, blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField()
@@ -52,8 +54,8 @@ class Report(models.Model):
                 condition=Q(period_end__gt=F("period_start")), name="reports_period_has_length"
             ),
             models.CheckConstraint(
-                condition=(Q(status="ready") & ~Q(document="") & ~Q(digest=""))
-                | (~Q(status="ready") & Q(document="", digest="")),
+                condition=(Q(status="ready") & ~Q(document="") & ~Q(digest="") & ~Q(pdf=b""))
+                | (~Q(status="ready") & Q(document="", digest="", pdf=b"")),
                 name="reports_document_when_ready",
             ),
             models.CheckConstraint(

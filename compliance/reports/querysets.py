@@ -30,6 +30,10 @@ class ReportQuerySet(models.QuerySet["Report"]):
     def with_status(self, status: str | None) -> "ReportQuerySet":
         return self.filter(status=status) if status else self
 
+    def without_files(self) -> "ReportQuerySet":
+        """For those who ask how a report stands, not what it says."""
+        return self.defer("document", "pdf")
+
     def claimable(self, now: datetime) -> "ReportQuerySet":
         """Waiting, or given up by the worker that had it."""
         waiting = Q(status=ReportStatus.PENDING)

@@ -12,7 +12,7 @@ from agents.models import Agent
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance import environments
-from compliance.reports import builder
+from compliance.reports import builder, pdf
 from compliance.reports.errors import ReportFailed, ReportGenerating
 from compliance.reports.evidence import gather
 from compliance.reports.facts import Frame
@@ -66,14 +66,16 @@ def generate(*, report_id: Any, now: datetime) -> bool:
     if report is None:
         return False
     document = _compose(report, now)
+    digest = builder.digest(document)
+    drawn = pdf.render(document, digest=digest)
     with environments.atomic():
         is_mine = Report.objects.filter(
             id=report.id, status=ReportStatus.GENERATING, attempts=report.attempts
         )
-        digest = builder.digest(document)
         if not is_mine.update(
             status=ReportStatus.READY,
             document=builder.canonical(document).decode(),
+            pdf=drawn,
             digest=digest,
             completed_at=now,
         ):

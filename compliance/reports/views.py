@@ -16,7 +16,7 @@ from compliance.api.responses import ok, page
 from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.views import ApiViewSet, validated
 from compliance.clock import now
-from compliance.reports import pdf, services
+from compliance.reports import services
 from compliance.reports.models import Report
 from compliance.reports.serializers import (
     ReportDocumentSerializer,
@@ -87,7 +87,7 @@ class ReportViewSet(ApiViewSet):
             Report.objects.for_tenant(request.auth.tenant_id)
             .of_type(read_choice(params, "type", ReportType.values))
             .with_status(read_choice(params, "status", ReportStatus.values))
-            .defer("document")
+            .without_files()
         )
         found = keyset_page(reports, cursor=read_cursor(params), limit=read_limit(params), field="created_at")
         rows = ReportSerializer(found.rows, many=True).data
@@ -104,7 +104,7 @@ class ReportViewSet(ApiViewSet):
         },
     )
     def retrieve(self, request: ApiRequest, report_id: str) -> Response:
-        report = Report.objects.for_tenant(request.auth.tenant_id).defer("document").find(report_id)
+        report = Report.objects.for_tenant(request.auth.tenant_id).without_files().find(report_id)
         return ok(ReportSerializer(services.finished(report)).data)
 
     @extend_schema(
@@ -118,7 +118,7 @@ class ReportViewSet(ApiViewSet):
         },
     )
     def document(self, request: ApiRequest, report_id: str) -> Response:
-        report = Report.objects.for_tenant(request.auth.tenant_id).find(report_id)
+        report = Report.objects.for_tenant(request.auth.tenant_id).defer("pdf").find(report_id)
         return ok(ReportDocumentSerializer(services.ready(report)).data)
 
     @extend_schema(
@@ -131,9 +131,9 @@ class ReportViewSet(ApiViewSet):
         },
     )
     def pdf(self, request: ApiRequest, report_id: str) -> HttpResponse:
-        report = services.ready(Report.objects.for_tenant(request.auth.tenant_id).find(report_id))
+        report = services.ready(
+            Report.objects.for_tenant(request.auth.tenant_id).defer("document").find(report_id)
+        )
         name = f"{report.type}-{report.period_start:%Y-%m-%d}-{report.id}.pdf"
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "ETag": f'"{report.digest}"'}
-        return HttpResponse(
-            pdf.render(report.content, digest=report.digest), content_type="application/pdf", headers=headers
-        )
+        return HttpResponse(bytes(report.pdf), content_type="application/pdf", headers=headers)
