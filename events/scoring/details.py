@@ -17,7 +17,19 @@ MAX_TEXT = 256
 MAX_LIST = 8
 MAX_AMOUNT = 1e15
 
-TOOL_KEYS = (
+
+class Keys(msgspec.Struct, frozen=True):
+    """Names under which details state one kind of fact, the most telling first."""
+
+    order: tuple[str, ...]
+    all: frozenset[str]
+
+
+def _keys(*names: str) -> Keys:
+    return Keys(names, frozenset(names))
+
+
+TOOL_KEYS = _keys(
     "tool",
     "toolname",
     "function",
@@ -27,9 +39,9 @@ TOOL_KEYS = (
     "toolcall",
     "toolcalls",
 )
-VERB_KEYS = ("action", "actionname", "operation", "operationname")
+VERB_KEYS = _keys("action", "actionname", "operation", "operationname")
 NAME_KEYS = ("name", "tool", "function", "action")
-CONTAINERS = (
+CONTAINERS = _keys(
     "args",
     "arguments",
     "params",
@@ -42,16 +54,16 @@ CONTAINERS = (
     "transfer",
     "request",
 )
-TARGET_KEYS = (
+TARGET_KEYS = _keys(
     "targets", "target", "destination", "destinations", "recipient", "recipients", "to", "beneficiary",
     "payee", "counterparty", "iban", "wallet", "address", "email", "toaccount", "url", "endpoint",
 )  # fmt: skip
-HOST_KEYS = ("host", "hostname", "domain")
-RESOURCE_KEYS = (
+HOST_KEYS = _keys("host", "hostname", "domain")
+RESOURCE_KEYS = _keys(
     "resource", "resourceid", "path", "file", "filename", "document", "table", "dataset", "collection",
     "database", "datasource", "bucket", "record", "recordid",
 )  # fmt: skip
-DOLLAR_KEYS = (
+DOLLAR_KEYS = _keys(
     "amountusd",
     "usdamount",
     "valueusd",
@@ -61,7 +73,7 @@ DOLLAR_KEYS = (
     "tradeamountusd",
     "amountindollars",
 )
-AMOUNT_KEYS = (
+AMOUNT_KEYS = _keys(
     "amount",
     "notional",
     "tradeamount",
@@ -71,11 +83,14 @@ AMOUNT_KEYS = (
     "tradevalue",
     "tradesize",
 )
-LAST_AMOUNT_KEYS = ("total", "value")
-INSTRUMENT_KEYS = ("instruments", "instrument", "symbol", "ticker", "pair", "asset")
-VENUE_KEYS = ("venues", "venue", "exchange")
-LEVERAGE_KEYS = ("leverage", "leverageratio")
-STATUS_KEYS = ("status", "statuscode", "httpstatus", "outcome", "result")
+LAST_AMOUNT_KEYS = _keys("total", "value")
+ANY_AMOUNT_KEYS = _keys(
+    *DOLLAR_KEYS.order, *AMOUNT_KEYS.order, *LAST_AMOUNT_KEYS.order, "amountcents", "quantity"
+)
+INSTRUMENT_KEYS = _keys("instruments", "instrument", "symbol", "ticker", "pair", "asset")
+VENUE_KEYS = _keys("venues", "venue", "exchange")
+LEVERAGE_KEYS = _keys("leverage", "leverageratio")
+STATUS_KEYS = _keys("status", "statuscode", "httpstatus", "outcome", "result")
 FAILED = frozenset(
     {"error", "failed", "failure", "denied", "forbidden", "unauthorized", "rejected", "401", "403"}
 )
@@ -150,7 +165,7 @@ def _flat(details: Mapping[object, object]) -> dict[str, object]:
 
 def _with_inner(top: dict[str, object]) -> dict[str, object]:
     """The top level and, beneath it, what the well-known inner objects add."""
-    inner = [_flat(value) for name in CONTAINERS if isinstance(value := top.get(name), Mapping)]
+    inner = [_flat(value) for key in _present(top, CONTAINERS) if isinstance(value := top[key], Mapping)]
     if not inner:
         return top
     merged = dict(top)
@@ -174,33 +189,39 @@ def _text(value: object) -> str | None:
     return repr(value) if isinstance(value, float) else None
 
 
-def _texts(flat: dict[str, object], keys: tuple[str, ...]) -> Iterator[str]:
+def _present(flat: dict[str, object], keys: Keys) -> tuple[str, ...] | list[str]:
+    """Those of the keys that the details have, in the keys' order; mostly none, and then found out fast."""
+    if flat.keys().isdisjoint(keys.all):
+        return ()
+    return [key for key in keys.order if key in flat]
+
+
+def _texts(flat: dict[str, object], keys: Keys) -> Iterator[str]:
     """Every text under the keys, in the keys' order; of a list its first few."""
-    for key in keys:
-        value = flat.get(key)
-        if value is None:
-            continue
-        for item in value[:MAX_LIST] if isinstance(value, list | tuple) else (value,):
-            text = _text(item)
-            if text is not None:
-                yield text
+    for key in _present(flat, keys):
+        yield from _texts_of(flat[key])
 
 
-def _first_stated(flat: dict[str, object], keys: tuple[str, ...]) -> tuple[str, ...]:
+def _texts_of(value: object) -> Iterator[str]:
+    for item in value[:MAX_LIST] if isinstance(value, list | tuple) else (value,):
+        text = _text(item)
+        if text is not None:
+            yield text
+
+
+def _first_stated(flat: dict[str, object], keys: Keys) -> tuple[str, ...]:
     """The texts under the first key that has any; the others restate it in other words."""
-    for key in keys:
-        found = tuple(_texts(flat, (key,)))
+    for key in _present(flat, keys):
+        found = tuple(_texts_of(flat[key]))
         if found:
             return found
     return ()
 
 
-def _names(flat: dict[str, object], keys: tuple[str, ...]) -> Iterator[str]:
+def _names(flat: dict[str, object], keys: Keys) -> Iterator[str]:
     """Action names under the keys: a text, an object with a name, or a list of either."""
-    for key in keys:
-        value = flat.get(key)
-        if value is None:
-            continue
+    for key in _present(flat, keys):
+        value = flat[key]
         for item in value[:MAX_LIST] if isinstance(value, list | tuple) else (value,):
             name = _inner_name(item) if isinstance(item, Mapping) else _text(item)
             if name is not None:
@@ -271,12 +292,15 @@ def number(value: object) -> float | None:
 
 def _amount(flat: dict[str, object]) -> float | None:
     """The amount in dollars. Stated dollars win over what must be converted, plain amounts over totals."""
-    dollars = [size for key in DOLLAR_KEYS if (size := number(flat.get(key))) is not None]
+    if not _present(flat, ANY_AMOUNT_KEYS):
+        return None
+    dollars = [size for key in _present(flat, DOLLAR_KEYS) if (size := number(flat[key])) is not None]
     if dollars:
         return max(dollars)
     currency = _text(flat.get("currency"))
     for keys in (AMOUNT_KEYS, LAST_AMOUNT_KEYS):
-        stated = [pair for key in keys if (pair := _size_and_rate(flat.get(key), currency)) is not None]
+        present = _present(flat, keys)
+        stated = [pair for key in present if (pair := _size_and_rate(flat[key], currency)) is not None]
         if stated:
             return max((size * rate for size, rate in stated if rate is not None), default=None)
     return _other_amount(flat, currency)
@@ -309,8 +333,8 @@ def _rate(currency: str | None) -> float | None:
 
 def _leverage(flat: dict[str, object]) -> float | None:
     """The stated ratio; a bare `true` counts as one that no ratio covers."""
-    for key in LEVERAGE_KEYS:
-        value = flat.get(key)
+    for key in _present(flat, LEVERAGE_KEYS):
+        value = flat[key]
         if value is True:
             return MAX_AMOUNT
         if isinstance(value, str):
