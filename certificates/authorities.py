@@ -88,7 +88,7 @@ def _make_issuing(root: CertificateAuthority, now: datetime) -> CertificateAutho
         name=_name("Issuing CA", now),
         public_key=key.public_key,
         serial=serial,
-        validity=Validity.lasting(ISSUING_LIFETIME, now=now, not_beyond=root.not_after),
+        validity=Validity.lasting(ISSUING_LIFETIME, now=now, within=Validity.of(issuer.certificate)),
         issuer=issuer,
     )
     certificate = sign(builder, signing_key(root))

@@ -159,7 +159,7 @@ def _sign(
         identity=expected.identity,
         public_key=key.public_key,
         serial=serial,
-        validity=Validity.lasting(lifetime_of(agent), now=now, not_beyond=authority.not_after),
+        validity=Validity.lasting(lifetime_of(agent), now=now, within=Validity.of(issuer.certificate)),
         issuer=issuer,
         profile=expected.profile,
     )

@@ -104,11 +104,18 @@ class Validity:
     not_after: datetime
 
     @classmethod
-    def lasting(cls, duration: timedelta, *, now: datetime, not_beyond: datetime | None = None) -> "Validity":
-        """`duration` in all, starting `BACKDATE` before `now`; cut at `not_beyond` (the issuer's end)."""
+    def lasting(cls, duration: timedelta, *, now: datetime, within: "Validity | None" = None) -> "Validity":
+        """`duration` in all, starting `BACKDATE` before `now`; cut to lie `within` the issuer's."""
         start = now.replace(microsecond=0) - BACKDATE
         end = start + duration - ONE_SECOND
-        return cls(start, end if not_beyond is None else min(end, not_beyond))
+        if within is None:
+            return cls(start, end)
+        return cls(max(start, within.not_before), min(end, within.not_after))
+
+    @classmethod
+    def of(cls, certificate: x509.Certificate) -> "Validity":
+        """A certificate's validity."""
+        return cls(certificate.not_valid_before_utc, certificate.not_valid_after_utc)
 
     @property
     def duration(self) -> timedelta:

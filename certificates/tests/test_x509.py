@@ -114,10 +114,12 @@ def test_validity_counts_its_last_second() -> None:
     assert leaf.not_valid_before_utc < NOW
 
 
-def test_validity_ends_with_the_issuer() -> None:
-    end = NOW.replace(microsecond=0) + timedelta(days=3)
+def test_validity_lies_within_the_issuers() -> None:
+    second = NOW.replace(microsecond=0)
+    issuers = Validity(second - timedelta(minutes=1), second + timedelta(days=3))
 
-    assert Validity.lasting(timedelta(days=365), now=NOW, not_beyond=end).not_after == end
+    assert Validity.lasting(timedelta(days=365), now=NOW, within=issuers) == issuers
+    assert Validity.lasting(timedelta(days=1), now=NOW, within=issuers).not_after < issuers.not_after
 
 
 def test_agents_certificate_is_not_critical_where_it_is_our_own() -> None:

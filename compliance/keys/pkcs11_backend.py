@@ -202,6 +202,9 @@ class Pkcs11Backend(KeyBackend):
         except KeyServiceUnavailable:
             circuit.failed(ticket)
             raise
+        except KeyNotFound:
+            circuit.succeeded()  # the token answered
+            raise
         circuit.succeeded()
         return result
 

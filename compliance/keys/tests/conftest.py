@@ -27,7 +27,13 @@ def backend(request: pytest.FixtureRequest) -> KeyBackend:
     return BACKENDS[request.param]()
 
 
+@pytest.fixture(scope="session")
+def pristine_hsm(tmp_path_factory: pytest.TempPathFactory) -> PrivateSoftHsm:
+    """Two fresh tokens, to be copied: making them takes a process."""
+    return PrivateSoftHsm.create(tmp_path_factory.mktemp("softhsm"), tokens=("alpha", "beta"))
+
+
 @pytest.fixture
-def private_hsm(tmp_path: Path) -> PrivateSoftHsm:
+def private_hsm(pristine_hsm: PrivateSoftHsm, tmp_path: Path) -> PrivateSoftHsm:
     """A SoftHSM of this test alone, for child processes that break it."""
-    return PrivateSoftHsm.create(tmp_path, tokens=("alpha", "beta"))
+    return pristine_hsm.copy_to(tmp_path)

@@ -47,8 +47,9 @@ def sign_until(stop: threading.Event, backend: Pkcs11Backend, key: KeyRef, error
             errors.append(repr(error))
 
 
-def init(label: str) -> dict[str, Any]:
-    init_token(os.environ["PKCS11_MODULE"], label)
+def init(*labels: str) -> dict[str, Any]:
+    for label in labels:
+        init_token(os.environ["PKCS11_MODULE"], label)
     return {}
 
 

@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -23,12 +24,21 @@ class PrivateSoftHsm:
     def create(cls, directory: Path, *, tokens: tuple[str, ...]) -> "PrivateSoftHsm":
         hsm = cls(directory)
         hsm.tokens.mkdir()
-        hsm.configuration.write_text(
-            f"directories.tokendir = {hsm.tokens}\nobjectstore.backend = file\nlog.level = ERROR\n"
-        )
-        for label in tokens:
-            hsm.run("init", label)
+        hsm._configure()
+        hsm.run("init", *tokens)
         return hsm
+
+    def copy_to(self, directory: Path) -> "PrivateSoftHsm":
+        """The same tokens in another place."""
+        hsm = PrivateSoftHsm(directory)
+        shutil.copytree(self.tokens, hsm.tokens)
+        hsm._configure()
+        return hsm
+
+    def _configure(self) -> None:
+        self.configuration.write_text(
+            f"directories.tokendir = {self.tokens}\nobjectstore.backend = file\nlog.level = ERROR\n"
+        )
 
     @property
     def tokens(self) -> Path:
