@@ -108,17 +108,24 @@ def _check_renewable(certificate: Certificate, agent: Agent, now: datetime) -> N
 
 
 def _prepare(agent: Agent, now: datetime) -> tuple[Issuance, KeyRef]:
-    """A key, and the committed intent to certify it under a serial number."""
+    """A key of the pool, else a new one, and the committed intent to certify it under a serial number."""
     CertificateAuthority.objects.issuing()
-    key = key_pool.take()
-    intent = Issuance.objects.create(
+    with environments.atomic():
+        key = key_pool.take()
+        if key is not None:
+            return _intend(agent, key, now), key
+    key = key_pool.generate()
+    return _intend(agent, key, now), key
+
+
+def _intend(agent: Agent, key: KeyRef, now: datetime) -> Issuance:
+    return Issuance.objects.create(
         tenant_id=agent.tenant_id,
         agent=agent,
         serial_number=format_serial(new_serial(environments.current())),
         key_uri=key.uri,
         created_at=now,
     )
-    return intent, key
 
 
 def _expire_overdue(agent: Agent, now: datetime) -> None:

@@ -16,17 +16,19 @@ FILL = "certificates.fill_key_pool"
 LABEL = "agent"
 
 
-def take() -> KeyRef:
-    """A key for one agent: from the pool, or made on the spot when that is drained. 503 errors of the HSM."""
-    with environments.atomic():
-        pooled = PooledKey.objects.next_free()
-        if pooled is not None:
-            pooled.delete()
-            enqueue_on_commit(FILL)
-    if pooled is not None:
-        return KeyRef(pooled.key_uri, bytes(pooled.spki))
-    log.info("the key pool is drained; generating a key on the spot")
-    return generate()
+def take() -> KeyRef | None:
+    """A key of the pool for one agent; None when it is drained.
+
+    Call it in the transaction that records what the key is for: a crash then leaves it in the pool.
+    """
+    pooled = PooledKey.objects.next_free()
+    if pooled is None:
+        log.info("the key pool is drained")
+        return None
+    key = KeyRef(pooled.key_uri, bytes(pooled.spki))
+    pooled.delete()
+    enqueue_on_commit(FILL)
+    return key
 
 
 def put_back(*, key: KeyRef, now: datetime) -> None:

@@ -108,7 +108,13 @@ def test_pooled_key_is_given_to_one_taker(agent: Agent) -> None:
     for _ in range(THREADS):
         key_pool.put_back(key=key_pool.generate(), now=now())
 
-    taken = at_once(lambda: key_pool.take().uri)
+    def take() -> str:
+        with environments.atomic():
+            key = key_pool.take()
+        assert key is not None
+        return key.uri
+
+    taken = at_once(take)
 
     assert len(set(taken)) == THREADS
     assert not PooledKey.objects.filter(key_uri__in=taken).exists()
