@@ -15,6 +15,8 @@ from compliance.errors import Invalid
 class LimitedViewSet(ViewSet):
     """Tells on every answer, refusals included, how the caller stands against the rate limit."""
 
+    http_method_names = ["get", "post", "patch", "delete", "head"]
+
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)
         verdict = getattr(request, "rate_limit", None)

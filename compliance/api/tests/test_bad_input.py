@@ -73,7 +73,7 @@ def test_wrong_method_is_405_and_says_which_are_right(client: ApiClient) -> None
     answer = client.delete("/v1/agents")
 
     assert answer.status_code == 405
-    assert answer["Allow"] == "GET, POST, HEAD, OPTIONS"
+    assert answer["Allow"] == "GET, POST, HEAD"
     assert list(answer.json()) == ["error"]
 
 
@@ -86,3 +86,11 @@ def test_wrong_host_is_400(client: ApiClient) -> None:
 
     assert answer.status_code == 400
     assert list(answer.json()) == ["error"]
+
+
+@pytest.mark.parametrize("path", ["/v1/agents", "/v1/delegation/verify", "/.well-known/jwks.json"])
+def test_options_is_no_method_of_any_path(api: ApiClient, path: str) -> None:
+    answer = api.as_key(make_key(make_tenant())).raw("OPTIONS", path, b"")
+
+    assert answer.status_code == 405
+    assert "OPTIONS" not in answer["Allow"]
