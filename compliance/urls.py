@@ -2,16 +2,17 @@
 
 from django.contrib import admin
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from compliance.api import exceptions, health
+from compliance.api.description import DescriptionView
 from compliance.console.views import switch_environment
 
 ROOMS = ["auditlog", "webhooks", "agents", "certificates", "events", "delegation", "compliance.reports"]
 
 urlpatterns = [
     *[path("", include(f"{room}.urls")) for room in ROOMS],
-    path("v1/schema", SpectacularAPIView.as_view(), name="schema"),
+    path("v1/schema", DescriptionView.as_view(), name="schema"),
     path("v1/docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
     path("health/live", health.live),
     path("health/ready", health.ready),

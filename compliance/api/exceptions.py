@@ -70,7 +70,16 @@ def _framework_answer(error: drf.APIException) -> tuple[int, str, dict[str, str]
     if challenge := getattr(error, "auth_header", None):
         headers["WWW-Authenticate"] = challenge
     headers.update(getattr(error, "headers", {}))
-    return error.status_code, describe(error.detail), headers
+    return error.status_code, _framework_message(error), headers
+
+
+def _framework_message(error: drf.APIException) -> str:
+    """What the framework refuses, in the words of the interface specification where it has some."""
+    if isinstance(error, drf.Throttled):
+        return f"Rate limit exceeded; retry in {getattr(error, 'wait', None) or RETRY_SECONDS} s"
+    if isinstance(error, drf.UnsupportedMediaType):
+        return "Content-Type must be application/json"
+    return describe(error.detail)
 
 
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:

@@ -58,7 +58,7 @@ def test_other_content_types_are_415(client: ApiClient, content_type: str) -> No
     answer = client.raw("POST", "/v1/agents", b'{"name": "a", "model_hash": "h"}', content_type)
 
     assert answer.status_code == 415
-    assert list(answer.json()) == ["error"]
+    assert answer.json() == {"error": "Content-Type must be application/json"}
 
 
 @pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v1/agents/", "/v2/agents", "/v1/agents/%00/x"])

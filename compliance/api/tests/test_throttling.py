@@ -55,6 +55,7 @@ def test_refusal_carries_the_four_headers(api: ApiClient, settings: Settings) ->
 
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     refused = answers[-1]
+    assert refused.json()["error"].startswith("Rate limit exceeded")
     assert refused["X-RateLimit-Limit"] == "2"
     assert refused["X-RateLimit-Remaining"] == "0"
     assert 0 < float(refused["X-RateLimit-Reset"]) - time.time() <= 61
