@@ -4,7 +4,10 @@ from collections.abc import Iterator
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from cryptography.x509.oid import NameOID
 
+# RFC 4514 knows no short name for it.
+NAMES = {NameOID.SERIAL_NUMBER: "serialNumber"}
 UNREADABLE = [("Unreadable", "The stored octets are not a certificate.")]
 
 
@@ -25,8 +28,8 @@ def decoded_der(der: bytes) -> list[tuple[str, str]]:
 
 
 def _fields(certificate: x509.Certificate) -> Iterator[tuple[str, str]]:
-    yield "Subject", certificate.subject.rfc4514_string()
-    yield "Issuer", certificate.issuer.rfc4514_string()
+    yield "Subject", certificate.subject.rfc4514_string(NAMES)
+    yield "Issuer", certificate.issuer.rfc4514_string(NAMES)
     yield "Serial number", f"{certificate.serial_number:040x}"
     yield "Not before", f"{certificate.not_valid_before_utc:%Y-%m-%d %H:%M:%S} UTC"
     yield "Not after", f"{certificate.not_valid_after_utc:%Y-%m-%d %H:%M:%S} UTC"

@@ -88,11 +88,14 @@ def shortened(text: str, length: int = 56) -> str:
 
 
 def moment(value: datetime | None) -> SafeString | str:
-    """A moment in UTC, with its machine-readable form."""
+    """A moment in UTC to the minute, with the whole of it for machines and on pointing at it."""
     if value is None:
         return EMPTY
     utc = value.astimezone(UTC)
-    return format_html('<time datetime="{}">{}</time>', utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S} UTC")
+    exact = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', utc.isoformat(), exact, f"{utc:%Y-%m-%d %H:%M}"
+    )
 
 
 def code(text: object) -> SafeString | str:

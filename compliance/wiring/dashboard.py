@@ -243,29 +243,24 @@ def delivery_tile(deliveries: QuerySet[Delivery], now: datetime) -> Tile:
 
 
 def attention(agents: QuerySet[Agent]) -> Panel:
-    """Agents that a person should look at: suspended, or scored high while active."""
-    rows = agents.filter(
-        Q(status=AgentStatus.SUSPENDED) | Q(status=AgentStatus.ACTIVE, risk_score__gte=MEDIUM)
-    )
-    shown = rows.order_by("-risk_score", "-status_changed_at", "-id")[:ROWS]
+    """Agents that a person should look at: suspended, or risky while active."""
+    risky = Q(status=AgentStatus.ACTIVE, risk_score__gte=MEDIUM)
+    rows = agents.filter(Q(status=AgentStatus.SUSPENDED) | risky)
     return Panel(
         "Needs attention",
         ["Agent", "Status", "Risk", "Reason"],
-        [
-            Row(
-                [
-                    visible(a.name),
-                    status_chip(a.status),
-                    score_chip(a.risk_score, band_of(a.risk_score)),
-                    visible(a.status_reason),
-                ],
-                row_url(a),
-            )
-            for a in shown
-        ],
+        [attention_row(agent) for agent in rows.order_by("-status", "-risk_score", "-id")[:ROWS]],
         "No agent is suspended or at risk.",
         list_url(Agent, "status__exact=suspended"),
     )
+
+
+def attention_row(agent: Agent) -> Row:
+    band = band_of(agent.risk_score)
+    is_suspended = agent.status == AgentStatus.SUSPENDED
+    reason = visible(agent.status_reason) if is_suspended else f"At {band} risk while active"
+    risk = score_chip(agent.risk_score, band)
+    return Row([visible(agent.name), status_chip(agent.status), risk, reason], row_url(agent))
 
 
 def latest_entries(entries: QuerySet[AuditEntry]) -> Panel:
