@@ -14,7 +14,7 @@ from auditlog.models import AuditEntry
 from auditlog.vocabulary import SERVICE_TENANT_ID
 from compliance.console import TenantScopedAdmin
 from compliance.console.context import registered
-from compliance.console.display import EMPTY, chip, code, pretty_json, visible
+from compliance.console.display import EMPTY, chip, code, pretty_json, short_code, visible
 from compliance.console.filters import (
     ChoicesDropdownFilter,
     RangeDateTimeFilter,
@@ -53,12 +53,16 @@ def page_of(entry: AuditEntry) -> str | None:
     return reverse(f"admin:{model}_change", args=[entry.affected_id])
 
 
+def linked(url: str | None, shown: str) -> str:
+    return format_html('<a class="text-link" href="{}">{}</a>', url, shown) if url else shown
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(TenantScopedAdmin):
     """Every state change, with who made it."""
 
     related_links = ()
-    list_display = ("created_at", "action", "description_shown", "actor", "tenant", "affected")
+    list_display = ("created_at", "action", "description_shown", "short_actor", "tenant", "short_affected")
     list_filter = (
         ("event_type", ChoicesDropdownFilter),
         ("actor_type", ChoicesDropdownFilter),
@@ -66,7 +70,7 @@ class AuditEntryAdmin(TenantScopedAdmin):
         ("created_at", RangeDateTimeFilter),
     )
     search_fields = ("actor_id__exact", "affected_id__exact", "description")
-    search_help_text = "An exact actor or affected ID, or words of the description"
+    search_help_text = "Actor, affected ID or words"
     search_ids = ("pk", "tenant_id")
     date_hierarchy = "created_at"
     ordering = ("-created_at", "-id")
@@ -107,7 +111,7 @@ class AuditEntryAdmin(TenantScopedAdmin):
     def description_shown(self, entry: AuditEntry) -> str:
         return visible(entry.description) if entry.description else EMPTY
 
-    @display(description="actor", ordering="actor_id")
+    @display(description="actor")
     def actor(self, entry: AuditEntry) -> str:
         return code(entry.actor_id)
 
@@ -117,11 +121,17 @@ class AuditEntryAdmin(TenantScopedAdmin):
             return "The service"
         return visible(entry.tenant_name or entry.tenant_id)
 
+    @display(description="actor", ordering="actor_id")
+    def short_actor(self, entry: AuditEntry) -> str:
+        return short_code(entry.actor_id)
+
+    @display(description="affected")
+    def short_affected(self, entry: AuditEntry) -> str:
+        return linked(page_of(entry), short_code(entry.affected_id))
+
     @display(description="affected")
     def affected(self, entry: AuditEntry) -> str:
-        url = page_of(entry)
-        shown = code(entry.affected_id)
-        return format_html('<a class="text-link" href="{}">{}</a>', url, shown) if url else shown
+        return linked(page_of(entry), code(entry.affected_id))
 
     @display(description="metadata")
     def metadata_json(self, entry: AuditEntry) -> str:

@@ -88,19 +88,32 @@ def shortened(text: str, length: int = 56) -> str:
 
 
 def moment(value: datetime | None) -> SafeString | str:
-    """A moment in UTC to the minute, with the whole of it for machines and on pointing at it."""
+    """A recent moment in UTC to the minute, with the whole of it for machines and on pointing at it."""
     if value is None:
         return EMPTY
     utc = value.astimezone(UTC)
     exact = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>', utc.isoformat(), exact, f"{utc:%Y-%m-%d %H:%M}"
+        '<time datetime="{}" title="{}">{}</time>', utc.isoformat(), exact, f"{utc:%b %d, %H:%M}"
     )
 
 
 def code(text: object) -> SafeString | str:
     """An identifier, hash or address in a fixed-width face."""
     return format_html('<code class="console-code">{}</code>', visible(text)) if text else EMPTY
+
+
+def short_code(text: str | None) -> SafeString | str:
+    """The kind and the telling end of an identifier, for a column; all of it on pointing at it.
+
+    UUIDs of version 7 begin with the time: rows of one moment differ at the end only.
+    """
+    if not text or len(text) <= 24:
+        return code(text)
+    kind, colon, rest = visible(text).rpartition(":")
+    return format_html(
+        '<code class="console-code" title="{}">{}{}…{}</code>', visible(text), kind, colon, rest[-12:]
+    )
 
 
 def block(text: object) -> SafeString | str:
