@@ -16,6 +16,8 @@ from compliance.clock import now
 from compliance.console.views import SESSION_KEY
 from compliance.encryption import encrypt
 from compliance.environments import Environment
+from compliance.reports.models import Report
+from compliance.reports.vocabulary import ReportType
 from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
 from delegation.lifecycle import KeyStatus
@@ -100,6 +102,13 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             reasons=[{"name": "scope", "observed": label, "expected": "less", "weight": 1.0}],
             model_version="tests",
         )
+        report = Report.objects.create(
+            tenant=mirrored,
+            type=ReportType.MICA,
+            period_start=now() - timedelta(days=1),
+            period_end=now(),
+            created_at=now(),
+        )
         published = RevocationList.objects.latest_of(certificate.authority)
         # The last that an issuance would take, as it is no real key.
         pooled = PooledKey.objects.create(
@@ -119,6 +128,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
         "delegation_tokenkey": token_key,
         "certificates_certificate": certificate,
         "events_behaviorevent": event,
+        "reports_report": report,
         "certificates_issuance": issuance,
         "certificates_certificateauthority": certificate.authority,
         "certificates_revocationlist": published,

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Permission
 from django.test import Client
@@ -16,6 +17,7 @@ from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import console_of, join, make_member, make_operator, make_staff, populate
 
+ROOMS = {"agents", "auditlog", "certificates", "compliance", "delegation", "events", "webhooks"}
 BOTH = pytest.mark.parametrize("environment", list(Environment))
 
 
@@ -65,6 +67,12 @@ def test_operator_opens_every_list_and_form(acme: Tenant, page: str, environment
     assert list_of(client, page).status_code == 200
     assert list_of(client, page, "?q=agent").status_code == 200
     assert client.get(reverse(f"admin:{page}_add")).status_code in (200, 403)
+
+
+def test_every_table_of_the_service_has_a_page() -> None:
+    ours = [model for model in apps.get_models() if model.__module__.split(".")[0] in ROOMS]
+
+    assert [name_of(model) for model in ours if not admin.site.is_registered(model)] == []
 
 
 def test_what_is_the_services_own_is_not_a_tenants_page() -> None:

@@ -1,0 +1,105 @@
+"""Reports in the console: asked for by officers, downloaded by members, unknown to others."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from auditlog.models import AuditEntry
+from auditlog.vocabulary import Actor
+from compliance.clock import now
+from compliance.reports import services
+from compliance.reports.models import Report
+from compliance.reports.services import ReportRequest
+from compliance.reports.vocabulary import ReportType
+from compliance.tenancy.models import Role, Tenant
+from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.console import console_of, join, make_member
+
+FORM = {"type": "eu_ai_act", "first_day": "2026-10-01", "last_day": "2026-10-31"}
+
+
+@pytest.fixture
+def acme() -> Tenant:
+    return make_tenant("Acme")
+
+
+def make_ready_report(tenant: Tenant) -> Report:
+    wanted = ReportRequest(ReportType.MICA, now() - timedelta(days=7), now())
+    report = services.request_report(
+        tenant_id=tenant.id, wanted=wanted, actor=Actor.system("tests"), now=now()
+    )
+    services.generate(report_id=str(report.id), now=now())
+    report.refresh_from_db()
+    return report
+
+
+def ask(user: Any, **fields: Any) -> Any:
+    return console_of(user).post(reverse("admin:reports_report_add"), {**FORM, **fields})
+
+
+def test_officer_asks_for_a_report_of_whole_days(acme: Tenant) -> None:
+    ask(make_member(acme, Role.OFFICER), tenant=acme.id)
+
+    report = Report.objects.get(tenant=acme)
+    (entry,) = AuditEntry.objects.for_tenant(acme.id).of_type("report.requested")
+    assert (f"{report.period_start:%m-%d}", f"{report.period_end:%m-%d}") == ("10-01", "11-01")
+    assert entry.actor_id == "console:officer"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"last_day": "2026-09-30"},
+        {"first_day": "2001-01-01"},
+        {"first_day": "2096-01-01", "last_day": "2096-01-02"},
+    ],
+)
+def test_a_senseless_period_is_refused(acme: Tenant, fields: dict[str, str]) -> None:
+    answer = ask(make_member(acme, Role.OFFICER), tenant=acme.id, **fields)
+
+    assert answer.status_code == 200
+    assert not Report.objects.exists()
+
+
+@pytest.mark.parametrize("role", [Role.AUDITOR, Role.DEVELOPER])
+def test_auditors_and_developers_ask_for_none(acme: Tenant, role: Role) -> None:
+    assert ask(make_member(acme, role), tenant=acme.id).status_code == 403
+
+
+def test_officers_ask_for_tenants_of_theirs_only(acme: Tenant) -> None:
+    rival, audited = make_tenant("Rival"), make_tenant("Audited")
+    user = make_member(acme, Role.OFFICER)
+    join(user, audited, Role.AUDITOR)
+
+    answers = [ask(user, tenant=tenant.id) for tenant in (rival, audited)]
+
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert not Report.objects.exists()
+    assert "Rival" not in answers[0].content.decode()
+
+
+def test_a_ready_report_is_shown_and_downloaded(acme: Tenant) -> None:
+    report = make_ready_report(acme)
+    client = console_of(make_member(acme, Role.AUDITOR))
+
+    page = client.get(reverse("admin:reports_report_change", args=[report.pk])).content.decode()
+    files = {
+        kind: client.get(reverse(f"admin:reports_report_{kind}", args=[report.pk]))
+        for kind in ("pdf", "json")
+    }
+
+    assert report.digest in page
+    assert files["pdf"].content.startswith(b"%PDF")
+    assert files["json"].content.decode() == report.document
+    assert "attachment" in files["json"].headers["Content-Disposition"]
+
+
+def test_a_foreign_report_is_answered_like_a_missing_one(acme: Tenant) -> None:
+    report = make_ready_report(make_tenant("Rival"))
+    client = console_of(make_member(acme, Role.OFFICER))
+
+    answer: Any = client.get(reverse("admin:reports_report_pdf", args=[report.pk]))
+
+    assert answer.url == reverse("admin:index")
