@@ -19,10 +19,9 @@ def commands(port: int, environ: Mapping[str, str], *, local: Path) -> dict[str,
     celery = [python, "-m", "celery", "-A", "compliance.celery"]
     return {
         "web": [
-            *(python, "-m", "granian", "--interface", "wsgi", "compliance.wsgi:application"),
+            *(python, "-m", "granian", "--interface", "rsgi", "compliance.server:application"),
             *("--host", HOST, "--port", str(port), "--no-ws", "--http", "1"),
-            *("--workers", environ["WEB_WORKERS"], "--blocking-threads", environ["WEB_THREADS"]),
-            *("--backpressure", str(BACKPRESSURE)),
+            *("--workers", environ["WEB_WORKERS"], "--backpressure", str(BACKPRESSURE)),
             *("--respawn-failed-workers", "--respawn-interval", "0.5", "--workers-kill-timeout", "5"),
         ],
         "worker": [

@@ -32,6 +32,7 @@ WIRING = {
     "compliance.urls",
     "compliance.celery",
     "compliance.wsgi",
+    "compliance.server",
     "compliance.wiring",
     "bench",
     "manage",

@@ -9,12 +9,15 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -126,6 +129,30 @@ def test_console_and_documentation_are_served(stack: Stack) -> None:
     assert stack.call("GET", "/admin/login/", key=None).status_code == 200
     assert stack.call("GET", "/v1/docs", key=None).status_code == 200
     assert stack.call("GET", "/v1/schema", key=None).json()["openapi"] == "3.0.3"
+
+
+def test_senders_who_stall_leave_the_service_to_others(stack: Stack) -> None:
+    head = "POST /v1/delegation/verify HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    address = urlsplit(stack.exports["BASE_URL"])
+    with ExitStack() as held:
+        for _ in range(60):
+            sender = held.enter_context(socket.create_connection((address.hostname, address.port)))
+            sender.sendall(f"{head}Content-Length: 500\r\n\r\n{{".encode())
+
+        registered = stack.register()
+
+        assert registered.status_code == 201
+        assert registered.elapsed.total_seconds() < 5
+        assert sender.recv(4096).startswith(b"HTTP/1.1 408")
+
+
+def test_chunked_body_is_read(stack: Stack) -> None:
+    pieces = iter([b'{"name": "chunked", ', b'"model_hash": "h"}'])
+    headers = {"Authorization": f"Bearer {stack.exports['LIVE_API_KEY']}", "Content-Type": "application/json"}
+
+    answer = requests.post(stack.exports["BASE_URL"] + "/v1/agents", data=pieces, headers=headers, timeout=40)
+
+    assert answer.status_code == 201, answer.text
 
 
 def test_redis_dies_and_the_api_goes_on(stack: Stack) -> None:

@@ -1,0 +1,161 @@
+"""The web server's entry point (RSGI): a request gets one of the few threads once its body is all here.
+
+A thread that read the body itself would wait for whoever sends it: twenty senders that stop in the middle
+would stand in everybody's way. So the event loop collects the body, in bounded time and memory, and a pool
+of threads then runs the WSGI application. Chunked bodies reach it as any others do.
+"""
+
+import asyncio
+import io
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from compliance.wsgi import application as django_application
+
+log = logging.getLogger(__name__)
+
+BODY_SECONDS = 10.0
+"""How long a client may take to send a body of at most 1 MiB."""
+DEFAULT_THREADS = 8
+
+Environ = dict[str, Any]
+Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
+Headers = list[tuple[str, str]]
+
+JSON: Headers = [("content-type", "application/json"), ("connection", "close")]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response, whole."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+TOO_SLOW = Answer(408, JSON, b'{"error":"The request body did not arrive in time"}')
+CUT_SHORT = Answer(400, JSON, b'{"error":"The request body is shorter than its Content-Length"}')
+FAILED = Answer(500, JSON, b'{"error":"Internal server error"}')
+
+
+class Server:
+    """A WSGI application behind the event loop of a granian worker."""
+
+    def __init__(self, application: Application, *, threads: int, body_seconds: float = BODY_SECONDS) -> None:
+        self._application = application
+        self._body_seconds = body_seconds
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="web")
+
+    def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Called when the worker stops: what runs is finished first."""
+        self._threads.shutdown(wait=True)
+
+    async def __rsgi__(self, scope: Any, protocol: Any) -> None:
+        """Answer one request."""
+        answer = await self._answer(scope, protocol)
+        protocol.response_bytes(answer.status, answer.headers, answer.body)
+
+    async def _answer(self, scope: Any, protocol: Any) -> Answer:
+        headers: Headers = scope.headers.items()
+        body = b""
+        if any(name in ("content-length", "transfer-encoding") for name, _ in headers):
+            try:
+                async with asyncio.timeout(self._body_seconds):
+                    body = await read_body(protocol)
+            except TimeoutError:
+                return TOO_SLOW
+        environ = environ_of(scope, headers, body)
+        if is_cut_short(headers, body):
+            return CUT_SHORT
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, environ)
+
+    def _run(self, environ: Environ) -> Answer:
+        try:
+            return run(self._application, environ)
+        except Exception:
+            log.exception("unexpected error on %s", environ["PATH_INFO"])
+            return FAILED
+
+
+async def read_body(protocol: Any) -> bytes:
+    """The body; of one over the limit a byte more than allowed, which is enough to refuse it."""
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    found = bytearray()
+    async for piece in protocol:
+        found += piece
+        if len(found) > limit:
+            break
+    return bytes(found[: limit + 1])
+
+
+def is_cut_short(headers: Headers, body: bytes) -> bool:
+    """Whether the sender went away before all that it had announced was sent."""
+    announced = next((value for name, value in headers if name == "content-length"), "")
+    return announced.isdecimal() and len(body) < min(int(announced), settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1)
+
+
+def environ_of(scope: Any, headers: Headers, body: bytes) -> Environ:
+    """The request as a WSGI environment (PEP 3333): text is UTF-8 read as Latin-1.
+
+    A header with an underscore in its name is left out, lest `X_Forwarded_For` pass for `X-Forwarded-For`.
+    """
+    server, _, port = scope.server.rpartition(":")
+    environ: Environ = {
+        "REQUEST_METHOD": scope.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": _as_latin(scope.path),
+        "QUERY_STRING": _as_latin(scope.query_string),
+        "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
+        "SERVER_NAME": server,
+        "SERVER_PORT": port,
+        "REMOTE_ADDR": scope.client.rpartition(":")[0].strip("[]"),
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope.scheme,
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    for name, value in headers:
+        if name == "content-type":
+            environ["CONTENT_TYPE"] = value
+        elif name != "content-length" and "_" not in name:
+            variable = "HTTP_" + name.upper().replace("-", "_")
+            joint = "; " if name == "cookie" else ","
+            environ[variable] = f"{environ[variable]}{joint}{value}" if variable in environ else value
+    return environ
+
+
+def run(application: Application, environ: Environ) -> Answer:
+    """What the application answers, collected."""
+    told: list[tuple[int, Headers]] = []
+
+    def start_response(status: str, headers: Headers, exc_info: Any = None) -> None:
+        told.append((int(status.split(" ", 1)[0]), headers))
+
+    pieces = application(environ, start_response)
+    try:
+        body = b"".join(pieces)
+    finally:
+        close = getattr(pieces, "close", None)
+        if close is not None:
+            close()
+    status, headers = told[-1]
+    return Answer(status, headers, body)
+
+
+def _as_latin(text: str) -> str:
+    return text.encode("utf-8", errors="surrogateescape").decode("latin-1")
+
+
+application = Server(django_application, threads=int(os.environ.get("WEB_THREADS", DEFAULT_THREADS)))
