@@ -41,24 +41,30 @@ class Story:
 
     out: Output
     failures: list[str] = field(default_factory=list)
+    slow: list[int] = field(default_factory=list)
     count: int = 0
 
     @contextmanager
     def step(self, name: str, *, target: float | None = None) -> Iterator[Step]:
-        """Play one step; a failure is printed and ends the scenario."""
+        """Play one step; a failure is printed and ends the scenario, a missed target is only told.
+
+        The targets are the service's on a machine of its own; a busy one breaks no promise.
+        """
         self.count += 1
         played = Step(name, target)
         begun = perf_counter()
         try:
             yield played
-            spent = played.seconds if played.seconds is not None else perf_counter() - begun
-            expect(target is None or spent <= target, f"took {spent:.3f} s, the target is {target} s")
         except Exception as error:
             self.failures.append(name)
             self._line("✗", name, f"{type(error).__name__}: {error}")
             raise
+        spent = played.seconds if played.seconds is not None else perf_counter() - begun
         limit = f" (target {target:g} s)" if target is not None else ""
-        self._line("✓", name, f"{spent:.3f} s{limit}  {played.note}".rstrip())
+        missed = target is not None and spent > target
+        if missed:
+            self.slow.append(self.count)
+        self._line("!" if missed else "✓", name, f"{spent:.3f} s{limit}  {played.note}".rstrip())
 
     def _line(self, mark: str, name: str, rest: str) -> None:
         self.out.write(f"  {mark} {self.count:2d}. {name:<52} {rest}\n")

@@ -33,3 +33,6 @@ class Command(BaseCommand):
             self.stdout.write(f"  The scenario stopped at step {story.count}.")
             sys.exit(1)
         self.stdout.write(f"  All {story.count} steps as specified.")
+        if story.slow:
+            steps = ", ".join(map(str, story.slow))
+            self.stdout.write(f"  Slower than the target (!) on this machine, as busy as it is now: {steps}.")
