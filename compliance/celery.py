@@ -12,7 +12,9 @@ django.setup()
 from compliance.environments import Environment  # noqa: E402
 from compliance.tasks import ENVIRONMENT_HEADER, app  # noqa: E402
 
-app.autodiscover_tasks(["webhooks", "certificates", "events", "delegation", "compliance.reports"], force=True)
+app.autodiscover_tasks(
+    ["compliance.api", "webhooks", "certificates", "events", "delegation", "compliance.reports"], force=True
+)
 
 # What runs by the clock, in both environments: the safety nets of what a lost message should have started.
 PERIODS_SECONDS = {
@@ -25,6 +27,7 @@ PERIODS_SECONDS = {
     "delegation.maintain_keys": 60.0,
     "events.fade_risk": 3600.0,
     "compliance.reports.sweep": 30.0,
+    "compliance.api.forget_answers": 3600.0,
 }
 
 

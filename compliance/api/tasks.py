@@ -1,0 +1,14 @@
+"""What the API does by the clock."""
+
+from typing import Any
+
+from compliance.api.idempotency import RETENTION
+from compliance.api.models import IdempotencyRecord
+from compliance.clock import now
+from compliance.tasks import task
+
+
+@task("compliance.api.forget_answers")
+def forget_answers(**kwargs: Any) -> None:
+    """Delete the kept answers of idempotent requests past their 24 hours: some hold a secret shown once."""
+    IdempotencyRecord.objects.expired(now(), RETENTION).delete()
