@@ -178,6 +178,7 @@ RATE_LIMITS: dict[str, int] = {
     "public": env.int("RATE_LIMIT_PUBLIC", default=6_000),
     "key": env.int("RATE_LIMIT_KEY", default=6_000),
     "events": env.int("RATE_LIMIT_EVENTS", default=120_000),
+    "sign_in": env.int("RATE_LIMIT_SIGN_IN", default=20),
 }
 RATE_LIMIT_WINDOW_SECONDS: int = 60
 # Addresses or networks of proxies whose X-Forwarded-For is believed.

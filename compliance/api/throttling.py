@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Any
 
 from django.conf import settings
+from django.http import HttpRequest
 from redis.exceptions import RedisError
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
@@ -114,7 +115,7 @@ class _MemoryWindow:
 _memory = _MemoryWindow()
 
 
-def client_address(request: Request) -> str:
+def client_address(request: HttpRequest | Request) -> str:
     """The caller's IP address; X-Forwarded-For counts only behind TRUSTED_PROXIES, from the right."""
     address = request.META.get("REMOTE_ADDR", "") or "unknown"
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")

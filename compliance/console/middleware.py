@@ -1,11 +1,17 @@
-"""What every answer under /admin/ carries: security headers, and a page for people where it is an error."""
+"""What every answer under /admin/ carries: security headers, and a page for people where it is an error.
+
+Attempts to sign in are limited for each client address, so that no password is guessed by trying.
+"""
 
 import json
 from collections.abc import Callable
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
+from compliance.api.exceptions import error_response
+from compliance.api.throttling import client_address, hit
 from compliance.console.views import CONSOLE_PREFIX
 
 # Unfold's Alpine.js compiles its expressions ('unsafe-eval') and sets styles inline; no script stands in a
@@ -24,7 +30,13 @@ CONTENT_SECURITY_POLICY = "; ".join(
     ]
 )
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
-TITLES = {403: "Not yours to see", 404: "Nothing here", 503: "Unavailable for the moment"}
+SIGN_IN = CONSOLE_PREFIX + "login/"
+TITLES = {
+    403: "Not yours to see",
+    404: "Nothing here",
+    429: "Too many attempts",
+    503: "Unavailable for the moment",
+}
 EXPLANATIONS = {
     403: "Your role does not open this page. An operator can change your membership.",
     404: "The page or row does not exist in this environment, or belongs to another tenant.",
@@ -39,7 +51,7 @@ class ConsoleMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        response = self.get_response(request)
+        response = too_many_attempts(request) or self.get_response(request)
         if not request.path.startswith(CONSOLE_PREFIX):
             return response
         if response.status_code >= 400 and response.headers.get("Content-Type") == "application/json":
@@ -47,6 +59,17 @@ class ConsoleMiddleware:
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
         return response
+
+
+def too_many_attempts(request: HttpRequest) -> HttpResponse | None:
+    """The 429 for one attempt to sign in too many from a client's address; None while there is room."""
+    if request.method != "POST" or request.path != SIGN_IN:
+        return None
+    verdict = hit("sign_in", client_address(request), limit=settings.RATE_LIMITS["sign_in"])
+    if verdict.allowed:
+        return None
+    message = f"Too many attempts to sign in; try again in {verdict.retry_after} s."
+    return error_response(429, message, {"Retry-After": str(verdict.retry_after)})
 
 
 def error_page(envelope: HttpResponse) -> HttpResponse:

@@ -205,3 +205,16 @@ def test_nul_bytes_in_filters_are_refused(acme: Tenant, value: str) -> None:
             answer = client.get(reverse(f"admin:{page}_changelist") + f"?{name}={value}")
             assert answer.status_code in (200, 302, 400), (page, name)
     assert client.get(f"/admin/agents/agent/{value}/change/").status_code == 302
+
+
+def test_passwords_are_not_guessed_by_trying(settings: Any) -> None:
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "sign_in": 3}
+    wrong = {"username": make_operator().get_username(), "password": "a guess"}
+
+    answers = [Client().post("/admin/login/", wrong) for _ in range(4)]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    assert int(answers[-1].headers["Retry-After"]) >= 1
+    assert "Too many attempts to sign in" in answers[-1].content.decode()
+    assert Client().get("/admin/login/").status_code == 200
+    assert Client().post("/admin/login/", wrong, REMOTE_ADDR="192.0.2.1").status_code == 200
