@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
@@ -75,7 +75,11 @@ class Server:
         environ = environ_of(scope, headers, body)
         if is_cut_short(headers, body):
             return CUT_SHORT
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, environ)
+        answer = await asyncio.get_running_loop().run_in_executor(self._threads, self._run, environ)
+        if len(body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+            # The rest, unread, ends the connection: say so, or a client that keeps it loses its next request.
+            return replace(answer, headers=[*answer.headers, ("connection", "close")])
+        return answer
 
     def _run(self, environ: Environ) -> Answer:
         try:

@@ -120,12 +120,12 @@ def test_body_cut_short_never_reaches_the_application() -> None:
     assert answer.status == 400
 
 
-def test_body_over_the_limit_is_read_no_further() -> None:
+def test_body_over_the_limit_is_read_no_further_and_ends_the_connection() -> None:
     protocol = Protocol([b"a" * 1024 * 1024] * 20)
 
     answer = answered(protocol, headers=[("content-length", str(20 * 1024 * 1024))])
 
-    assert answer.headers == [("x-length", str(1024 * 1024 + 1))]
+    assert answer.headers == [("x-length", str(1024 * 1024 + 1)), ("connection", "close")]
     assert protocol.taken == 2
 
 
