@@ -126,24 +126,27 @@ def client_address(request: HttpRequest | Request) -> str:
 
 
 def _normalised(address: str) -> str:
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return "unknown"
+    parsed = _parsed(address)
     if isinstance(parsed, ipaddress.IPv6Address):
-        if parsed.ipv4_mapped:
-            return str(parsed.ipv4_mapped)
         # One subscriber commands a whole /64: count it as one client.
         return str(ipaddress.ip_network((parsed, 64), strict=False))
-    return str(parsed)
+    return str(parsed) if parsed else "unknown"
 
 
 def _is_trusted(address: str) -> bool:
+    parsed = _parsed(address)
+    return parsed is not None and any(
+        parsed in ipaddress.ip_network(proxy, strict=False) for proxy in settings.TRUSTED_PROXIES
+    )
+
+
+def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address, an IPv4 one that a dual-stack socket shows as IPv6 as itself; None for what is none."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        return False
-    return any(parsed in ipaddress.ip_network(proxy, strict=False) for proxy in settings.TRUSTED_PROXIES)
+        return None
+    return getattr(parsed, "ipv4_mapped", None) or parsed
 
 
 class WindowThrottle(BaseThrottle):
