@@ -8,7 +8,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from . import processes
@@ -77,15 +76,8 @@ class Stack:
         return servers.environment() | exports(servers.contract(), self.layout.demo)
 
     def _prepare_data(self, environment: dict[str, str]) -> None:
-        with step("database migrations"), ThreadPoolExecutor() as pool:
-            jobs = [
-                pool.submit(self._manage, environment, "migrate", "--no-input", "--database", alias)
-                for alias in ("default", "test")
-            ]
-            for job in jobs:
-                job.result()
-        with step("CAs, keys, demo tenant and log-ins"):
-            self._manage(environment, "bootstrap_dev", "--state", str(self.layout.demo))
+        with step("databases, CAs, keys, demo tenant and log-ins"):
+            self._manage(environment, "bootstrap_dev", "--migrate", "--state", str(self.layout.demo))
 
     def _manage(self, environment: dict[str, str], *arguments: str) -> None:
         """A manage.py command of the set-up, its output kept for the failure's message."""

@@ -2,12 +2,17 @@
 
 import json
 import secrets
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.db import connections
 
 from auditlog.vocabulary import Actor
 from certificates import services as certificates
@@ -20,6 +25,8 @@ from delegation import services as delegation
 
 ACTOR = Actor.system("bootstrap_dev")
 TENANT_NAME = "Demo tenant"
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -35,25 +42,55 @@ class DemoState:
     officer_password: str
 
 
-def bootstrap(*, state_file: Path, now: datetime) -> DemoState:
-    """Make what is missing, keep what is there; safe to repeat and to interrupt."""
-    for environment in Environment:
-        with environments.use(environment):
-            certificates.bootstrap(now=now)
-            delegation.bootstrap(now=now)
+def bootstrap(*, state_file: Path, migrate: bool = False, now: datetime) -> DemoState:
+    """Make what is missing, keep what is there; safe to repeat and to interrupt.
+
+    With `migrate` the databases are brought up to date first. What does not depend on each other runs side
+    by side: the HSM makes keys and the databases write while this process has nothing to compute.
+    """
     known = _read(state_file)
-    tenant = _tenant(known.get("tenant_id"), now)
+    with ThreadPoolExecutor(len(Environment)) as pool:
+        _all(
+            pool.submit(_with_own_connections, _prepare, environment, migrate, now)
+            for environment in Environment
+        )
+        tenant = _tenant(known.get("tenant_id"), now)
+        operator, officer = _all(
+            pool.submit(_with_own_connections, _user, username, known.get(f"{username}_password"), owner)
+            for username, owner in (("operator", None), ("officer", tenant))
+        )
     state = DemoState(
         tenant_id=str(tenant.id),
         live_api_key=_key(Environment.LIVE, tenant, known.get("live_api_key"), now),
         test_api_key=_key(Environment.TEST, tenant, known.get("test_api_key"), now),
         operator_username="operator",
-        operator_password=_user("operator", known.get("operator_password"), tenant=None),
+        operator_password=operator,
         officer_username="officer",
-        officer_password=_user("officer", known.get("officer_password"), tenant=tenant),
+        officer_password=officer,
     )
     _write(state_file, state)
     return state
+
+
+def _all(jobs: Iterable[Future[Made]]) -> list[Made]:
+    """The results of jobs, all of which are under way before the first is waited for."""
+    return [job.result() for job in list(jobs)]
+
+
+def _with_own_connections(action: Callable[..., Made], *arguments: Any) -> Made:
+    """Run in a thread of a pool, which must not leave its connections open behind it."""
+    try:
+        return action(*arguments)
+    finally:
+        connections.close_all()
+
+
+def _prepare(environment: Environment, migrate: bool, now: datetime) -> None:
+    if migrate:
+        call_command("migrate", database=environment.alias, interactive=False, verbosity=0)
+    with environments.use(environment):
+        certificates.bootstrap(now=now)
+        delegation.bootstrap(now=now)
 
 
 def _read(state_file: Path) -> dict[str, str]:
@@ -89,7 +126,7 @@ def _key(environment: Environment, tenant: Tenant, known: str | None, now: datet
         return tenancy.create_key(tenant=local, name="demo", actor=ACTOR, now=now).secret
 
 
-def _user(username: str, known: str | None, *, tenant: Tenant | None) -> str:
+def _user(username: str, known: str | None, tenant: Tenant | None) -> str:
     """The log-in's password; an operator without a tenant, an officer of `tenant` otherwise."""
     user, _ = get_user_model().objects.get_or_create(username=username)
     password = known or secrets.token_urlsafe(12)

@@ -14,6 +14,8 @@ class Command(ServiceCommand):
 
     def add_own_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--state", type=Path, required=True, help="where keys and log-ins are kept")
+        parser.add_argument("--migrate", action="store_true", help="bring both databases up to date first")
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, str]:
-        return dict(vars(bootstrap(state_file=options["state"], now=now)))
+        made = bootstrap(state_file=options["state"], migrate=options["migrate"], now=now)
+        return dict(vars(made))
