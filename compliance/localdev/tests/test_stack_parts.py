@@ -12,15 +12,15 @@ from compliance.localdev.status import Line, as_table
 from compliance.localdev.supervisor import BACKOFF_SECONDS, Part
 from compliance.localdev.testing import with_suffix
 
-ENVIRONMENT = {"WEB_WORKERS": "3", "WEB_THREADS": "5"}
+ENVIRONMENT = {"WEB_WORKERS": "3"}
 
 
-def test_the_web_server_gets_its_port_workers_and_threads(tmp_path: Path) -> None:
+def test_the_web_server_gets_its_port_and_workers(tmp_path: Path) -> None:
     web = commands(8123, ENVIRONMENT, local=tmp_path)["web"]
 
     options = dict(pairwise(web))
 
-    assert (options["--port"], options["--workers"], options["--blocking-threads"]) == ("8123", "3", "5")
+    assert (options["--port"], options["--workers"]) == ("8123", "3")
     assert options["--host"] == "127.0.0.1"
 
 
