@@ -110,10 +110,21 @@ def is_public(address: Address) -> bool:
     return not any(address in network for network in _REFUSED_IPV6)
 
 
+def is_allowed(address: Address, policy: UrlPolicy) -> bool:
+    """Public addresses always; with `allow_private` also those of one's own networks and machine.
+
+    Link-local ones never: cloud metadata services answer there, on a developer's virtual machine too.
+    """
+    is_own = address.is_private and not (
+        address.is_link_local or address.is_multicast or address.is_unspecified
+    )
+    return is_public(address) or (policy.allow_private and is_own)
+
+
 def permitted(addresses: Iterable[str], policy: UrlPolicy) -> list[Address]:
     """Those of `addresses` that may be connected to, in order; raises `UrlRefused` when none may."""
     parsed = [ipaddress.ip_address(address) for address in addresses]
-    allowed = [address for address in parsed if policy.allow_private or is_public(address)]
+    allowed = [address for address in parsed if is_allowed(address, policy)]
     if not allowed:
         raise UrlRefused("The host resolves to no public address; webhooks are sent to public addresses only")
     return allowed
@@ -169,7 +180,7 @@ def _ipv6(host: str) -> Address:
 def _check_literal(address: Address, policy: UrlPolicy) -> None:
     if isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None:
         raise UrlRefused("must not name a network interface")
-    if not policy.allow_private and not is_public(address):
+    if not is_allowed(address, policy):
         raise UrlRefused("must lead to a public address")
 
 

@@ -78,3 +78,4 @@ def test_without_an_hsm_tasks_end_quietly(task: Any, settings: Settings) -> None
     run(task)
 
     reset()
+    assert not PooledKey.objects.exists()

@@ -240,3 +240,16 @@ def test_ipv4_guard_agrees_with_the_standard_library() -> None:
     wrong = [address for address in blocks if is_public(address) and not address.is_global]
 
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "host", ["169.254.169.254", "[fe80::1]", "224.0.0.1", "0.0.0.0", "[::]", "[::ffff:169.254.169.254]"]
+)
+def test_development_reaches_no_metadata_service_either(host: str) -> None:
+    with pytest.raises(UrlRefused):
+        check_url(f"http://{host}/", LENIENT)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.1", "192.168.1.1", "[::1]", "[fd00::1]", "localhost"])
+def test_development_reaches_its_own_networks(host: str) -> None:
+    assert check_url(f"http://{host}:8080/", LENIENT).port == 8080

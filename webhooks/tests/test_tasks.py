@@ -14,7 +14,7 @@ from compliance.tasks import ENVIRONMENT_HEADER, app
 from compliance.tenancy.services import get_tenant
 from compliance.tenancy.tests.factories import make_tenant
 from webhooks import delivering, tasks
-from webhooks.models import Delivery
+from webhooks.models import Attempt, Delivery
 from webhooks.tests.factories import make_delivery, make_webhook
 from webhooks.tests.receivers import Receiver, answer, answers, receiving
 
@@ -88,6 +88,8 @@ def test_other_endpoints_get_their_turn(loopback: None, monkeypatch: pytest.Monk
 
 def test_unknown_delivery_is_nothing_to_do() -> None:
     run("webhooks.deliver", Environment.LIVE, delivery_id=str(uuid4()))
+
+    assert not Attempt.objects.exists()
 
 
 def test_sweep_rings_for_what_no_bell_rang_for(committed: None, loopback: None) -> None:

@@ -82,7 +82,7 @@ def test_failures_of_calls_admitted_together_count_once() -> None:
         circuit.failed(ticket)
     time.sleep(2 * FIRST_DELAY + 0.05)
 
-    circuit.admit()
+    assert circuit.admit() is not None
 
 
 def test_refused_pin_keeps_the_circuit_open() -> None:
