@@ -115,9 +115,8 @@ def is_allowed(address: Address, policy: UrlPolicy) -> bool:
 
     Link-local ones never: cloud metadata services answer there, on a developer's virtual machine too.
     """
-    is_own = address.is_private and not (
-        address.is_link_local or address.is_multicast or address.is_unspecified
-    )
+    bare = getattr(address, "ipv4_mapped", None) or address
+    is_own = bare.is_private and not (bare.is_link_local or bare.is_multicast or bare.is_unspecified)
     return is_public(address) or (policy.allow_private and is_own)
 
 
