@@ -15,6 +15,10 @@ class AlreadyRevoked(Conflict):
     message = "Certificate is already revoked"
 
 
+class NothingToRenew(InvalidState):
+    message = "Agent has no active certificate"
+
+
 class CertificateExpired(InvalidState):
     message = "Certificate has expired"
 
@@ -28,7 +32,7 @@ class AuthorityNotFound(NotFound):
 
 
 class AuthorityMissing(Unavailable):
-    """503: `ca_init` has not been run in this environment; the log and `doctor` say so."""
+    """503: `ca_init` has not been run in this environment; the log says so."""
 
     message = "KMS not configured"
 

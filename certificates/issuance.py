@@ -22,7 +22,13 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from certificates import key_pool
 from certificates.authorities import base_url, issuer_info, profile, signing_key
-from certificates.errors import AlreadyCertified, AlreadyRevoked, CannotCertify, CertificateExpired
+from certificates.errors import (
+    AlreadyCertified,
+    AlreadyRevoked,
+    CannotCertify,
+    CertificateExpired,
+    NothingToRenew,
+)
 from certificates.lint import MAX_LIFETIME, LeafExpectation, LintError, sign_linted
 from certificates.models import (
     Certificate,
@@ -88,6 +94,17 @@ def renew(*, tenant_id: UUID, certificate_id: Any, actor: Actor, now: datetime) 
         _abandon(intent, key, error, now)
         raise
     return certificate
+
+
+def renew_of_agent(*, tenant_id: UUID, agent_id: Any, actor: Actor, now: datetime) -> Certificate:
+    """`renew` for the agent's active certificate; raises `AgentNotFound` and `NothingToRenew` besides."""
+    agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
+    if agent.status not in CERTIFIABLE:
+        raise CannotCertify(f"Cannot certify a {agent.status} agent")
+    certificate = Certificate.objects.of_agent(agent.id).active(now).first()
+    if certificate is None:
+        raise NothingToRenew()
+    return renew(tenant_id=tenant_id, certificate_id=certificate.id, actor=actor, now=now)
 
 
 def _check(agent: Agent, now: datetime) -> None:

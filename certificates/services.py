@@ -4,7 +4,7 @@ from datetime import datetime
 
 from auditlog.vocabulary import Actor
 from certificates import authorities, publication
-from certificates.issuance import issue, renew
+from certificates.issuance import issue, renew, renew_of_agent
 from certificates.models import CertificateAuthority
 from certificates.publication import publish, publish_due
 from certificates.revocation import expire_due, retire_agent, revoke, revoke_for_agent
@@ -18,6 +18,7 @@ __all__ = [
     "publish",
     "publish_due",
     "renew",
+    "renew_of_agent",
     "retire_agent",
     "revoke",
     "revoke_for_agent",

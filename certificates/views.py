@@ -30,7 +30,11 @@ class AgentCertificateViewSet(ApiViewSet):
     """What happens to an agent together with its certificate."""
 
     schema_tag = "Certificates"
-    required_scopes: ClassVar = {"certify": Scope.CERTIFICATES_ISSUE, "retire": Scope.AGENTS_WRITE}
+    required_scopes: ClassVar = {
+        "certify": Scope.CERTIFICATES_ISSUE,
+        "renew": Scope.CERTIFICATES_ISSUE,
+        "retire": Scope.AGENTS_WRITE,
+    }
 
     @extend_schema(
         operation_id="certifyAgent",
@@ -53,6 +57,34 @@ class AgentCertificateViewSet(ApiViewSet):
     def certify(self, request: ApiRequest, agent_id: str) -> Response:
         moment = now()
         certificate = services.issue(
+            tenant_id=request.auth.tenant_id,
+            agent_id=agent_id,
+            actor=Actor.api_key(request.auth.id),
+            now=moment,
+        )
+        return ok(CertificateSerializer(certificate, context={"now": moment}).data, status=201)
+
+    @extend_schema(
+        operation_id="renewAgentCertificate",
+        summary="Issue a successor of the agent's active certificate",
+        description="With a new key and serial number, for the profile of today; the old one is superseded.",
+        parameters=[AGENT_ID, IDEMPOTENCY_KEY],
+        request=None,
+        responses={
+            201: enveloped(CertificateSerializer),
+            **errors(
+                *KEYED,
+                409,
+                e404="Agent not found",
+                e422="Agent has no active certificate",
+                e503="KMS signing service unavailable",
+            ),
+        },
+    )
+    @idempotent
+    def renew(self, request: ApiRequest, agent_id: str) -> Response:
+        moment = now()
+        certificate = services.renew_of_agent(
             tenant_id=request.auth.tenant_id,
             agent_id=agent_id,
             actor=Actor.api_key(request.auth.id),

@@ -160,6 +160,31 @@ def test_renewal_issues_a_successor_and_supersedes(client: ApiClient, tenant: Te
     assert AuditEntry.objects.about(data["id"]).get().event_type == "certificate.renewed"
 
 
+def test_agent_is_renewed_by_its_own_path(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_agent(tenant)
+    old = make_certificate(agent)
+
+    answer = client.post(f"/v1/agents/{agent.id}/renew")
+
+    assert answer.status_code == 201
+    assert answer.json()["data"]["serial_number"] != old.serial_number
+    old.refresh_from_db()
+    assert (old.status, old.revocation_reason) == ("revoked", "superseded")
+
+
+def test_agent_without_an_active_certificate_can_not_be_renewed(client: ApiClient, tenant: Tenant) -> None:
+    answer = client.post(f"/v1/agents/{make_agent(tenant).id}/renew")
+
+    assert (answer.status_code, answer.json()) == (422, {"error": "Agent has no active certificate"})
+
+
+def test_foreign_agent_can_not_be_renewed(client: ApiClient) -> None:
+    agent = make_agent(make_tenant("Other"))
+    make_certificate(agent)
+
+    assert client.post(f"/v1/agents/{agent.id}/renew").status_code == 404
+
+
 def test_ended_certificates_can_not_be_renewed(client: ApiClient, tenant: Tenant) -> None:
     revoked, overdue = make_revoked_certificate(tenant), make_overdue_certificate(tenant)
 
