@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from agents.models import Agent
 from compliance.api.fields import PositiveField, StrictBooleanField, StrictCharField
+from compliance.api.serializers import ChangesSerializer
 
 MAX_PERMITTED_ACTIONS = 200
 MAX_ACTION_LENGTH = 200
@@ -45,19 +46,11 @@ class RegisterAgentSerializer(AgentProfileSerializer):
     model_hash = StrictCharField(max_length=512)
 
 
-class UpdateAgentSerializer(AgentProfileSerializer):
+class UpdateAgentSerializer(AgentProfileSerializer, ChangesSerializer):
     """`PATCH /v1/agents/{id}`: the fields to change."""
 
     name = StrictCharField(max_length=255, required=False)
     model_hash = StrictCharField(max_length=512, required=False)
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        unknown = sorted(set(self.initial_data) - set(self.fields))
-        if unknown:
-            raise serializers.ValidationError(f"Unknown fields: {', '.join(unknown)[:200]}")
-        if not attrs:
-            raise serializers.ValidationError("Nothing to change: name at least one field")
-        return attrs
 
 
 class ReasonSerializer(serializers.Serializer[Any]):

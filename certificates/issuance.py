@@ -99,24 +99,26 @@ def renew(*, tenant_id: UUID, certificate_id: Any, actor: Actor, now: datetime) 
 def renew_of_agent(*, tenant_id: UUID, agent_id: Any, actor: Actor, now: datetime) -> Certificate:
     """`renew` for the agent's active certificate; raises `AgentNotFound` and `NothingToRenew` besides."""
     agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
-    if agent.status not in CERTIFIABLE:
-        raise CannotCertify(f"Cannot certify a {agent.status} agent")
+    _check_status(agent)
     certificate = Certificate.objects.of_agent(agent.id).active(now).first()
     if certificate is None:
         raise NothingToRenew()
     return renew(tenant_id=tenant_id, certificate_id=certificate.id, actor=actor, now=now)
 
 
-def _check(agent: Agent, now: datetime) -> None:
+def _check_status(agent: Agent) -> None:
     if agent.status not in CERTIFIABLE:
         raise CannotCertify(f"Cannot certify a {agent.status} agent")
+
+
+def _check(agent: Agent, now: datetime) -> None:
+    _check_status(agent)
     if Certificate.objects.of_agent(agent.id).active(now).exists():
         raise AlreadyCertified()
 
 
 def _check_renewable(certificate: Certificate, agent: Agent, now: datetime) -> None:
-    if agent.status not in CERTIFIABLE:
-        raise CannotCertify(f"Cannot certify a {agent.status} agent")
+    _check_status(agent)
     status = certificate.status_at(now)
     if status == CertificateStatus.REVOKED:
         raise AlreadyRevoked()

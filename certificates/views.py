@@ -6,7 +6,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
-from agents.serializers import AgentSerializer
+from agents.serializers import AgentSerializer, ReasonSerializer
 from auditlog.vocabulary import Actor
 from certificates import services
 from certificates.models import Certificate, CertificateStatus
@@ -97,7 +97,7 @@ class AgentCertificateViewSet(ApiViewSet):
         summary="Retire an agent for good",
         description="Its certificate is revoked as `cessationOfOperation`.",
         parameters=[AGENT_ID],
-        request=ReasonInputSerializer,
+        request=ReasonSerializer,
         responses={
             200: enveloped(AgentSerializer),
             **errors(*KEYED, e404="Agent not found", e422="Agent is retired"),
@@ -107,7 +107,7 @@ class AgentCertificateViewSet(ApiViewSet):
         agent = services.retire_agent(
             tenant_id=request.auth.tenant_id,
             agent_id=agent_id,
-            reason=validated(ReasonInputSerializer, request)["reason"],
+            reason=validated(ReasonSerializer, request)["reason"],
             actor=Actor.api_key(request.auth.id),
             now=now(),
         )

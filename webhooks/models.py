@@ -1,6 +1,6 @@
 """Webhooks, the messages they carry, and the history of each delivery."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -187,9 +187,6 @@ class Delivery(models.Model):
         """
         left = self.max_attempts - self.attempt_count
         return timedelta(seconds=RETRY_DELAYS[-left]) if left else None
-
-    def is_leased(self, now: datetime) -> bool:
-        return self.leased_until is not None and self.leased_until > now
 
 
 class Attempt(models.Model):

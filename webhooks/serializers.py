@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from compliance.api.fields import StrictBooleanField, StrictCharField
+from compliance.api.serializers import ChangesSerializer
 from webhooks.addresses import MAX_URL_LENGTH
 from webhooks.models import Attempt, Delivery, Webhook
 from webhooks.vocabulary import DELIVERABLE_EVENTS, EventName
@@ -51,20 +52,12 @@ class CreateWebhookSerializer(WebhookInputSerializer):
     events = _events_field()
 
 
-class UpdateWebhookSerializer(WebhookInputSerializer):
+class UpdateWebhookSerializer(WebhookInputSerializer, ChangesSerializer):
     """`PATCH /v1/webhooks/{id}`: the fields to change."""
 
     url = _url_field(required=False)
     events = _events_field(required=False)
     active = StrictBooleanField(required=False)
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        unknown = sorted(set(self.initial_data) - set(self.fields))
-        if unknown:
-            raise serializers.ValidationError(f"Unknown fields: {', '.join(unknown)[:200]}")
-        if not attrs:
-            raise serializers.ValidationError("Nothing to change: name at least one field")
-        return attrs
 
 
 class WebhookSerializer(serializers.ModelSerializer[Webhook]):

@@ -18,7 +18,7 @@ from auditlog.vocabulary import Actor
 from certificates import services as certificates
 from compliance import environments
 from compliance.environments import Environment
-from compliance.tenancy import keys
+from compliance.tenancy import keys, memberships
 from compliance.tenancy import services as tenancy
 from compliance.tenancy.models import ApiKey, Membership, Role, Tenant
 from delegation import services as delegation
@@ -56,7 +56,7 @@ def bootstrap(*, state_file: Path, migrate: bool = False, now: datetime) -> Demo
         )
         tenant = _tenant(known.get("tenant_id"), now)
         operator, officer = _all(
-            pool.submit(_with_own_connections, _user, username, known.get(f"{username}_password"), owner)
+            pool.submit(_with_own_connections, _user, username, known.get(f"{username}_password"), owner, now)
             for username, owner in (("operator", None), ("officer", tenant))
         )
     state = DemoState(
@@ -126,7 +126,7 @@ def _key(environment: Environment, tenant: Tenant, known: str | None, now: datet
         return tenancy.create_key(tenant=local, name="demo", actor=ACTOR, now=now).secret
 
 
-def _user(username: str, known: str | None, tenant: Tenant | None) -> str:
+def _user(username: str, known: str | None, tenant: Tenant | None, now: datetime) -> str:
     """The log-in's password; an operator without a tenant, an officer of `tenant` otherwise."""
     user, _ = get_user_model().objects.get_or_create(username=username)
     password = known or secrets.token_urlsafe(12)
@@ -135,5 +135,10 @@ def _user(username: str, known: str | None, tenant: Tenant | None) -> str:
     user.is_staff, user.is_superuser = True, tenant is None
     user.save()
     if tenant is not None:
-        Membership.objects.get_or_create(user=user, tenant_id=tenant.id, defaults={"role": Role.OFFICER})
+        _let_in(user, tenant, now)
     return password
+
+
+def _let_in(user: Any, tenant: Tenant, now: datetime) -> None:
+    if not Membership.objects.filter(user=user, tenant_id=tenant.id).exists():
+        memberships.grant(user=user, tenant_id=tenant.id, role=Role.OFFICER, actor=ACTOR, now=now)
