@@ -68,6 +68,11 @@ def atomic(*, savepoint: bool = True, durable: bool = False) -> AbstractContextM
     return transaction.Atomic(current().alias, savepoint, durable)
 
 
+def in_transaction() -> bool:
+    """Whether the calling thread is inside a transaction on the current environment's database."""
+    return connections[current().alias].in_atomic_block
+
+
 def on_commit(callback: Callable[[], Any], *, robust: bool = False) -> None:
     """Call `callback` once the current environment's transaction has committed."""
     transaction.on_commit(callback, using=current().alias, robust=robust)

@@ -1,32 +1,34 @@
 """The scorer's memory of each agent: in Redis, rebuilt from PostgreSQL whenever Redis hasn't got it.
 
-A stored state carries the id of the last event folded into it. Saving is a compare-and-set on that id:
-a process whose state was overtaken folds its event into the newer one instead. Redis may vanish at any
-time; scoring then replays the agent's recent events from PostgreSQL and goes on.
+A stored state carries the id of the last event folded into it. Saving is a compare-and-set on that id: a
+process whose state was overtaken folds its events into the newer one instead. A process also keeps the states
+that it used last, and uses one again once Redis says that nobody has gone further. Redis may vanish at any
+time: scoring then goes on from what the process has, or replays the agent's recent events from PostgreSQL.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from redis.commands.core import Script
 from redis.exceptions import RedisError
 
-from agents.models import Agent
 from compliance import redis
+from compliance.bounded import Bounded
 from events.models import ActionType, BehaviorEvent
 from events.scoring import (
     AgentState,
     Context,
     Event,
     StateUnreadable,
-    assess,
     decode_state,
     encode_state,
+    fold,
     replay,
     with_day_total,
 )
@@ -39,24 +41,44 @@ DAY_EVENTS = 5_000
 """Most transactions of the day that a rebuild adds up."""
 REPLAYED_DAYS = timedelta(days=30)
 KEPT_SECONDS = 45 * 86_400
-ATTEMPTS = 3
+KEPT_STATES = 2_000
+"""States that a process keeps, some 20 KB each at their fullest."""
+ATTEMPTS = 4
 TAG = 16
 ABSENT = b"\0" * TAG
 MAX_STALE = 10_000
 
+# For each agent: 1 where the caller's state is the newest, else the newest, if there is one.
+_LOOK = """
+local found = {}
+for i, key in ipairs(KEYS) do
+  if redis.call('GETRANGE', key, 0, 15) == ARGV[i] then
+    found[i] = 1
+  else
+    found[i] = redis.call('GET', key)
+  end
+end
+return found
+"""
+
+# For each agent: 1 where the state that the caller went on from was still the newest, and now its successor is.
 _COMPARE_AND_SET = """
-local held = redis.call('GETRANGE', KEYS[1], 0, 15)
-if held == '' then held = string.rep('\\0', 16) end
-if held ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
-return 1
+local saved = {}
+for i, key in ipairs(KEYS) do
+  local held = redis.call('GETRANGE', key, 0, 15)
+  if held == '' then held = string.rep('\\0', 16) end
+  if held == ARGV[2 * i] then
+    redis.call('SET', key, ARGV[2 * i + 1], 'EX', ARGV[1])
+    saved[i] = 1
+  else
+    saved[i] = 0
+  end
+end
+return saved
 """
 
 PAUSE_SECONDS = 1.0
 """How long Redis is left alone after it failed: a hanging one would cost every event its timeouts."""
-
-# Agents whose state in Redis missed an event because saving it failed; rebuilt at the next look.
-_stale: set[UUID] = set()
 
 
 @dataclass
@@ -72,15 +94,41 @@ class Outage:
         return self.until - PAUSE_SECONDS <= at < self.until
 
 
-_outage = Outage()
+class Memory(msgspec.Struct, frozen=True):
+    """What is held of an agent: its state, None if it must be rebuilt, and the tag it is stored under.
 
+    The tag is the last folded event's id, or ABSENT. A state is shared: copy it before folding into it.
+    """
 
-@dataclass(frozen=True)
-class Memory:
-    """A state and the tag it is stored under: the last folded event's id, or ABSENT."""
-
-    state: AgentState
+    state: AgentState | None
     tag: bytes
+
+
+class Lesson(msgspec.Struct, frozen=True):
+    """What an agent's committed events taught: they led from the state under `seen` to `state`.
+
+    `last_id` is the last one's, `at` when it was received (seconds since the epoch).
+    """
+
+    agent_id: UUID
+    context: Context
+    seen: bytes
+    state: AgentState
+    events: Sequence[Event]
+    last_id: UUID
+    at: float
+
+
+# Agents whose state in Redis missed events because saving it failed; rebuilt at the next look after the outage.
+_stale: set[UUID] = set()
+_kept: Bounded[UUID, Memory] = Bounded(KEPT_STATES)
+_outage = Outage()
+NOTHING = Memory(None, ABSENT)
+
+
+@cache
+def _look() -> Script:
+    return redis.client().register_script(_LOOK)
 
 
 @cache
@@ -88,56 +136,62 @@ def _compare_and_set() -> Script:
     return redis.client().register_script(_COMPARE_AND_SET)
 
 
-def recall(*, agent: Agent, context: Context, now: datetime) -> Memory:
-    """What is remembered of the agent, rebuilt from its events if Redis has nothing usable."""
-    stored = _held(agent.id, at=now.timestamp())
-    tag = ABSENT if stored is None else stored[:TAG]
-    if stored is not None and agent.id not in _stale:
-        try:
-            return Memory(decode_state(stored[TAG:]), tag)
-        except StateUnreadable:
-            log.warning("scorer memory of agent %s is unreadable, rebuilding it", agent.id)
-    return Memory(rebuild(agent=agent, context=context, now=now), tag)
+def recall(agent_ids: Collection[UUID], *, at: float) -> Mapping[UUID, Memory]:
+    """What is held of each agent at `at`; one whose memory has to be rebuilt has no state."""
+    if _outage.lasts(at):
+        return {agent_id: _kept.get(agent_id) or NOTHING for agent_id in agent_ids}
+    kept = {agent_id: _kept.get(agent_id) for agent_id in agent_ids}
+    try:
+        answers: Any = _look()(
+            keys=_keys(kept), args=[memory.tag if memory else b"-" for memory in kept.values()]
+        )
+    except RedisError as error:
+        log.warning("scorer memory unavailable: %s", type(error).__name__)
+        _outage.begins(at)
+        return {agent_id: memory or NOTHING for agent_id, memory in kept.items()}
+    return {
+        agent_id: _memory(agent_id, memory, answer)
+        for (agent_id, memory), answer in zip(kept.items(), answers, strict=True)
+    }
 
 
-def remember(
-    *, agent: Agent, context: Context, event_id: UUID, event: Event, seen: Memory, learned: AgentState
-) -> bool:
-    """Store the state after a committed event; False when Redis is away or the agent too busy to win.
+def remember(lessons: Iterable[Lesson]) -> None:
+    """Store the states after committed events, over whatever other processes stored meanwhile.
 
-    `learned` is the state that follows from `seen`; where another process was faster, the event is folded
-    into that process's state, unless that is the one which missed events: it is rebuilt at the next look.
+    Where another process was faster, the events are folded into its state, unless that one missed events: it is
+    rebuilt at the next look.
     """
-    if _outage.lasts(event.received_at):
-        _mark_stale(agent.id)
-        return False
-    tag, state = seen.tag, learned
+    pending = list(lessons)
+    if not pending:
+        return
+    if _outage.lasts(pending[0].at):
+        _learn_alone(pending)
+        return
     try:
         for _ in range(ATTEMPTS):
-            if _save(agent.id, expected=tag, tag=event_id.bytes, state=state):
-                _stale.discard(agent.id)
-                return True
-            if agent.id in _stale:
-                return False
-            newer = redis.client().get(_key(agent.id))
-            tag, state = _folded(newer, event, context, otherwise=learned)
+            overtaken = _save(pending)
+            pending = [lesson for lesson in overtaken if lesson.agent_id not in _stale]
+            if not pending:
+                return
+            pending = _refolded(pending)
     except RedisError as error:
         log.warning("scorer memory not saved: %s", type(error).__name__)
-        _outage.begins(event.received_at)
-        _mark_stale(agent.id)
-        return False
-    _mark_stale(agent.id)
-    return False
+        _outage.begins(pending[0].at)
+        _learn_alone(pending)
+        return
+    # Too busy an agent to win: the other process's state lacks these few events.
+    log.info("scorer memory of %d agents went on without the last events", len(pending))
 
 
 def forget(*, agent_id: UUID) -> None:
-    """Drop what Redis holds of the agent; it is rebuilt at its next event. Raises `RedisError`."""
-    redis.client().delete(_key(agent_id))
+    """Drop what is held of the agent; it is rebuilt at its next event. Raises `RedisError`."""
+    redis.client().delete(redis.key("risk", agent_id))
+    _kept.drop(agent_id)
 
 
-def rebuild(*, agent: Agent, context: Context, now: datetime) -> AgentState:
+def rebuild(*, agent_id: UUID, context: Context, now: datetime) -> AgentState:
     """The state from the agent's recent events, and the whole day's transactions for its daily limit."""
-    events = BehaviorEvent.objects.of_agent(agent.id)
+    events = BehaviorEvent.objects.of_agent(agent_id)
     recent = _as_events(events.since(now - REPLAYED_DAYS).latest_received(REPLAYED_EVENTS))
     state = replay(recent, context)
     if context.financial_scope is None or len(recent) < REPLAYED_EVENTS:
@@ -148,47 +202,68 @@ def rebuild(*, agent: Agent, context: Context, now: datetime) -> AgentState:
     return with_day_total(state, today, received_at=now.timestamp())
 
 
-def as_event(row: BehaviorEvent) -> Event:
-    """A stored event as the scorer takes it."""
-    return Event(row.action_type, row.received_at.timestamp(), row.details)
-
-
 def _as_events(newest_first: Sequence[BehaviorEvent] | Any) -> list[Event]:
-    return [as_event(row) for row in reversed(newest_first)]
+    return [Event(row.action_type, row.received_at.timestamp(), row.details) for row in reversed(newest_first)]
 
 
-def _key(agent_id: UUID) -> str:
-    return redis.key("risk", agent_id)
+def _keys(agent_ids: Iterable[UUID]) -> list[str]:
+    prefix = redis.key("risk", "")
+    return [f"{prefix}{agent_id}" for agent_id in agent_ids]
 
 
-def _held(agent_id: UUID, *, at: float) -> bytes | None:
-    """What Redis holds of the agent; None when that is nothing, or Redis is away."""
-    if _outage.lasts(at):
-        return None
+def _memory(agent_id: UUID, kept: Memory | None, answer: Any) -> Memory:
+    """What Redis's answer makes of what the process kept."""
+    if answer is None:
+        return NOTHING
+    if kept is None or answer != 1:
+        kept = _decoded(agent_id, bytes(answer))
+    return Memory(None, kept.tag) if agent_id in _stale else kept
+
+
+def _decoded(agent_id: UUID, stored: bytes) -> Memory:
     try:
-        stored: Any = redis.client().get(_key(agent_id))
-    except RedisError as error:
-        log.warning("scorer memory unavailable, replaying from the database: %s", type(error).__name__)
-        _outage.begins(at)
-        return None
-    return None if stored is None else bytes(stored)
-
-
-def _save(agent_id: UUID, *, expected: bytes, tag: bytes, state: AgentState) -> bool:
-    value = tag + encode_state(state)
-    return bool(_compare_and_set()(keys=[_key(agent_id)], args=[expected, value, KEPT_SECONDS]))
-
-
-def _folded(newer: Any, event: Event, context: Context, *, otherwise: AgentState) -> tuple[bytes, AgentState]:
-    """The tag of another process's state, and that state with the event folded in."""
-    if newer is None:
-        return ABSENT, otherwise
-    try:
-        return newer[:TAG], assess(decode_state(newer[TAG:]), event, context).state
+        found = Memory(decode_state(stored[TAG:]), stored[:TAG])
     except StateUnreadable:
-        return newer[:TAG], otherwise
+        log.warning("scorer memory of agent %s is unreadable, rebuilding it", agent_id)
+        return Memory(None, stored[:TAG])
+    _kept.put(agent_id, found)
+    return found
 
 
-def _mark_stale(agent_id: UUID) -> None:
-    if len(_stale) < MAX_STALE:
-        _stale.add(agent_id)
+def _save(lessons: Sequence[Lesson]) -> list[Lesson]:
+    """Try to store each; those that another process had overtaken."""
+    args: list[Any] = [KEPT_SECONDS]
+    for lesson in lessons:
+        args += [lesson.seen, lesson.last_id.bytes + encode_state(lesson.state)]
+    saved: Any = _compare_and_set()(keys=_keys(lesson.agent_id for lesson in lessons), args=args)
+    overtaken = []
+    for lesson, is_saved in zip(lessons, saved, strict=True):
+        if is_saved:
+            _kept.put(lesson.agent_id, Memory(lesson.state, lesson.last_id.bytes))
+            _stale.discard(lesson.agent_id)
+        else:
+            overtaken.append(lesson)
+    return overtaken
+
+
+def _refolded(lessons: Sequence[Lesson]) -> list[Lesson]:
+    """The same events on top of what the other process stored."""
+    newest: Any = redis.client().mget(_keys(lesson.agent_id for lesson in lessons))
+    found = []
+    for lesson, stored in zip(lessons, newest, strict=True):
+        held = NOTHING if stored is None else _decoded(lesson.agent_id, bytes(stored))
+        state = lesson.state
+        if held.state is not None:
+            state = held.state.changeable()
+            for event in lesson.events:
+                fold(state, event, lesson.context)
+        found.append(msgspec.structs.replace(lesson, seen=held.tag, state=state))
+    return found
+
+
+def _learn_alone(lessons: Iterable[Lesson]) -> None:
+    """Go on from the new state in this process; what Redis holds has missed these events."""
+    for lesson in lessons:
+        _kept.put(lesson.agent_id, Memory(lesson.state, lesson.seen))
+        if len(_stale) < MAX_STALE:
+            _stale.add(lesson.agent_id)

@@ -6,7 +6,9 @@ so the greatest stays the greatest: the agent's row alone carries the value, and
 when it scores above what is there.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db.models import Case, DecimalField, F, FloatField, Q, Value, When
 from django.db.models.functions import Cast, Extract, Power
@@ -31,6 +33,12 @@ def raise_risk(*, agent: Agent, score: float, now: datetime) -> None:
         return
     lower = Q(risk_score__lte=score) | Q(risk_updated_at=agent.risk_updated_at)
     Agent.objects.filter(lower, id=agent.id).update(risk_score=score, risk_updated_at=now)
+
+
+def raise_risks(scores: Mapping[UUID, float], *, now: datetime) -> None:
+    """`raise_risk()` for many agents."""
+    for agent in Agent.objects.filter(id__in=scores):
+        raise_risk(agent=agent, score=scores[agent.id], now=now)
 
 
 def fade_risk(*, now: datetime) -> int:

@@ -1,82 +1,12 @@
-"""Events and signatures in and out of the API; both documented spellings end here."""
+"""How the API shows events and signatures, and how its description shows a report."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from typing import Any
-from uuid import UUID
 
 from rest_framework import serializers
 
-from compliance.api.fields import StrictCharField
-from compliance.identifiers import parse_id
-from events.errors import InvalidActionType, SpellingsDisagree
+from events.intake import SPELLINGS
 from events.models import ActionType, BehaviorEvent
-
-SPELLINGS = {
-    "agentId": "agent_id",
-    "actionType": "action_type",
-    "chainId": "chain_id",
-    "sessionId": "session_id",
-    "occurredAt": "occurred_at",
-    "payload": "details",
-}
-EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
-MOST_AHEAD = timedelta(minutes=5)
-
-
-def one_spelling(data: dict[str, Any]) -> dict[str, Any]:
-    """The body with snake_case names; null counts as left out; raises `SpellingsDisagree`."""
-    found: dict[str, Any] = {}
-    for name, value in data.items():
-        canonical = SPELLINGS.get(name, name)
-        if value is None:
-            continue
-        if canonical in found and found[canonical] != value:
-            raise SpellingsDisagree(f"{canonical} is given in two spellings with different values")
-        found[canonical] = value
-    return found
-
-
-class CanonicalUUIDField(serializers.UUIDField):
-    """A UUID as the specification writes it: a string of 36 characters."""
-
-    def to_internal_value(self, data: Any) -> UUID:
-        found = parse_id(data)
-        if found is None:
-            self.fail("invalid", value=data)
-        return found
-
-
-class ActionTypeField(serializers.Field[str, Any, str, Any]):
-    """One of the ten action types; anything else is the specification's own message."""
-
-    def to_internal_value(self, data: Any) -> str:
-        if not isinstance(data, str) or data not in ActionType.values:
-            raise InvalidActionType()
-        return data
-
-    def to_representation(self, value: str) -> str:
-        return value
-
-
-class RecordEventSerializer(serializers.Serializer[Any]):
-    """`POST /v1/events`. Wants `now` in its context."""
-
-    agent_id = CanonicalUUIDField()
-    action_type = ActionTypeField()
-    details = serializers.DictField(default=dict)
-    occurred_at = serializers.DateTimeField(default_timezone=UTC, required=False)
-    session_id = StrictCharField(max_length=255, allow_blank=True, required=False)
-    chain_id = CanonicalUUIDField(required=False)
-
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        found: dict[str, Any] = super().to_internal_value(one_spelling(data))
-        return found
-
-    def validate_occurred_at(self, occurred_at: datetime) -> datetime:
-        if not EARLIEST <= occurred_at <= self.context["now"] + MOST_AHEAD:
-            raise serializers.ValidationError("Must be after 1999 and at most 5 minutes ahead.")
-        return occurred_at
-
 
 _UUID = {"type": "string", "format": "uuid"}
 _FIELDS: dict[str, dict[str, Any]] = {

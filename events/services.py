@@ -1,12 +1,10 @@
-"""Ingesting an event, and signing a message in an agent's name."""
+"""Ingesting events, and signing a message in an agent's name."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
-
-import msgspec
 
 from agents.errors import AgentNotActive
 from agents.models import Agent, AgentStatus
@@ -15,24 +13,11 @@ from auditlog.vocabulary import Actor, AuditAction
 from certificates import services as certificates
 from certificates.models import Certificate
 from compliance import environments
-from compliance.identifiers import new_id
-from events import memory, threshold
-from events.context import context_of
-from events.models import ActionType, BehaviorEvent, RiskBand
-from events.rolling import raise_risk
-from events.scoring import Assessment, assess
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a client says of an event; `occurred_at` None means when it is received."""
-
-    agent_id: Any
-    action_type: str
-    details: dict[str, Any] = field(default_factory=dict)
-    occurred_at: datetime | None = None
-    session_id: str | None = None
-    chain_id: UUID | None = None
+from compliance.errors import ServiceError
+from events.ingestion import Submission, ingest_all
+from events.intake import Report
+from events.models import ActionType
+from events.storage import ScoredEvent
 
 
 @dataclass(frozen=True)
@@ -48,28 +33,33 @@ class SignedMessage:
     certificate_serial: str
     payload_hash: str
     signed_at: datetime
-    event: BehaviorEvent
+    event: ScoredEvent
 
 
-def ingest(*, tenant_id: UUID, report: Report, now: datetime) -> BehaviorEvent:
+def ingest(*, tenant_id: UUID, report: Report, now: datetime) -> ScoredEvent:
     """Score and store one event; when it returns outside a transaction, the event is durable.
 
     A high-risk event takes the agent's row lock, and with it what `threshold.react()` does. Raises
     `AgentNotFound`, and `AgentNotActive` for an agent that is not active or has no active certificate.
     """
-    agent = Agent.objects.for_tenant(tenant_id).find(report.agent_id)
-    active_certificate(agent, now=now)
-    context = context_of(agent)
-    seen = memory.recall(agent=agent, context=context, now=now)
-    event = _row(agent, report, now)
-    scored = memory.as_event(event)
-    assessment = assess(seen.state, scored, context)
-    _write_verdict(event, assessment)
-    with environments.atomic():
-        _store(event, agent, now)
-        remember = partial(memory.remember, agent=agent, context=context, event_id=event.id, event=scored)
-        environments.on_commit(partial(remember, seen=seen, learned=assessment.state), robust=True)
-    return event
+    (outcome,) = ingest_all([Submission(tenant_id, report, now)])
+    if isinstance(outcome, ServiceError):
+        raise outcome
+    return outcome
+
+
+def ingest_batch(
+    *, tenant_id: UUID, reports: Sequence[Report | ServiceError], now: datetime
+) -> list[ScoredEvent | ServiceError]:
+    """Score and store events in their order; for each its row or why there is none.
+
+    What was refused before it got here stands among the reports as its error, and stays in its place.
+    """
+    submissions = [
+        Submission(tenant_id, report, now) for report in reports if not isinstance(report, ServiceError)
+    ]
+    stored = iter(ingest_all(submissions))
+    return [report if isinstance(report, ServiceError) else next(stored) for report in reports]
 
 
 def sign(*, tenant_id: UUID, agent_id: Any, payload: Any, actor: Actor, now: datetime) -> SignedMessage:
@@ -88,7 +78,7 @@ def sign(*, tenant_id: UUID, agent_id: Any, payload: Any, actor: Actor, now: dat
         "certificate_serial": signed.certificate_serial,
     }
     with environments.atomic():
-        report = Report(agent_id=agent.id, action_type=ActionType.MESSAGE_SIGNED, details=facts)
+        report = Report(agent_id=agent.id, action_type=ActionType.MESSAGE_SIGNED.value, details=dict(facts))
         event = ingest(tenant_id=tenant_id, report=report, now=now)
         auditlog.record(
             tenant_id=tenant_id,
@@ -109,37 +99,3 @@ def active_certificate(agent: Agent, *, now: datetime) -> Certificate:
         if certificate is not None:
             return certificate
     raise AgentNotActive()
-
-
-def _row(agent: Agent, report: Report, now: datetime) -> BehaviorEvent:
-    return BehaviorEvent(
-        id=new_id(),
-        tenant_id=agent.tenant_id,
-        agent_id=agent.id,
-        action_type=report.action_type,
-        occurred_at=report.occurred_at or now,
-        received_at=now,
-        details=report.details,
-        session_id=report.session_id,
-        chain_id=report.chain_id,
-    )
-
-
-def _write_verdict(event: BehaviorEvent, assessment: Assessment) -> None:
-    event.risk_score = assessment.score
-    event.risk_band = assessment.band
-    event.reasons = msgspec.to_builtins(assessment.reasons)
-    event.model_version = assessment.model_version
-
-
-def _store(event: BehaviorEvent, agent: Agent, now: datetime) -> None:
-    """Insert the event and write what follows from it, inside the caller's transaction."""
-    if event.risk_band != RiskBand.HIGH:
-        event.save(force_insert=True)
-        raise_risk(agent=agent, score=event.risk_score, now=now)
-        return
-    locked = Agent.objects.for_tenant(agent.tenant_id).locked().find(agent.id)
-    active_certificate(locked, now=now)
-    event.save(force_insert=True)
-    raise_risk(agent=locked, score=event.risk_score, now=now)
-    threshold.react(agent=locked, event=event, now=now)

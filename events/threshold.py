@@ -8,6 +8,7 @@ be the third, and the revocation commits with the event that caused it.
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from cryptography.x509 import ReasonFlags
 from django.conf import settings
 
@@ -18,6 +19,7 @@ from auditlog.vocabulary import Actor, AuditAction
 from certificates import services as certificates
 from compliance import environments
 from events.models import BehaviorEvent
+from events.storage import ScoredEvent
 from webhooks import services as webhooks
 from webhooks.vocabulary import EventName
 
@@ -34,7 +36,7 @@ def strikes_of(agent: Agent, *, now: datetime) -> int:
     return strikes.count()
 
 
-def react(*, agent: Agent, event: BehaviorEvent, now: datetime) -> None:
+def react(*, agent: Agent, event: ScoredEvent, now: datetime) -> None:
     """Audit and announce a high-risk event just inserted, and stop the agent if it was one too many.
 
     Call under the agent's row lock, inside the event's transaction.
@@ -43,14 +45,14 @@ def react(*, agent: Agent, event: BehaviorEvent, now: datetime) -> None:
     agent.last_high_risk_at = now
     agent.save(update_fields=["last_high_risk_at"])
     _record_high_event(agent, event, strikes, now)
-    _announce(EventName.RISK_ALERT, agent, now, **_summary(event), reasons=event.reasons)
+    _announce(EventName.RISK_ALERT, agent, now, **_summary(event), reasons=msgspec.to_builtins(event.reasons))
     if strikes >= settings.HIGH_RISK_STRIKES:
         stop(agent=agent, event=event, strikes=strikes, now=now)
     elif strikes == 1:
         _announce_high_risk(agent, event, strikes, now, breached=False)
 
 
-def stop(*, agent: Agent, event: BehaviorEvent, strikes: int, now: datetime) -> None:
+def stop(*, agent: Agent, event: BehaviorEvent | ScoredEvent, strikes: int, now: datetime) -> None:
     """Revoke the agent's certificate and halt the agent, under its row lock; announced and audited.
 
     `event` is the one that tipped the scale.
@@ -92,10 +94,10 @@ def _stop_if_over(tenant_id: Any, agent_id: Any, now: datetime) -> bool:
     return True
 
 
-def _record_high_event(agent: Agent, event: BehaviorEvent, strikes: int, now: datetime) -> None:
+def _record_high_event(agent: Agent, event: ScoredEvent, strikes: int, now: datetime) -> None:
     """The event's own entry, and the opening of a review of the agent with its first strike."""
     # Names only: an entry stays for good, and what a reason observed is the agent's own text.
-    names = [reason["name"] for reason in event.reasons]
+    names = [reason.name for reason in event.reasons]
     auditlog.record(
         tenant_id=agent.tenant_id,
         action=AuditAction.EVENT_HIGH_RISK,
@@ -116,7 +118,7 @@ def _record_high_event(agent: Agent, event: BehaviorEvent, strikes: int, now: da
     )
 
 
-def _summary(event: BehaviorEvent) -> dict[str, Any]:
+def _summary(event: BehaviorEvent | ScoredEvent) -> dict[str, Any]:
     """What is told of an event wherever it is told; not its details, which may hold anything."""
     return {
         "event_id": str(event.id),
@@ -131,7 +133,7 @@ def _window_minutes() -> int:
 
 
 def _announce_high_risk(
-    agent: Agent, event: BehaviorEvent, strikes: int, now: datetime, *, breached: bool
+    agent: Agent, event: BehaviorEvent | ScoredEvent, strikes: int, now: datetime, *, breached: bool
 ) -> None:
     _announce(
         EventName.AGENT_HIGH_RISK,

@@ -20,16 +20,15 @@ from compliance.clock import now
 from compliance.errors import Invalid
 from compliance.identifiers import parse_id
 from events import services
+from events.intake import read_report
 from events.models import ActionType, BehaviorEvent, RiskBand
 from events.serializers import (
     RECORD_EVENT_SCHEMA,
     BehaviorEventSerializer,
     ExplainedEventSerializer,
-    RecordEventSerializer,
     SignatureSerializer,
     SignSerializer,
 )
-from events.services import Report
 
 AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 EVENT_ID = OpenApiParameter("event_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
@@ -81,8 +80,8 @@ class EventViewSet(ApiViewSet):
     @idempotent
     def create(self, request: ApiRequest) -> Response:
         moment = now()
-        body = validated(RecordEventSerializer, request, context={"now": moment})
-        event = services.ingest(tenant_id=request.auth.tenant_id, report=Report(**body), now=moment)
+        report = read_report(request.data, now=moment)
+        event = services.ingest(tenant_id=request.auth.tenant_id, report=report, now=moment)
         return ok(BehaviorEventSerializer(event).data, status=201)
 
     @extend_schema(

@@ -41,6 +41,13 @@ def assess(state: AgentState, event: Event, context: Context) -> Assessment:
     )
 
 
+def fold(state: AgentState, event: Event, context: Context) -> Assessment:
+    found = assess(state, event, context)
+    for name in state.__struct_fields__:
+        setattr(state, name, getattr(found.state, name))
+    return found
+
+
 def replay(events: Iterable[Event], context: Context) -> AgentState:
     """The state after these events of one agent, oldest first, as if they had been assessed one by one."""
     state = AgentState()

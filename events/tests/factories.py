@@ -6,8 +6,9 @@ from typing import Any
 from agents.models import Agent
 from compliance.clock import now
 from events import services
-from events.models import ActionType, BehaviorEvent
-from events.services import Report
+from events.models import ActionType
+from events.intake import Report
+from events.storage import ScoredEvent
 
 
 def make_event(
@@ -16,11 +17,11 @@ def make_event(
     *,
     received_at: datetime | None = None,
     **fields: Any,
-) -> BehaviorEvent:
+) -> ScoredEvent:
     """An event ingested as the API does; `received_at` sets the receive clock."""
     report = Report(agent_id=agent.id, action_type=action_type, **fields)
     return services.ingest(tenant_id=agent.tenant_id, report=report, now=received_at or now())
 
 
-def make_high_event(agent: Agent, **fields: Any) -> BehaviorEvent:
+def make_high_event(agent: Agent, **fields: Any) -> ScoredEvent:
     return make_event(agent, ActionType.UNAUTHORIZED_ACCESS_ATTEMPT, **fields)

@@ -1,0 +1,37 @@
+"""A small cache: what is newest stays, what is oldest goes."""
+
+from threading import Lock
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Bounded(Generic[Key, Value]):
+    """A mapping of at most `limit` entries, safe between threads; writing an entry makes it the newest."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._entries: dict[Key, Value] = {}
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Key) -> Value | None:
+        return self._entries.get(key)
+
+    def put(self, key: Key, value: Value) -> None:
+        with self._lock:
+            self._entries.pop(key, None)
+            self._entries[key] = value
+            if len(self._entries) > self._limit:
+                del self._entries[next(iter(self._entries))]
+
+    def drop(self, key: Key) -> None:
+        with self._lock:
+            self._entries.pop(key, None)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()

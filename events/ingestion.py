@@ -1,0 +1,256 @@
+"""From reports to stored, scored events: what is ordinary together, what is not one by one.
+
+Ordinary events, however many, cost one look at their agents, one at the scorer's memory and one insert. An event
+goes alone when it scores high (its agent is locked, its strikes are counted, and what follows commits with it),
+when the scorer's memory of its agent has to be rebuilt, or when it stands behind such a one of the same agent.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+import msgspec
+from django.db import DataError, IntegrityError, InterfaceError, OperationalError
+
+from agents.errors import AgentNotActive, AgentNotFound
+from agents.models import Agent
+from compliance import environments
+from compliance.errors import Invalid, ServiceError, Unavailable
+from compliance.identifiers import new_id
+from events import memory, rolling, standing, storage, threshold
+from events.intake import Report
+from events.memory import Lesson, Memory
+from events.models import RiskBand
+from events.scoring import AgentState, Event, Verdict, assess, fold
+from events.standing import Standing
+from events.storage import ScoredEvent
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """A report as it was received: by whom (`tenant_id`) and when."""
+
+    tenant_id: UUID
+    report: Report
+    received_at: datetime
+
+
+class _Alone:
+    """The outcome of an event that has to be taken alone."""
+
+
+ALONE: Final = _Alone()
+Outcome = ScoredEvent | ServiceError | _Alone
+
+
+@dataclass
+class _Draft:
+    """One agent's part of a group: its state so far, and the rows to be stored."""
+
+    agent: Standing
+    seen: Memory
+    state: AgentState
+    events: list[Event] = field(default_factory=list)
+    rows: list[ScoredEvent] = field(default_factory=list)
+    is_stopped: bool = False
+
+    def lesson(self) -> Lesson:
+        last = self.rows[-1]
+        return Lesson(
+            agent_id=self.agent.id,
+            context=self.agent.context,
+            seen=self.seen.tag,
+            state=self.state,
+            events=self.events,
+            last_id=last.id,
+            at=last.received_at.timestamp(),
+        )
+
+
+def ingest_all(submissions: Sequence[Submission]) -> list[ScoredEvent | ServiceError]:
+    """Store each event, those of one agent in the given order; its row or why there is none, in place.
+
+    Raises `OperationalError` when PostgreSQL is away; one that goes away in between leaves `Unavailable` for the
+    events that it no longer took.
+    """
+    outcomes: list[Outcome] = [ALONE] * len(submissions)
+    pending = list(range(len(submissions)))
+    try:
+        while pending:
+            together = ingest_together([submissions[index] for index in pending])
+            for index, outcome in zip(pending, together, strict=True):
+                outcomes[index] = outcome
+            pending = [index for index in pending if outcomes[index] is ALONE]
+            for index in _first_of_each_agent(submissions, pending):
+                outcomes[index] = _ingest_alone(submissions[index])
+            pending = [index for index in pending if outcomes[index] is ALONE]
+    except (OperationalError, InterfaceError):
+        if environments.in_transaction() or all(outcome is ALONE for outcome in outcomes):
+            raise
+    return [Unavailable() if isinstance(outcome, _Alone) else outcome for outcome in outcomes]
+
+
+def ingest_together(submissions: Sequence[Submission]) -> list[Outcome]:
+    """Store the ordinary ones among these in one insert; `ALONE` stands for those it left out.
+
+    When it returns outside a transaction, what has a row is durable. Raises `OperationalError` when PostgreSQL
+    is away, and then nothing was acknowledged.
+    """
+    outcomes: list[Outcome] = [ALONE] * len(submissions)
+    agents = standing.of_agents(
+        {submission.report.agent_id for submission in submissions}, now=submissions[-1].received_at
+    )
+    drafts: dict[UUID, _Draft] = _drafts(agents.values(), at=submissions[-1].received_at.timestamp())
+    for index, submission in enumerate(submissions):
+        agent = agents.get(submission.report.agent_id)
+        refusal = _refusal(agent, submission)
+        if refusal is not None:
+            outcomes[index] = refusal
+        elif agent is not None and agent.id in drafts:
+            outcomes[index] = _draw_up(drafts[agent.id], submission)
+    drawn = [draft for draft in drafts.values() if draft.rows]
+    if drawn and not _store(drawn):
+        return [ALONE if isinstance(outcome, ScoredEvent) else outcome for outcome in outcomes]
+    return outcomes
+
+
+def _refusal(agent: Standing | None, submission: Submission) -> ServiceError | None:
+    if agent is None or agent.tenant_id != submission.tenant_id:
+        return AgentNotFound()
+    return None if agent.may_report else AgentNotActive()
+
+
+def _drafts(agents: Iterable[Standing], *, at: float) -> dict[UUID, _Draft]:
+    """One for each agent that may report and whose memory is at hand."""
+    able = {agent.id: agent for agent in agents if agent.may_report}
+    return {
+        agent_id: _Draft(able[agent_id], seen, seen.state.changeable())
+        for agent_id, seen in (memory.recall(able, at=at) if able else {}).items()
+        if seen.state is not None
+    }
+
+
+def _draw_up(draft: _Draft, submission: Submission) -> Outcome:
+    """The row of an ordinary event; its agent's draft goes no further once one is high."""
+    if draft.is_stopped:
+        return ALONE
+    event = _as_event(submission)
+    verdict = fold(draft.state, event, draft.agent.context)
+    if verdict.band == RiskBand.HIGH:
+        draft.is_stopped = True
+        draft.state = _folded(draft)
+        return ALONE
+    row = _row(submission, verdict)
+    draft.events.append(event)
+    draft.rows.append(row)
+    return row
+
+
+def _folded(draft: _Draft) -> AgentState:
+    """The state after the draft's events and no more."""
+    if draft.seen.state is None:
+        raise ValueError("a draft starts from a state")
+    state = draft.seen.state.changeable()
+    for event in draft.events:
+        fold(state, event, draft.agent.context)
+    return state
+
+
+def _store(drafts: Sequence[_Draft]) -> bool:
+    """Insert the rows and remember what they taught; False if PostgreSQL refuses one of them."""
+    raised = {
+        draft.agent.id: worst
+        for draft in drafts
+        if (worst := max(row.risk_score for row in draft.rows)) > _present_risk(draft.agent, draft.rows[-1])
+    }
+    rows = [row for draft in drafts for row in draft.rows]
+    try:
+        # A lone statement is its own transaction, and one round trip less for each of BEGIN and COMMIT.
+        with environments.atomic() if raised or environments.in_transaction() else nullcontext():
+            storage.insert(rows)
+            if raised:
+                rolling.raise_risks(raised, now=rows[-1].received_at)
+    except (DataError, IntegrityError):
+        return False
+    lessons = [draft.lesson() for draft in drafts]
+    environments.on_commit(partial(memory.remember, lessons), robust=True)
+    return True
+
+
+def _present_risk(agent: Standing, row: ScoredEvent) -> float:
+    return rolling.rolling_risk(
+        score=agent.risk_score, written_at=agent.risk_updated_at, now=row.received_at
+    )
+
+
+def _ingest_alone(submission: Submission) -> ScoredEvent | ServiceError:
+    """Store one event with all that follows from it, in a transaction of its own."""
+    agent_id, now = submission.report.agent_id, submission.received_at
+    agent = standing.of_agents([agent_id], now=now).get(agent_id)
+    refusal = _refusal(agent, submission)
+    if refusal is not None or agent is None:
+        return refusal or AgentNotFound()
+    seen = memory.recall([agent_id], at=now.timestamp())[agent_id]
+    state = seen.state or memory.rebuild(agent_id=agent_id, context=agent.context, now=now)
+    event = _as_event(submission)
+    assessment = assess(state, event, agent.context)
+    row = _row(submission, assessment)
+    draft = _Draft(agent, seen, assessment.state, [event], [row])
+    try:
+        with environments.atomic():
+            _store_alone(row, agent)
+            environments.on_commit(partial(memory.remember, [draft.lesson()]), robust=True)
+    except DataError as error:
+        return Invalid(f"The event can't be stored: {type(error).__name__}")
+    except ServiceError as error:
+        return error
+    return row
+
+
+def _store_alone(row: ScoredEvent, agent: Standing) -> None:
+    """Insert the event and write what follows from it, inside the caller's transaction."""
+    now = row.received_at
+    if row.risk_band != RiskBand.HIGH:
+        storage.insert([row])
+        rolling.raise_risks({agent.id: row.risk_score}, now=now)
+        return
+    locked = Agent.objects.for_tenant(row.tenant_id).locked().find(row.agent_id)
+    if not standing.of_agents([agent.id], now=now)[agent.id].may_report:
+        raise AgentNotActive()
+    storage.insert([row])
+    rolling.raise_risks({agent.id: row.risk_score}, now=now)
+    threshold.react(agent=locked, event=row, now=now)
+
+
+def _first_of_each_agent(submissions: Sequence[Submission], indices: Iterable[int]) -> list[int]:
+    first: dict[UUID, int] = {}
+    for index in indices:
+        first.setdefault(submissions[index].report.agent_id, index)
+    return list(first.values())
+
+
+def _as_event(submission: Submission) -> Event:
+    report = submission.report
+    return Event(report.action_type, submission.received_at.timestamp(), report.details)
+
+
+def _row(submission: Submission, verdict: Verdict) -> ScoredEvent:
+    report = submission.report
+    return ScoredEvent(
+        new_id(),
+        submission.tenant_id,
+        report.agent_id,
+        report.action_type,
+        verdict.score,
+        verdict.band,
+        report.occurred_at or submission.received_at,
+        submission.received_at,
+        report.details,
+        report.session_id,
+        report.chain_id,
+        verdict.reasons,
+        verdict.model_version,
+    )

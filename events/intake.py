@@ -1,0 +1,118 @@
+"""What a client reports of an event: both documented spellings in, one `Report` out, or a clear refusal."""
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from django.utils.dateparse import parse_datetime
+
+from compliance import identifiers
+from compliance.errors import Invalid
+from events.errors import InvalidActionType, SpellingsDisagree
+from events.models import ActionType
+
+SPELLINGS = {
+    "agentId": "agent_id",
+    "actionType": "action_type",
+    "chainId": "chain_id",
+    "sessionId": "session_id",
+    "occurredAt": "occurred_at",
+    "payload": "details",
+}
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+MOST_AHEAD = timedelta(minutes=5)
+MAX_SESSION_ID = 255
+ACTION_TYPES = frozenset(ActionType.values)
+
+parse_id = lru_cache(maxsize=8192)(identifiers.parse_id)
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a client says of an event; `occurred_at` None means when it is received."""
+
+    agent_id: UUID
+    action_type: str
+    details: dict[str, Any] = {}
+    occurred_at: datetime | None = None
+    session_id: str | None = None
+    chain_id: UUID | None = None
+
+
+def read_report(data: Any, *, now: datetime) -> Report:
+    """The report in a parsed body; raises `Invalid` with the first field at fault."""
+    if not isinstance(data, dict):
+        raise Invalid("Request body must be a JSON object")
+    fields = one_spelling(data)
+    return Report(
+        agent_id=_id(fields, "agent_id", required=True),
+        action_type=_action_type(fields),
+        details=_details(fields),
+        occurred_at=_occurred_at(fields, now) if "occurred_at" in fields else None,
+        session_id=_session_id(fields) if "session_id" in fields else None,
+        chain_id=_id(fields, "chain_id") if "chain_id" in fields else None,
+    )
+
+
+def one_spelling(data: dict[str, Any]) -> dict[str, Any]:
+    """The body with snake_case names; null counts as left out; raises `SpellingsDisagree`."""
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        canonical = SPELLINGS.get(name, name)
+        if value is None:
+            continue
+        if canonical in found and found[canonical] != value:
+            raise SpellingsDisagree(f"{canonical} is given in two spellings with different values")
+        found[canonical] = value
+    return found
+
+
+def _id(fields: dict[str, Any], name: str, *, required: bool = False) -> Any:
+    value = fields.get(name)
+    if value is None and required:
+        raise Invalid(f"{name}: This field is required.")
+    found = parse_id(value) if isinstance(value, str) else None
+    if found is None:
+        raise Invalid(f"{name}: Must be a valid UUID.")
+    return found
+
+
+def _action_type(fields: dict[str, Any]) -> str:
+    value = fields.get("action_type")
+    if value is None:
+        raise Invalid("action_type: This field is required.")
+    if not isinstance(value, str) or value not in ACTION_TYPES:
+        raise InvalidActionType()
+    return value
+
+
+def _details(fields: dict[str, Any]) -> dict[str, Any]:
+    value = fields.get("details", {})
+    if not isinstance(value, dict):
+        raise Invalid("details: Must be an object.")
+    return value
+
+
+def _session_id(fields: dict[str, Any]) -> str:
+    value = fields["session_id"]
+    if not isinstance(value, str):
+        raise Invalid("session_id: Must be a string.")
+    if len(value) > MAX_SESSION_ID:
+        raise Invalid(f"session_id: Must have at most {MAX_SESSION_ID} characters.")
+    return value
+
+
+def _occurred_at(fields: dict[str, Any], now: datetime) -> datetime:
+    """The time an agent gives, UTC where it names no zone."""
+    value = fields["occurred_at"]
+    try:
+        moment = parse_datetime(value) if isinstance(value, str) else None
+        if moment is None:
+            raise Invalid("occurred_at: Must be an ISO 8601 date-time.")
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise Invalid("occurred_at: Must be an ISO 8601 date-time.") from error
+    if not EARLIEST <= moment <= now + MOST_AHEAD:
+        raise Invalid("occurred_at: Must be after 1999 and at most 5 minutes ahead.")
+    return moment
