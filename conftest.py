@@ -13,6 +13,7 @@ from django.db import connections
 from django.test.utils import setup_databases, teardown_databases
 
 from compliance import environments, redis
+from compliance.api import rate_limits
 from compliance.environments import Environment
 from compliance.tests.client import ApiClient
 
@@ -60,6 +61,7 @@ def fresh_limits() -> None:
     client = redis.client()
     for name in client.scan_iter("*:limit:*"):
         client.delete(name)
+    rate_limits.forget_leases()
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
 from compliance.api.exceptions import error_response
-from compliance.api.throttling import client_address, hit
+from compliance.api.rate_limits import hit
+from compliance.api.throttling import client_address
 from compliance.console.views import CONSOLE_PREFIX
 
 # Unfold's Alpine.js compiles its expressions ('unsafe-eval') and sets styles inline; no script stands in a

@@ -11,7 +11,7 @@ from compliance import environments
 from compliance.api.permissions import Scope
 from compliance.environments import Environment
 from compliance.errors import Invalid
-from compliance.tenancy import keys
+from compliance.tenancy import keys, recent_keys
 from compliance.tenancy.errors import (
     ApiKeyNotFound,
     ExpiredApiKey,
@@ -107,6 +107,7 @@ def roll_key(*, key_id: UUID, overlap: timedelta, actor: Actor, now: datetime) -
         old.expires_at = min(filter(None, (old.expires_at, now + overlap)))
         old.successor = issued.row
         old.save(update_fields=["expires_at", "successor"])
+        recent_keys.drop(environments.current(), old)
         _record_key(AuditAction.API_KEY_ROLLED, old, actor, now, successor=str(issued.row.id))
     return issued
 
@@ -120,13 +121,21 @@ def revoke_key(*, key_id: UUID, actor: Actor, now: datetime) -> ApiKey:
         if row.revoked_at is None:
             row.revoked_at = now
             row.save(update_fields=["revoked_at"])
+            recent_keys.drop(environments.current(), row)
             _record_key(AuditAction.API_KEY_REVOKED, row, actor, now)
     return row
 
 
 def authenticate(*, secret: str, now: datetime) -> ApiKey:
-    """The usable key that `secret` is, in the current environment; raises an `Unauthorized`."""
-    row = ApiKey.objects.with_digest(keys.digest(secret)).first()
+    """The usable key that `secret` is, in the current environment; raises an `Unauthorized`.
+
+    A key found usable is not looked up again for `recent_keys.FRESH_SECONDS`.
+    """
+    environment, digest = environments.current(), keys.digest(secret)
+    recent = recent_keys.find(environment, digest)
+    if recent is not None and not recent.is_expired(now):
+        return recent
+    row = ApiKey.objects.with_digest(digest).first()
     if row is None:
         raise InvalidApiKey()
     if row.revoked_at is not None:
@@ -135,6 +144,7 @@ def authenticate(*, secret: str, now: datetime) -> ApiKey:
         raise ExpiredApiKey()
     if row.last_used_at is None or row.last_used_at < now - USE_RESOLUTION:
         ApiKey.objects.filter(id=row.id).unused_since(now - USE_RESOLUTION).update(last_used_at=now)
+    recent_keys.keep(environment, row)
     return row
 
 
