@@ -10,52 +10,72 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
 
 from django.conf import settings
 
+from compliance.api.answers import Answer, Headers
 from compliance.wsgi import application as django_application
+from events.lane import EventLane
 
 log = logging.getLogger(__name__)
 
 BODY_SECONDS = 10.0
 """How long a client may take to send a body of at most 1 MiB."""
 DEFAULT_THREADS = 8
+WAITING_PER_THREAD = 16
+"""Requests that may wait for each thread, a fraction of a second's work; more are turned away at once."""
 
 Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
-Headers = list[tuple[str, str]]
 
 JSON: Headers = [("content-type", "application/json"), ("connection", "close")]
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A response, whole."""
+class Lane(Protocol):
+    """A way past the threads for one kind of request."""
 
-    status: int
-    headers: Headers
-    body: bytes
+    method: str
+    path: str
+
+    async def answer(self, headers: Headers, body: bytes) -> Answer | None:
+        """The answer, or None where the application has to give it."""
+
+    def close(self) -> None:
+        """Finish what was begun."""
 
 
 TOO_SLOW = Answer(408, JSON, b'{"error":"The request body did not arrive in time"}')
 CUT_SHORT = Answer(400, JSON, b'{"error":"The request body is shorter than its Content-Length"}')
+FULL = Answer(503, [*JSON, ("retry-after", "1")], b'{"error":"At capacity; retry with exponential backoff"}')
 FAILED = Answer(500, JSON, b'{"error":"Internal server error"}')
 
 
 class Server:
-    """A WSGI application behind the event loop of a granian worker."""
+    """A WSGI application behind the event loop of a granian worker, and the lanes that lead past it."""
 
-    def __init__(self, application: Application, *, threads: int, body_seconds: float = BODY_SECONDS) -> None:
+    def __init__(
+        self,
+        application: Application,
+        *,
+        threads: int,
+        body_seconds: float = BODY_SECONDS,
+        lanes: Sequence[Lane] = (),
+    ) -> None:
         self._application = application
         self._body_seconds = body_seconds
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="web")
+        self._most_waiting = threads * WAITING_PER_THREAD
+        self._unanswered = 0
+        self._lanes = {(lane.method, lane.path): lane for lane in lanes}
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Called when the worker stops: what runs is finished first."""
+        for lane in self._lanes.values():
+            lane.close()
         self._threads.shutdown(wait=True)
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
@@ -72,14 +92,25 @@ class Server:
                     body = await read_body(protocol)
             except TimeoutError:
                 return TOO_SLOW
-        environ = environ_of(scope, headers, body)
         if is_cut_short(headers, body):
             return CUT_SHORT
-        answer = await asyncio.get_running_loop().run_in_executor(self._threads, self._run, environ)
+        lane = self._lanes.get((scope.method, scope.path))
+        answer = await _answer_in_lane(lane, headers, body) if lane is not None else None
+        if answer is None:
+            answer = await self._answer_in_thread(environ_of(scope, headers, body))
         if len(body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             # The rest, unread, ends the connection: say so, or a client that keeps it loses its next request.
             return replace(answer, headers=[*answer.headers, ("connection", "close")])
         return answer
+
+    async def _answer_in_thread(self, environ: Environ) -> Answer:
+        if self._unanswered >= self._most_waiting:
+            return FULL
+        self._unanswered += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, environ)
+        finally:
+            self._unanswered -= 1
 
     def _run(self, environ: Environ) -> Answer:
         try:
@@ -87,6 +118,14 @@ class Server:
         except Exception:
             log.exception("unexpected error on %s", environ["PATH_INFO"])
             return FAILED
+
+
+async def _answer_in_lane(lane: Lane, headers: Headers, body: bytes) -> Answer | None:
+    try:
+        return await lane.answer(headers, body)
+    except Exception:
+        log.exception("unexpected error in the lane of %s", lane.path)
+        return FAILED
 
 
 async def read_body(protocol: Any) -> bytes:
@@ -162,4 +201,8 @@ def _as_latin(text: str) -> str:
     return text.encode("utf-8", errors="surrogateescape").decode("latin-1")
 
 
-application = Server(django_application, threads=int(os.environ.get("WEB_THREADS", DEFAULT_THREADS)))
+application = Server(
+    django_application,
+    threads=int(os.environ.get("WEB_THREADS", DEFAULT_THREADS)),
+    lanes=[EventLane()],
+)

@@ -1,8 +1,8 @@
 """From reports to stored, scored events: what is ordinary together, what is not one by one.
 
-Ordinary events, however many, cost one look at their agents, one at the scorer's memory and one insert. An event
-goes alone when it scores high (its agent is locked, its strikes are counted, and what follows commits with it),
-when the scorer's memory of its agent has to be rebuilt, or when it stands behind such a one of the same agent.
+Ordinary events, however many, cost one look at their agents, one at the scorer's memory and one insert. An
+event goes alone when it scores high (its agent is locked, its strikes are counted, and what follows commits
+with it), when the scorer's memory of its agent has to be rebuilt, or when it stands behind such a one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -73,8 +73,8 @@ class _Draft:
 def ingest_all(submissions: Sequence[Submission]) -> list[ScoredEvent | ServiceError]:
     """Store each event, those of one agent in the given order; its row or why there is none, in place.
 
-    Raises `OperationalError` when PostgreSQL is away; one that goes away in between leaves `Unavailable` for the
-    events that it no longer took.
+    Raises `OperationalError` when PostgreSQL is away; one that goes away in between leaves `Unavailable` for
+    the events that it no longer took.
     """
     outcomes: list[Outcome] = [ALONE] * len(submissions)
     pending = list(range(len(submissions)))
@@ -96,8 +96,8 @@ def ingest_all(submissions: Sequence[Submission]) -> list[ScoredEvent | ServiceE
 def ingest_together(submissions: Sequence[Submission]) -> list[Outcome]:
     """Store the ordinary ones among these in one insert; `ALONE` stands for those it left out.
 
-    When it returns outside a transaction, what has a row is durable. Raises `OperationalError` when PostgreSQL
-    is away, and then nothing was acknowledged.
+    When it returns outside a transaction, what has a row is durable. Raises `OperationalError` when
+    PostgreSQL is away, and then nothing was acknowledged.
     """
     outcomes: list[Outcome] = [ALONE] * len(submissions)
     agents = standing.of_agents(
@@ -181,9 +181,7 @@ def _store(drafts: Sequence[_Draft]) -> bool:
 
 
 def _present_risk(agent: Standing, row: ScoredEvent) -> float:
-    return rolling.rolling_risk(
-        score=agent.risk_score, written_at=agent.risk_updated_at, now=row.received_at
-    )
+    return rolling.rolling_risk(score=agent.risk_score, written_at=agent.risk_updated_at, now=row.received_at)
 
 
 def _ingest_alone(submission: Submission) -> ScoredEvent | ServiceError:

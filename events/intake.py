@@ -9,7 +9,7 @@ import msgspec
 from django.utils.dateparse import parse_datetime
 
 from compliance import identifiers
-from compliance.errors import Invalid
+from compliance.errors import Invalid, ServiceError
 from events.errors import InvalidActionType, SpellingsDisagree
 from events.models import ActionType
 
@@ -24,6 +24,7 @@ SPELLINGS = {
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 MOST_AHEAD = timedelta(minutes=5)
 MAX_SESSION_ID = 255
+MAX_BATCH = 1_000
 ACTION_TYPES = frozenset(ActionType.values)
 
 parse_id = lru_cache(maxsize=8192)(identifiers.parse_id)
@@ -43,7 +44,7 @@ class Report(msgspec.Struct, frozen=True):
 def read_report(data: Any, *, now: datetime) -> Report:
     """The report in a parsed body; raises `Invalid` with the first field at fault."""
     if not isinstance(data, dict):
-        raise Invalid("Request body must be a JSON object")
+        raise Invalid("An event must be a JSON object")
     fields = one_spelling(data)
     return Report(
         agent_id=_id(fields, "agent_id", required=True),
@@ -53,6 +54,26 @@ def read_report(data: Any, *, now: datetime) -> Report:
         session_id=_session_id(fields) if "session_id" in fields else None,
         chain_id=_id(fields, "chain_id") if "chain_id" in fields else None,
     )
+
+
+def read_batch(data: Any) -> list[Any]:
+    """The items of `{"events": [...]}`, unread; raises `Invalid`."""
+    items = data.get("events") if isinstance(data, dict) else None
+    if not isinstance(items, list):
+        raise Invalid('Request body must be an object with a list "events", or NDJSON')
+    if not 1 <= len(items) <= MAX_BATCH:
+        raise Invalid(f"events: Must hold 1 to {MAX_BATCH} events.")
+    return items
+
+
+def read_or_refuse(item: Any, *, now: datetime) -> Report | ServiceError:
+    """The report in one item of a batch, or why it is none."""
+    if isinstance(item, ServiceError):
+        return item
+    try:
+        return read_report(item, now=now)
+    except ServiceError as error:
+        return error
 
 
 def one_spelling(data: dict[str, Any]) -> dict[str, Any]:

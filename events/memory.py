@@ -61,7 +61,7 @@ end
 return found
 """
 
-# For each agent: 1 where the state that the caller went on from was still the newest, and now its successor is.
+# For each agent: 1 where what the caller went on from was still the newest state, and now its successor is.
 _COMPARE_AND_SET = """
 local saved = {}
 for i, key in ipairs(KEYS) do
@@ -119,7 +119,7 @@ class Lesson(msgspec.Struct, frozen=True):
     at: float
 
 
-# Agents whose state in Redis missed events because saving it failed; rebuilt at the next look after the outage.
+# Agents whose state in Redis missed events because saving it failed; rebuilt at a look after the outage.
 _stale: set[UUID] = set()
 _kept: Bounded[UUID, Memory] = Bounded(KEPT_STATES)
 _outage = Outage()
@@ -158,8 +158,8 @@ def recall(agent_ids: Collection[UUID], *, at: float) -> Mapping[UUID, Memory]:
 def remember(lessons: Iterable[Lesson]) -> None:
     """Store the states after committed events, over whatever other processes stored meanwhile.
 
-    Where another process was faster, the events are folded into its state, unless that one missed events: it is
-    rebuilt at the next look.
+    Where another process was faster, the events are folded into its state, unless that one missed events:
+    it is rebuilt at the next look.
     """
     pending = list(lessons)
     if not pending:
@@ -203,7 +203,9 @@ def rebuild(*, agent_id: UUID, context: Context, now: datetime) -> AgentState:
 
 
 def _as_events(newest_first: Sequence[BehaviorEvent] | Any) -> list[Event]:
-    return [Event(row.action_type, row.received_at.timestamp(), row.details) for row in reversed(newest_first)]
+    return [
+        Event(row.action_type, row.received_at.timestamp(), row.details) for row in reversed(newest_first)
+    ]
 
 
 def _keys(agent_ids: Iterable[UUID]) -> list[str]:

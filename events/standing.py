@@ -30,7 +30,7 @@ SELECT agent.id, agent.tenant_id, agent.updated_at, agent.risk_score, agent.risk
        )
 FROM {Agent._meta.db_table} AS agent
 WHERE agent.id = ANY(%s)
-"""
+"""  # noqa: S608  (only names of tables are put into the text)
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -45,6 +45,7 @@ class Standing(msgspec.Struct, frozen=True):
     context: Context
 
 
+_Row = tuple[UUID, UUID, datetime, float, datetime | None, bool]
 _contexts: Bounded[UUID, tuple[datetime, Context]] = Bounded(KEPT)
 
 
@@ -55,7 +56,7 @@ def of_agents(agent_ids: Collection[UUID], *, now: datetime) -> Mapping[UUID, St
     return {row[0]: Standing(*row, contexts[row[0]]) for row in rows if row[0] in contexts}
 
 
-def _read(agent_ids: Collection[UUID], now: datetime) -> list[tuple[UUID, UUID, datetime, float, datetime | None, bool]]:
+def _read(agent_ids: Collection[UUID], now: datetime) -> list[_Row]:
     connection = connections[environments.current().alias]
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:

@@ -2,10 +2,11 @@
 
 from django.urls import path
 
-from events.views import EventViewSet, SigningViewSet
+from events.views import EventBatchViewSet, EventViewSet, SigningViewSet
 
 urlpatterns = [
     path("v1/events", EventViewSet.as_view({"get": "list", "post": "create"})),
+    path("v1/events/batch", EventBatchViewSet.as_view({"post": "create"})),
     path("v1/events/<str:event_id>", EventViewSet.as_view({"get": "retrieve"})),
     path("v1/agents/<str:agent_id>/sign", SigningViewSet.as_view({"post": "sign"})),
 ]

@@ -2,15 +2,19 @@
 
 from typing import Any, ClassVar
 
+from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
 from auditlog.vocabulary import Actor
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
+from compliance.api.parsers import NDJSONParser, StrictJSONParser
 from compliance.api.permissions import Scope
+from compliance.api.rate_limits import hit
 from compliance.api.requests import ApiRequest
 from compliance.api.responses import ok, page
 from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
@@ -20,14 +24,18 @@ from compliance.clock import now
 from compliance.errors import Invalid
 from compliance.identifiers import parse_id
 from events import services
-from events.intake import read_report
+from events.intake import read_batch, read_or_refuse, read_report
 from events.models import ActionType, BehaviorEvent, RiskBand
 from events.serializers import (
+    RECORD_BATCH_SCHEMA,
     RECORD_EVENT_SCHEMA,
+    BatchResultSerializer,
     BehaviorEventSerializer,
     ExplainedEventSerializer,
     SignatureSerializer,
     SignSerializer,
+    shown,
+    shown_result,
 )
 
 AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
@@ -45,6 +53,19 @@ EVENT_EXAMPLE = OpenApiExample(
         "agentId": "0193d2a4-7b5e-7cc3-98c4-dc0c0c07398f",
         "actionType": "transaction_initiated",
         "details": {"tool": "place_order", "amount_usd": 250, "instrument": "BTC-USD", "venue": "kraken"},
+    },
+)
+
+
+BATCH_EXAMPLE = OpenApiExample(
+    "Two reads",
+    request_only=True,
+    media_type="application/json",
+    value={
+        "events": [
+            {"agentId": "0193d2a4-7b5e-7cc3-98c4-dc0c0c07398f", "actionType": "data_access"},
+            {"agentId": "0193d2a4-7b5e-7cc3-98c4-dc0c0c07398f", "actionType": "api_call"},
+        ]
     },
 )
 
@@ -82,7 +103,7 @@ class EventViewSet(ApiViewSet):
         moment = now()
         report = read_report(request.data, now=moment)
         event = services.ingest(tenant_id=request.auth.tenant_id, report=report, now=moment)
-        return ok(BehaviorEventSerializer(event).data, status=201)
+        return ok(shown(event), status=201)
 
     @extend_schema(
         operation_id="listEvents",
@@ -112,6 +133,50 @@ class EventViewSet(ApiViewSet):
     def retrieve(self, request: ApiRequest, event_id: str) -> Response:
         event = BehaviorEvent.objects.for_tenant(request.auth.tenant_id).find(event_id)
         return ok(ExplainedEventSerializer(event).data)
+
+
+class EventBatchViewSet(ApiViewSet):
+    """Many events in one request."""
+
+    schema_tag = "Events"
+    required_scopes: ClassVar = {"create": Scope.EVENTS_WRITE}
+    throttle_classes = (EventsThrottle,)
+    parser_classes = (StrictJSONParser, NDJSONParser)
+
+    @extend_schema(
+        operation_id="recordEvents",
+        summary="Record up to 1,000 actions at once",
+        description=(
+            "Scored and stored in their order. Each has its own result, in its place: one that is refused "
+            "takes none with it. As `application/x-ndjson`, one event stands on each line. The batch counts "
+            "as so many requests against the rate limit."
+        ),
+        request={"application/json": RECORD_BATCH_SCHEMA, "application/x-ndjson": OpenApiTypes.STR},
+        parameters=[IDEMPOTENCY_KEY],
+        examples=[BATCH_EXAMPLE],
+        responses={200: enveloped(BatchResultSerializer, many=True), **errors(*KEYED, 409)},
+    )
+    @idempotent
+    def create(self, request: ApiRequest) -> Response:
+        moment = now()
+        items = read_batch(request.data)
+        self._count_the_rest(request, len(items) - 1)
+        outcomes = services.ingest_batch(
+            tenant_id=request.auth.tenant_id,
+            reports=[read_or_refuse(item, now=moment) for item in items],
+            now=moment,
+        )
+        return ok([shown_result(outcome) for outcome in outcomes])
+
+    def _count_the_rest(self, request: ApiRequest, count: int) -> None:
+        """Count a batch's events against the rate limit; the request itself has been."""
+        if count == 0:
+            return
+        limit = settings.RATE_LIMITS[EventsThrottle.bucket]
+        verdict = hit(EventsThrottle.bucket, str(request.auth.id), limit=limit, cost=count)
+        request.rate_limit = verdict  # type: ignore[attr-defined]
+        if not verdict.allowed:
+            self.throttled(request, verdict.retry_after)
 
 
 class SigningViewSet(ApiViewSet):

@@ -4,9 +4,9 @@ A bucket is a list of the times of the requests let through, newest first. A req
 when fewer than the limit stand inside the window, so no window of 60 seconds ever holds more than the
 limit, wherever it begins. One script, one round trip, amortised constant time.
 
-A busy caller's requests are counted some ahead: a process reserves as many as it may need in the next second and
-lets them through without a round trip; what it did not need it gives back with its next count. The limit is never
-exceeded, and may be felt a twentieth early.
+A busy caller's requests are counted some ahead: a process reserves as many as it may need in the next second
+and lets them through without a round trip; what it did not need it gives back with its next count. The limit
+is never exceeded, and may be felt a twentieth early.
 """
 
 import logging
@@ -35,7 +35,8 @@ KEPT_LEASES = 10_000
 _SCRIPT = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local limit, window, wanted, ahead = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
+local wanted, ahead = tonumber(ARGV[3]), tonumber(ARGV[4])
 if tonumber(ARGV[5]) > 0 then redis.call('LREM', KEYS[1], ARGV[5], ARGV[6]) end
 local oldest = redis.call('LINDEX', KEYS[1], -1)
 while oldest and tonumber(oldest) <= now - window do
@@ -88,33 +89,44 @@ class Lease:
     def __init__(self, verdict: Verdict, count: int, counted_ms: int) -> None:
         self.counted_ms = counted_ms
         self.taken = 0
+        self.left = count
         self._verdict = verdict
-        self._left = count
-        self._ends = monotonic() + LEASE_SECONDS
+        self._began = monotonic()
+        self._is_being_renewed = False
         self._lock = Lock()
 
     def take(self) -> Verdict | None:
         """Let one more through; None when nothing is left."""
         with self._lock:
-            if self._left == 0 or monotonic() >= self._ends:
+            if self.left == 0 or monotonic() >= self._began + LEASE_SECONDS:
                 return None
-            self._left -= 1
+            self.left -= 1
             self.taken += 1
-            return replace(self._verdict, remaining=self._verdict.remaining + self._left)
+            return replace(self._verdict, remaining=self._verdict.remaining + self.left)
 
     def untake(self) -> None:
         """One that was let through comes to nothing and will be counted elsewhere."""
         with self._lock:
-            self._left += 1
+            self.left += 1
             self.taken -= 1
 
     def close(self) -> int:
         """Let nothing more through; how many were left."""
         with self._lock:
-            left, self._left = self._left, 0
+            left, self.left = self.left, 0
             return left
 
+    def claim_renewal(self) -> bool:
+        """Whether half of it is gone, in number or in time, and nobody else is renewing it."""
+        with self._lock:
+            is_due = self.left <= self.taken or monotonic() >= self._began + LEASE_SECONDS / 2
+            if not is_due or self._is_being_renewed:
+                return False
+            self._is_being_renewed = True
+            return True
 
+
+_NOBODY = Verdict(allowed=False, limit=0, remaining=0, reset_at=0, retry_after=1)
 _leases: Bounded[str, Lease] = Bounded(KEPT_LEASES)
 
 
@@ -126,14 +138,26 @@ def hit(bucket: str, identity: str, *, limit: int, cost: int = 1, ahead: bool = 
     return verdict or _hit_ahead(_name(bucket, identity), limit, cost)
 
 
+def renew(bucket: str, identity: str, *, limit: int) -> None:
+    """Reserve for the next second; what is left of the present reservation serves until then."""
+    _hit_ahead(_name(bucket, identity), limit, 0)
+
+
+def claim_renewal(bucket: str, identity: str) -> bool:
+    """Whether the caller's reservation is due to be renewed; true once for each, so act upon it."""
+    lease = _leases.get(_name(bucket, identity))
+    return lease is not None and lease.claim_renewal()
+
+
 def _hit_ahead(name: str, limit: int, cost: int) -> Verdict:
-    last = _leases.get(name)
-    # Twice what was needed of the last reservation: a busy caller soon costs one round trip a second.
-    reserve = min(2 * last.taken + 1 if last else 1, limit // LARGEST_SHARE)
-    unused = last.close() if last else 0
-    count = _count(name, limit, cost, ahead=reserve, back=unused, back_ms=last.counted_ms if last else 0)
+    last = _leases.get(name) or Lease(_NOBODY, 0, 0)
+    # A reservation is renewed when half of it is gone, so that the next one soon lasts for its whole second.
+    reserve, back = min(2 * last.taken + 1, limit // LARGEST_SHARE), last.left
+    count = _count(name, limit, cost, ahead=reserve, back=back, back_ms=last.counted_ms)
     verdict = _verdict(count, limit, cost)
-    reserved = max(count.taken - cost, 0)
+    # What was taken meanwhile of that which had just been returned.
+    owed = back - last.close()
+    reserved = max(count.taken - cost - owed, 0)
     _leases.put(name, Lease(verdict, reserved, count.now_ms))
     return replace(verdict, remaining=verdict.remaining + reserved)
 
@@ -180,7 +204,7 @@ def _verdict(count: _Count, limit: int, cost: int) -> Verdict:
 
 
 def _count(name: str, limit: int, wanted: int, *, ahead: int = 0, back: int = 0, back_ms: int = 0) -> _Count:
-    """Let `wanted` through or none, and up to `ahead` more; `back` of those counted at `back_ms` return first."""
+    """Let `wanted` through or none, and up to `ahead` more, once `back` of `back_ms` are returned."""
     window_ms = settings.RATE_LIMIT_WINDOW_SECONDS * 1000
     try:
         answer = redis.circuit.call(

@@ -11,22 +11,42 @@ if TYPE_CHECKING:
 
 FRESH_SECONDS = 0.8
 """How long a key goes unchecked; a revoked one is refused by every process within a second."""
+DUE_SECONDS = 0.4
 KEPT = 10_000
 
-_checked: "Bounded[tuple[Environment, str], tuple[ApiKey, float]]" = Bounded(KEPT)
+
+class _Checked:
+    """A key, when it was read, and whether somebody is reading it again."""
+
+    def __init__(self, row: "ApiKey") -> None:
+        self.row = row
+        self.at = monotonic()
+        self.is_being_checked = False
+
+
+_checked: Bounded[tuple[Environment, str], _Checked] = Bounded(KEPT)
 
 
 def find(environment: Environment, digest: str) -> "ApiKey | None":
     """The key of this digest as it was less than `FRESH_SECONDS` ago; None if it was not looked up since."""
     found = _checked.get((environment, digest))
-    return found[0] if found is not None and monotonic() < found[1] else None
+    return found.row if found is not None and monotonic() < found.at + FRESH_SECONDS else None
+
+
+def claim_check(environment: Environment, digest: str) -> bool:
+    """Whether the key is due for another look; true once after each, so act upon it."""
+    found = _checked.get((environment, digest))
+    if found is None or found.is_being_checked or monotonic() < found.at + DUE_SECONDS:
+        return False
+    found.is_being_checked = True
+    return True
 
 
 def keep(environment: Environment, row: "ApiKey") -> None:
     """Vouch for a key that was just read."""
-    _checked.put((environment, row.digest), (row, monotonic() + FRESH_SECONDS))
+    _checked.put((environment, row.digest), _Checked(row))
 
 
-def drop(environment: Environment, row: "ApiKey") -> None:
+def drop(environment: Environment, digest: str) -> None:
     """Look the key up again at its next use."""
-    _checked.drop((environment, row.digest))
+    _checked.drop((environment, digest))

@@ -107,7 +107,7 @@ def roll_key(*, key_id: UUID, overlap: timedelta, actor: Actor, now: datetime) -
         old.expires_at = min(filter(None, (old.expires_at, now + overlap)))
         old.successor = issued.row
         old.save(update_fields=["expires_at", "successor"])
-        recent_keys.drop(environments.current(), old)
+        recent_keys.drop(environments.current(), old.digest)
         _record_key(AuditAction.API_KEY_ROLLED, old, actor, now, successor=str(issued.row.id))
     return issued
 
@@ -121,7 +121,7 @@ def revoke_key(*, key_id: UUID, actor: Actor, now: datetime) -> ApiKey:
         if row.revoked_at is None:
             row.revoked_at = now
             row.save(update_fields=["revoked_at"])
-            recent_keys.drop(environments.current(), row)
+            recent_keys.drop(environments.current(), row.digest)
             _record_key(AuditAction.API_KEY_REVOKED, row, actor, now)
     return row
 
@@ -131,10 +131,14 @@ def authenticate(*, secret: str, now: datetime) -> ApiKey:
 
     A key found usable is not looked up again for `recent_keys.FRESH_SECONDS`.
     """
-    environment, digest = environments.current(), keys.digest(secret)
-    recent = recent_keys.find(environment, digest)
+    recent = recent_keys.find(environments.current(), keys.digest(secret))
     if recent is not None and not recent.is_expired(now):
         return recent
+    return check(digest=keys.digest(secret), now=now)
+
+
+def check(*, digest: str, now: datetime) -> ApiKey:
+    """As `authenticate()`, from the database, for the key of this digest."""
     row = ApiKey.objects.with_digest(digest).first()
     if row is None:
         raise InvalidApiKey()
@@ -144,7 +148,7 @@ def authenticate(*, secret: str, now: datetime) -> ApiKey:
         raise ExpiredApiKey()
     if row.last_used_at is None or row.last_used_at < now - USE_RESOLUTION:
         ApiKey.objects.filter(id=row.id).unused_since(now - USE_RESOLUTION).update(last_used_at=now)
-    recent_keys.keep(environment, row)
+    recent_keys.keep(environments.current(), row)
     return row
 
 

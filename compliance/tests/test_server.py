@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from compliance.server import Answer, Server
+from compliance.api.answers import Answer
+from compliance.server import Server
 
 Sent = list[tuple[str, str]]
 

@@ -6,8 +6,8 @@ randomness: the same events in the same order give the same numbers for one `MOD
 
 from agents.risk import HIGH, MEDIUM, band_of
 from events.scoring.contract import Assessment, Context, Event, FinancialScope, normal_actions
-from events.scoring.model import MODEL_VERSION, assess, fold, replay, with_day_total
 from events.scoring.contract import Assessment as Verdict
+from events.scoring.model import MODEL_VERSION, assess, fold, replay, with_day_total
 from events.scoring.reasons import Reason
 from events.scoring.state import AgentState, StateUnreadable, decode_state, encode_state
 

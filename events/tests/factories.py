@@ -6,8 +6,8 @@ from typing import Any
 from agents.models import Agent
 from compliance.clock import now
 from events import services
-from events.models import ActionType
 from events.intake import Report
+from events.models import ActionType
 from events.storage import ScoredEvent
 
 
