@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
-from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
