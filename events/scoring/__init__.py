@@ -1,12 +1,12 @@
 """How risky an agent's action is: a pure, explainable, online anomaly detector.
 
-`assess(state, event, context)` folds one event into an agent's state. No database, settings, clock or
-randomness: the same events in the same order give the same numbers for one `MODEL_VERSION`.
+`fold(state, event, context)` scores one event and folds it into an agent's state; `assess()` leaves the state
+it is given alone. No database, settings, clock or randomness: the same events in the same order give the same
+numbers for one `MODEL_VERSION`.
 """
 
 from agents.risk import HIGH, MEDIUM, band_of
-from events.scoring.contract import Assessment, Context, Event, FinancialScope, normal_actions
-from events.scoring.contract import Assessment as Verdict
+from events.scoring.contract import Assessment, Context, Event, FinancialScope, Verdict, normal_actions
 from events.scoring.model import MODEL_VERSION, assess, fold, replay, with_day_total
 from events.scoring.reasons import Reason
 from events.scoring.state import AgentState, StateUnreadable, decode_state, encode_state

@@ -44,18 +44,23 @@ class Event(msgspec.Struct, frozen=True):
     details: object = None
 
 
-class Assessment(msgspec.Struct, frozen=True):
-    """The verdict on one event.
+class Verdict(msgspec.Struct, frozen=True):
+    """What is thought of one event.
 
     `score` is 0 to 1 with four decimals, `band` low, medium or high, `reasons` the strongest
-    contributions first (at most three), `state` the agent's state after the event.
+    contributions first (at most three).
     """
 
     score: float
     band: str
     reasons: tuple[Reason, ...]
-    state: AgentState
     model_version: str
+
+
+class Assessment(Verdict, frozen=True):
+    """A verdict, and `state`, the agent's state after the event."""
+
+    state: AgentState
 
 
 def normal_actions(actions: Iterable[object]) -> frozenset[str]:

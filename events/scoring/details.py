@@ -4,10 +4,9 @@ Details are hostile: any JSON type anywhere, huge strings, deep nesting. Reading
 the object and of a few well-known inner objects, cuts every text, and never raises.
 """
 
-from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
-from math import isfinite, isnan
+from math import isnan
 
 import msgspec
 
@@ -17,80 +16,49 @@ MAX_TEXT = 256
 MAX_LIST = 8
 MAX_AMOUNT = 1e15
 
-
-class Keys(msgspec.Struct, frozen=True):
-    """Names under which details state one kind of fact, the most telling first."""
-
-    order: tuple[str, ...]
-    all: frozenset[str]
-
-
-def _keys(*names: str) -> Keys:
-    return Keys(names, frozenset(names))
-
-
-TOOL_KEYS = _keys(
-    "tool",
-    "toolname",
-    "function",
-    "functionname",
-    "requestedaction",
-    "attemptedaction",
-    "toolcall",
-    "toolcalls",
-)
-VERB_KEYS = _keys("action", "actionname", "operation", "operationname")
+KEYS: dict[str, tuple[str, ...]] = {
+    "tool": (
+        "tool", "toolname", "function", "functionname", "requestedaction", "attemptedaction", "toolcall",
+        "toolcalls",
+    ),
+    "verb": ("action", "actionname", "operation", "operationname"),
+    "name": ("name",),
+    "inner": (
+        "args", "arguments", "params", "parameters", "input", "transaction", "trade", "order", "payment",
+        "transfer", "request",
+    ),
+    "target": (
+        "targets", "target", "destination", "destinations", "recipient", "recipients", "to", "beneficiary",
+        "payee", "counterparty", "iban", "wallet", "address", "email", "toaccount", "url", "endpoint",
+    ),
+    "host": ("host", "hostname", "domain"),
+    "resource": (
+        "resource", "resourceid", "path", "file", "filename", "document", "table", "dataset", "collection",
+        "database", "datasource", "bucket", "record", "recordid",
+    ),
+    "dollars": (
+        "amountusd", "usdamount", "valueusd", "notionalusd", "totalusd", "tradeusd", "tradeamountusd",
+        "amountindollars",
+    ),
+    "amount": (
+        "amount", "notional", "tradeamount", "transactionamount", "orderamount", "ordervalue", "tradevalue",
+        "tradesize",
+    ),
+    "total": ("total", "value"),
+    "cents": ("amountcents",),
+    "quantity": ("quantity",),
+    "price": ("price",),
+    "currency": ("currency",),
+    "instrument": ("instruments", "instrument", "symbol", "ticker", "pair", "asset"),
+    "venue": ("venues", "venue", "exchange"),
+    "leverage": ("leverage", "leverageratio"),
+    "status": ("status", "statuscode", "httpstatus", "outcome", "result"),
+}  # fmt: skip
+"""Names under which details state one kind of fact, the most telling first."""
+KIND_OF = {key: kind for kind, keys in KEYS.items() for key in keys}
+RANK = {key: rank for rank, key in enumerate(KIND_OF)}
 NAME_KEYS = ("name", "tool", "function", "action")
-CONTAINERS = _keys(
-    "args",
-    "arguments",
-    "params",
-    "parameters",
-    "input",
-    "transaction",
-    "trade",
-    "order",
-    "payment",
-    "transfer",
-    "request",
-)
-TARGET_KEYS = _keys(
-    "targets", "target", "destination", "destinations", "recipient", "recipients", "to", "beneficiary",
-    "payee", "counterparty", "iban", "wallet", "address", "email", "toaccount", "url", "endpoint",
-)  # fmt: skip
-HOST_KEYS = _keys("host", "hostname", "domain")
-RESOURCE_KEYS = _keys(
-    "resource", "resourceid", "path", "file", "filename", "document", "table", "dataset", "collection",
-    "database", "datasource", "bucket", "record", "recordid",
-)  # fmt: skip
-DOLLAR_KEYS = _keys(
-    "amountusd",
-    "usdamount",
-    "valueusd",
-    "notionalusd",
-    "totalusd",
-    "tradeusd",
-    "tradeamountusd",
-    "amountindollars",
-)
-AMOUNT_KEYS = _keys(
-    "amount",
-    "notional",
-    "tradeamount",
-    "transactionamount",
-    "orderamount",
-    "ordervalue",
-    "tradevalue",
-    "tradesize",
-)
-LAST_AMOUNT_KEYS = _keys("total", "value")
-ANY_AMOUNT_KEYS = _keys(
-    *DOLLAR_KEYS.order, *AMOUNT_KEYS.order, *LAST_AMOUNT_KEYS.order, "amountcents", "quantity"
-)
-INSTRUMENT_KEYS = _keys("instruments", "instrument", "symbol", "ticker", "pair", "asset")
-VENUE_KEYS = _keys("venues", "venue", "exchange")
-LEVERAGE_KEYS = _keys("leverage", "leverageratio")
-STATUS_KEYS = _keys("status", "statuscode", "httpstatus", "outcome", "result")
+MONEY = frozenset({"dollars", "amount", "total", "cents", "quantity"})
 FAILED = frozenset(
     {"error", "failed", "failure", "denied", "forbidden", "unauthorized", "rejected", "401", "403"}
 )
@@ -102,13 +70,15 @@ DOLLARS_AT_LEAST: dict[str, float] = {
 """What one unit of a currency is worth at the very least, in dollars; no other can be held to a limit."""
 
 
-class Facts(msgspec.Struct, frozen=True):
+class Facts(msgspec.Struct, frozen=True, gc=False):
     """What the details say, case-folded and cut; an absent fact is None or empty.
 
-    `tools` and `verbs` name the action (under tool-like and verb-like keys), `amount` is in dollars, at least
-    0, and None too where it is stated in something else; `leverage` is a ratio.
+    `tools` and `verbs` name the action (under tool-like and verb-like keys), and `tool` is the one name that
+    stands for it in the agent's habits; `amount` is in dollars, at least 0, and None too where it is stated
+    in something else; `leverage` is a ratio.
     """
 
+    tool: str | None = None
     tools: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
@@ -120,68 +90,85 @@ class Facts(msgspec.Struct, frozen=True):
     leverage: float | None = None
     failed: bool = False
 
-    @property
-    def tool(self) -> str | None:
-        """The one name that stands for the action in the agent's habits."""
-        return (self.tools or self.verbs or (None,))[0]
-
 
 NOTHING = Facts()
+Flat = dict[str, object]
+Stated = dict[str, list[object]]
+"""What was stated of each kind of fact, the most telling first."""
 
 
 def read(details: object) -> Facts:
     """The facts of a details object; anything that isn't an object has none."""
-    if not isinstance(details, Mapping) or not details:
+    if not isinstance(details, dict):
         return NOTHING
-    top = _flat(details)
-    everything = _with_inner(top)
-    targets = tuple(_destination(text) for text in _texts(everything, TARGET_KEYS))
+    top = stated = _stated(details)
+    if "inner" in top:
+        stated = _by_kind(_with_inner(_flat(details), top["inner"]))
+    tools = _names(top["tool"]) if "tool" in top else ()
+    verbs = _names(top["verb"]) if "verb" in top else ()
+    targets = tuple(map(_destination, _texts(stated["target"]))) if "target" in stated else ()
     return Facts(
-        tools=tuple(_names(top, TOOL_KEYS)),
-        verbs=tuple(_names(top, VERB_KEYS)),
+        tool=(tools or verbs or (None,))[0],
+        tools=tools,
+        verbs=verbs,
         targets=targets,
-        host=_host(everything, targets),
-        resource=next(_texts(everything, RESOURCE_KEYS), None),
-        amount=_amount(everything),
-        instruments=_first_stated(everything, INSTRUMENT_KEYS),
-        venues=_first_stated(everything, VENUE_KEYS),
-        leverage=_leverage(everything),
-        failed=any(text in FAILED for text in _texts(top, STATUS_KEYS)),
+        host=_host(stated.get("host"), targets),
+        resource=_first_text(stated["resource"]) if "resource" in stated else None,
+        amount=None if MONEY.isdisjoint(stated) else _amount(stated),
+        instruments=_first_stated(stated["instrument"]) if "instrument" in stated else (),
+        venues=_first_stated(stated["venue"]) if "venue" in stated else (),
+        leverage=_leverage(stated["leverage"]) if "leverage" in stated else None,
+        failed="status" in top and not FAILED.isdisjoint(_texts(top["status"])),
     )
 
 
 @lru_cache(maxsize=4096)
-def _key(key: str) -> str:
-    return key.replace("_", "").replace("-", "").lower()
+def _key(key: str) -> str | None:
+    """The key as `KEYS` spells it; None for one that tells nothing."""
+    plain = key.replace("_", "").replace("-", "").lower()
+    return plain if plain in KIND_OF else None
 
 
-def _flat(details: Mapping[object, object]) -> dict[str, object]:
-    flat: dict[str, object] = {}
-    for key, value in islice(details.items(), MAX_KEYS):
-        if isinstance(key, str) and len(key) <= MAX_KEY and value is not None:
-            flat.setdefault(_key(key), value)
+def _flat(details: dict[object, object]) -> Flat:
+    """The telling ones of an object's first keys; of two spellings the first counts."""
+    flat: Flat = {}
+    items = details.items() if len(details) <= MAX_KEYS else islice(details.items(), MAX_KEYS)
+    for key, value in items:
+        if value is not None and isinstance(key, str) and len(key) <= MAX_KEY:
+            plain = _key(key)
+            if plain is not None and plain not in flat:
+                flat[plain] = value
     return flat
 
 
-def _with_inner(top: dict[str, object]) -> dict[str, object]:
+def _stated(details: dict[object, object]) -> Stated:
+    flat = _flat(details)
+    stated: Stated = {KIND_OF[key]: [value] for key, value in flat.items()}
+    return stated if len(stated) == len(flat) else _by_kind(flat)
+
+
+def _by_kind(flat: Flat) -> Stated:
+    stated: Stated = {}
+    for key in sorted(flat, key=RANK.__getitem__):
+        stated.setdefault(KIND_OF[key], []).append(flat[key])
+    return stated
+
+
+def _with_inner(top: Flat, inner: list[object]) -> Flat:
     """The top level and, beneath it, what the well-known inner objects add."""
-    inner = [_flat(value) for key in _present(top, CONTAINERS) if isinstance(value := top[key], Mapping)]
-    if not inner:
-        return top
     merged = dict(top)
-    for found in inner:
-        for key, value in found.items():
-            merged.setdefault(key, value)
+    for value in inner:
+        if isinstance(value, dict):
+            merged = _flat(value) | merged
     return merged
 
 
 def _text(value: object) -> str | None:
     """A scalar as a cut, case-folded text; None when there is nothing to compare."""
     if isinstance(value, str):
-        cut = value[:MAX_TEXT].strip().casefold()
-        if len(value) > MAX_TEXT:
-            cut += f"#{len(value)}"
-        return cut or None
+        if len(value) <= MAX_TEXT:
+            return value.strip().casefold() or None
+        return value[:MAX_TEXT].strip().casefold() + f"#{len(value)}"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -189,50 +176,47 @@ def _text(value: object) -> str | None:
     return repr(value) if isinstance(value, float) else None
 
 
-def _present(flat: dict[str, object], keys: Keys) -> tuple[str, ...] | list[str]:
-    """Those of the keys that the details have, in the keys' order; mostly none, and then found out fast."""
-    if flat.keys().isdisjoint(keys.all):
-        return ()
-    return [key for key in keys.order if key in flat]
+def _texts(values: list[object]) -> list[str]:
+    """Every text among the values and in their lists."""
+    texts = []
+    for value in values:
+        for item in value[:MAX_LIST] if isinstance(value, list) else (value,):
+            text = _text(item)
+            if text is not None:
+                texts.append(text)
+    return texts
 
 
-def _texts(flat: dict[str, object], keys: Keys) -> Iterator[str]:
-    """Every text under the keys, in the keys' order; of a list its first few."""
-    for key in _present(flat, keys):
-        yield from _texts_of(flat[key])
+def _first_text(values: list[object]) -> str | None:
+    texts = _texts(values)
+    return texts[0] if texts else None
 
 
-def _texts_of(value: object) -> Iterator[str]:
-    for item in value[:MAX_LIST] if isinstance(value, list | tuple) else (value,):
-        text = _text(item)
-        if text is not None:
-            yield text
-
-
-def _first_stated(flat: dict[str, object], keys: Keys) -> tuple[str, ...]:
-    """The texts under the first key that has any; the others restate it in other words."""
-    for key in _present(flat, keys):
-        found = tuple(_texts_of(flat[key]))
+def _first_stated(values: list[object]) -> tuple[str, ...]:
+    """The texts of the first value that has any; the others restate it in other words."""
+    for value in values:
+        found = _texts([value])
         if found:
-            return found
+            return tuple(found)
     return ()
 
 
-def _names(flat: dict[str, object], keys: Keys) -> Iterator[str]:
-    """Action names under the keys: a text, an object with a name, or a list of either."""
-    for key in _present(flat, keys):
-        value = flat[key]
-        for item in value[:MAX_LIST] if isinstance(value, list | tuple) else (value,):
-            name = _inner_name(item) if isinstance(item, Mapping) else _text(item)
+def _names(values: list[object]) -> tuple[str, ...]:
+    """Action names: a text, an object with a name, or a list of either."""
+    names = []
+    for value in values:
+        for item in value[:MAX_LIST] if isinstance(value, list) else (value,):
+            name = _inner_name(item) if isinstance(item, dict) else _text(item)
             if name is not None:
-                yield name
+                names.append(name)
+    return tuple(names)
 
 
-def _inner_name(item: Mapping[object, object]) -> str | None:
+def _inner_name(item: dict[object, object]) -> str | None:
     flat = _flat(item)
     for key in NAME_KEYS:
         value = flat.get(key)
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             value = _flat(value).get("name")
         if value is not None and (name := _text(value)):
             return name
@@ -241,8 +225,7 @@ def _inner_name(item: Mapping[object, object]) -> str | None:
 
 def _destination(text: str) -> str:
     """Where something goes: of a URL the host, else the text itself."""
-    _, scheme, rest = text.partition("://")
-    return _bare_host(rest) if scheme else text
+    return _bare_host(text.partition("://")[2]) if "://" in text else text
 
 
 def _bare_host(text: str) -> str:
@@ -250,8 +233,9 @@ def _bare_host(text: str) -> str:
     return host.rpartition("@")[2].partition(":")[0].rstrip(".") or text[:MAX_TEXT]
 
 
-def _host(flat: dict[str, object], targets: tuple[str, ...]) -> str | None:
-    for text in _texts(flat, HOST_KEYS):
+def _host(stated: list[object] | None, targets: tuple[str, ...]) -> str | None:
+    """The host that is named, else the one of the first target that has one."""
+    if stated is not None and (text := _first_text(stated)) is not None:
         return _bare_host(text.partition("://")[2] or text)
     for target in targets:
         if "@" in target:
@@ -263,8 +247,6 @@ def _host(flat: dict[str, object], targets: tuple[str, ...]) -> str | None:
 
 def number(value: object) -> float | None:
     """A number, or a text that states one (`$5,000.00`), as its size; None for anything else."""
-    if isinstance(value, bool):
-        return None
     if isinstance(value, str):
         if len(value) > 40:
             return None
@@ -277,7 +259,7 @@ def number(value: object) -> float | None:
             .removesuffix("USD")
             .strip()
         )
-    elif not isinstance(value, int | float):
+    elif isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
         size = abs(float(value))
@@ -285,32 +267,37 @@ def number(value: object) -> float | None:
         return MAX_AMOUNT
     except ValueError:
         return None
-    if isnan(size):
-        return None
-    return min(size, MAX_AMOUNT) if isfinite(size) else MAX_AMOUNT
+    if size <= MAX_AMOUNT:
+        return size
+    return None if isnan(size) else MAX_AMOUNT
 
 
-def _amount(flat: dict[str, object]) -> float | None:
+def _amount(stated: Stated) -> float | None:
     """The amount in dollars. Stated dollars win over what must be converted, plain amounts over totals."""
-    if not _present(flat, ANY_AMOUNT_KEYS):
-        return None
-    dollars = [size for key in _present(flat, DOLLAR_KEYS) if (size := number(flat[key])) is not None]
-    if dollars:
-        return max(dollars)
-    currency = _text(flat.get("currency"))
-    for keys in (AMOUNT_KEYS, LAST_AMOUNT_KEYS):
-        present = _present(flat, keys)
-        stated = [pair for key in present if (pair := _size_and_rate(flat[key], currency)) is not None]
-        if stated:
-            return max((size * rate for size, rate in stated if rate is not None), default=None)
-    return _other_amount(flat, currency)
+    if "dollars" in stated:
+        dollars = [size for value in stated["dollars"] if (size := number(value)) is not None]
+        if dollars:
+            return max(dollars)
+    currency = _currency(stated)
+    for kind in ("amount", "total"):
+        sizes = [
+            pair for value in stated.get(kind, ()) if (pair := _size_and_rate(value, currency)) is not None
+        ]
+        if sizes:
+            return max((size * rate for size, rate in sizes if rate is not None), default=None)
+    return _other_amount(stated, currency)
 
 
-def _other_amount(flat: dict[str, object], currency: str | None) -> float | None:
+def _currency(stated: Stated) -> str | None:
+    return _text(stated["currency"][0]) if "currency" in stated else None
+
+
+def _other_amount(stated: Stated, currency: str | None) -> float | None:
     """What cents, or a quantity at a price, come to."""
     rate = _rate(currency)
-    cents = number(flat.get("amountcents"))
-    quantity, price = number(flat.get("quantity")), number(flat.get("price"))
+    cents, quantity, price = (
+        number(stated[kind][0]) if kind in stated else None for kind in ("cents", "quantity", "price")
+    )
     if rate is None:
         return None
     if cents is not None:
@@ -320,7 +307,7 @@ def _other_amount(flat: dict[str, object], currency: str | None) -> float | None
 
 def _size_and_rate(value: object, currency: str | None) -> tuple[float, float | None] | None:
     """A stated amount and the dollars that a unit is worth at least; None where nothing is stated."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         flat = _flat(value)
         value, currency = flat.get("value", flat.get("amount")), _text(flat.get("currency")) or currency
     size = number(value)
@@ -331,15 +318,13 @@ def _rate(currency: str | None) -> float | None:
     return DOLLARS_AT_LEAST.get(currency) if currency else 1.0
 
 
-def _leverage(flat: dict[str, object]) -> float | None:
+def _leverage(values: list[object]) -> float | None:
     """The stated ratio; a bare `true` counts as one that no ratio covers."""
-    for key in _present(flat, LEVERAGE_KEYS):
-        value = flat[key]
+    for value in values:
         if value is True:
             return MAX_AMOUNT
-        if isinstance(value, str):
-            value = value.strip().lower().removesuffix("x").partition(":")[0]
-        ratio = number(value)
+        plain = value.strip().lower().removesuffix("x").partition(":")[0] if isinstance(value, str) else value
+        ratio = number(plain)
         if ratio is not None:
             return ratio
     return None

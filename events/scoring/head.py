@@ -28,10 +28,13 @@ def rule_weight(prior_logit: float) -> float:
 
 def combine(*, prior_logit: float, evidence: list[Signal], broken: int, learned: float) -> float:
     """The score, four decimals: the evidence's log-odds on top of the prior's, held between cap and floor."""
-    logit = prior_logit + sum(signal.weight for signal in evidence)
+    total = 0.0
+    for signal in evidence:  # one by one, in order: sum() rounds otherwise from one Python to the next
+        total += signal.weight
+    logit = prior_logit + total
     if logit > BEND:
         logit = BEND + (logit - BEND) * PAST_BEND
     score = 1 / (1 + exp(-logit))
-    if learned < ENOUGH_HABITS:
-        score = min(score, COLD_CAP)
-    return round(max(score, floor_of(broken)), 4)
+    if learned < ENOUGH_HABITS and score > COLD_CAP:
+        score = COLD_CAP
+    return round(max(score, floor_of(broken)) if broken else score, 4)

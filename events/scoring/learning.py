@@ -4,11 +4,13 @@ from math import exp, log1p
 
 from events.scoring.contract import Event
 from events.scoring.details import Facts
-from events.scoring.features import OMITTED, View, bigram_surprise, tool_surprise
-from events.scoring.priors import FAILURES, SENDING, TRANSACTIONS
+from events.scoring.features import AMOUNT, HOST, OMITTED, RESOURCE, View
+from events.scoring.priors import FAILURES, TRANSACTIONS
 from events.scoring.state import (
     DAY,
     FADE,
+    FORGOTTEN,
+    KIND,
     MAX_AMOUNTS,
     MAX_BIGRAMS,
     MAX_DESTINATIONS,
@@ -17,22 +19,17 @@ from events.scoring.state import (
     MAX_TOOLS,
     RESCALE_AFTER,
     AgentState,
-    Weights,
-    known,
-    remember,
 )
 
 MEAN_RATE = 0.05
 """Share of a new value in the running means."""
 
 
-def after(state: AgentState, event: Event, facts: Facts, seen: View, *, habitual: bool) -> AgentState:
-    """The state after the event: its last minutes always, its habits only if `habitual`."""
-    changed = state.changeable()
-    _last_minutes(changed, event, facts, seen)
+def learn(state: AgentState, event: Event, facts: Facts, seen: View, *, habitual: bool) -> None:
+    """Fold the event into the state: its last minutes always, its habits only if `habitual`."""
+    _last_minutes(state, event, facts, seen)
     if habitual:
-        _habits(changed, event, facts, seen)
-    return changed
+        _habits(state, event, facts, seen)
 
 
 def _last_minutes(state: AgentState, event: Event, facts: Facts, seen: View) -> None:
@@ -51,55 +48,49 @@ def _last_minutes(state: AgentState, event: Event, facts: Facts, seen: View) -> 
 
 
 def _habits(state: AgentState, event: Event, facts: Facts, seen: View) -> None:
+    # Running means start as the plain mean and then forget slowly
+    share = max(MEAN_RATE, 1.0 / (seen.learned + 1.0))
     if seen.has_tool:
-        unigram = tool_surprise(state, seen)
-        bigram = bigram_surprise(state, seen, unigram)
-        state.tool_surprise = _mean(state.tool_surprise, unigram, seen.learned)
-        state.bigram_surprise = _mean(state.bigram_surprise, bigram, seen.learned)
+        state.tool_surprise += (seen.unigram - state.tool_surprise) * share
+        state.bigram_surprise += (seen.bigram - state.bigram_surprise) * share
     _rescale(state, event.received_at)
     weight = exp((event.received_at - state.landmark) / FADE)
-    state.burst_level = _mean(state.burst_level, log1p(seen.burst), seen.learned)
+    state.burst_level += (log1p(seen.burst) - state.burst_level) * share
     state.learned += weight
     _remember_names(state, event, seen, weight)
     if event.action_type in TRANSACTIONS:
-        _tried(state, "amount", new=facts.amount is None)
+        _tried(state, AMOUNT, new=facts.amount is None)
         if facts.amount is not None:
-            state.amounts = (*state.amounts, log1p(facts.amount))[-MAX_AMOUNTS:]
+            state.amounts.append(log1p(facts.amount))
+            del state.amounts[:-MAX_AMOUNTS]
 
 
 def _remember_names(state: AgentState, event: Event, seen: View, weight: float) -> None:
-    aimed = bool(seen.destinations)
-    if event.action_type in SENDING and (aimed or seen.expects_target):
-        new = not aimed or any(not known(state.destinations, name, 1 / weight) for name in seen.destinations)
-        _tried(state, event.action_type, new=new)
-        for name in seen.destinations:
-            remember(state.destinations, name, weight, MAX_DESTINATIONS)
-    if seen.host is not None and aimed:
-        _learn(state, "host", state.hosts, seen.host, weight, MAX_HOSTS)
+    fading = 1 / weight
+    if seen.aims:
+        before = [state.destinations.add(name, weight, MAX_DESTINATIONS) for name in seen.destinations]
+        new = not before or min(before) * fading < FORGOTTEN
+        _tried(state, KIND[event.action_type], new=new)
+    if seen.host is not None and seen.destinations:
+        _tried(state, HOST, new=state.hosts.add(seen.host, weight, MAX_HOSTS) * fading < FORGOTTEN)
     if seen.resource is not None:
-        _learn(state, "resource", state.resources, seen.resource, weight, MAX_RESOURCES)
+        _tried(
+            state,
+            RESOURCE,
+            new=state.resources.add(seen.resource, weight, MAX_RESOURCES) * fading < FORGOTTEN,
+        )
     if seen.tool != OMITTED:
-        remember(state.tools, seen.tool, weight, MAX_TOOLS)
-        remember(state.bigrams, seen.pair, weight, MAX_BIGRAMS)
-        if aimed:
-            remember(state.aimed, seen.tool, weight, MAX_TOOLS)
+        state.tools.add(seen.tool, weight, MAX_TOOLS)
+        state.bigrams.add(seen.pair, weight, MAX_BIGRAMS)
+        if seen.destinations:
+            state.aimed.add(seen.tool, weight, MAX_TOOLS)
 
 
-def _learn(state: AgentState, kind: str, weights: Weights, name: int, weight: float, limit: int) -> None:
-    _tried(state, kind, new=not known(weights, name, 1 / weight))
-    remember(weights, name, weight, limit)
-
-
-def _tried(state: AgentState, kind: str, *, new: bool) -> None:
+def _tried(state: AgentState, kind: int, *, new: bool) -> None:
     """One more name of a kind: the share of new ones starts at 1 and follows the last twenty or so."""
-    trials, rate = state.trials.get(kind, 0.0), state.rates.get(kind, 1.0)
+    trials, rate = state.trials[kind], state.rates[kind]
     state.rates[kind] = rate + (new - rate) * max(MEAN_RATE, 1.0 / (trials + 2.0))
     state.trials[kind] = trials + 1.0
-
-
-def _mean(mean: float, value: float, learned: float) -> float:
-    """A running mean that starts as the plain mean and then forgets slowly."""
-    return mean + (value - mean) * max(MEAN_RATE, 1.0 / (learned + 1.0))
 
 
 def _rescale(state: AgentState, now: float) -> None:
@@ -110,7 +101,7 @@ def _rescale(state: AgentState, now: float) -> None:
     factor = exp(-min(age / FADE, 700.0))
     state.landmark = now
     state.learned *= factor
-    for weights in (
+    for table in (
         state.tools,
         state.aimed,
         state.bigrams,
@@ -118,5 +109,4 @@ def _rescale(state: AgentState, now: float) -> None:
         state.resources,
         state.hosts,
     ):
-        for name in weights:
-            weights[name] *= factor
+        table.scale(factor)

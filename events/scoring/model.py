@@ -5,11 +5,11 @@ from collections.abc import Iterable
 import msgspec
 
 from agents.risk import band_of
-from events.scoring.contract import Assessment, Context, Event
+from events.scoring.contract import Assessment, Context, Event, Verdict
 from events.scoring.details import read
 from events.scoring.features import signals, view
 from events.scoring.head import combine
-from events.scoring.learning import after
+from events.scoring.learning import learn
 from events.scoring.priors import PRIOR_LOGITS, PRIORS, TRANSACTIONS
 from events.scoring.reasons import Signal, strongest
 from events.scoring.rules import broken_rules
@@ -19,40 +19,37 @@ MODEL_VERSION = "1.0"
 """Changes whenever the same events would score differently; stored with every event."""
 
 
-def assess(state: AgentState, event: Event, context: Context) -> Assessment:
-    """Score one event of an agent and fold it into the agent's state; `state` itself is left as it was.
+def fold(state: AgentState, event: Event, context: Context) -> Verdict:
+    """Score one event of an agent and fold it into `state` itself.
 
-    `event.action_type` is one of the ten types (anything else is a KeyError: validate first); details may
-    be anything. Events scored medium or high are not learned from, so an attack doesn't become a habit.
+    `event.action_type` is one of the ten types (anything else is a KeyError, and `state` as it was: validate
+    first); details may be anything. Events scored medium or high are not learned from, so an attack doesn't
+    become a habit.
     """
+    prior_logit = PRIOR_LOGITS[event.action_type]
     facts = read(event.details)
     seen = view(state, event, facts)
-    prior_logit = PRIOR_LOGITS[event.action_type]
     broken = broken_rules(state, event, context, facts, seen.anomalies)
     evidence = signals(state, event, context, facts, seen)
     score = combine(prior_logit=prior_logit, evidence=evidence, broken=len(broken), learned=seen.learned)
     band = band_of(score)
-    return Assessment(
-        score=score,
-        band=band,
-        reasons=strongest([*broken, *evidence]) or strongest([_nothing_unusual(event.action_type)]),
-        state=after(state, event, facts, seen, habitual=band == "low"),
-        model_version=MODEL_VERSION,
-    )
+    reasons = strongest(broken + evidence) or strongest([_nothing_unusual(event.action_type)])
+    learn(state, event, facts, seen, habitual=band == "low")
+    return Verdict(score, band, reasons, MODEL_VERSION)
 
 
-def fold(state: AgentState, event: Event, context: Context) -> Assessment:
-    found = assess(state, event, context)
-    for name in state.__struct_fields__:
-        setattr(state, name, getattr(found.state, name))
-    return found
+def assess(state: AgentState, event: Event, context: Context) -> Assessment:
+    """`fold()` into a copy: the verdict and the state after the event; `state` itself is left as it was."""
+    after = state.changeable()
+    verdict = fold(after, event, context)
+    return Assessment(verdict.score, verdict.band, verdict.reasons, verdict.model_version, after)
 
 
 def replay(events: Iterable[Event], context: Context) -> AgentState:
     """The state after these events of one agent, oldest first, as if they had been assessed one by one."""
     state = AgentState()
     for event in events:
-        state = assess(state, event, context).state
+        fold(state, event, context)
     return state
 
 
@@ -72,4 +69,4 @@ def with_day_total(state: AgentState, events: Iterable[Event], *, received_at: f
 
 def _nothing_unusual(action_type: str) -> Signal:
     """The reason of an event that only its type speaks for."""
-    return Signal("action_type", 0.001, action_type, f"scores {PRIORS[action_type]:.2f} by itself")
+    return Signal("action_type", 0.001, action_type, PRIORS[action_type])

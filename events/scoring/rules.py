@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 from events.scoring.contract import Context, Event, FinancialScope
 from events.scoring.details import MAX_AMOUNT, Facts
 from events.scoring.head import rule_weight
 from events.scoring.priors import DOING, PRIOR_LOGITS, PRIORS, TRANSACTIONS
-from events.scoring.reasons import Signal, usd
+from events.scoring.reasons import Signal
 from events.scoring.state import DAY, AgentState
 
 ACTION_TYPES = frozenset(PRIORS)
@@ -29,35 +30,30 @@ def broken_rules(
 
     `anomalies` is the faded count of the agent's transaction anomalies of the last minutes before this one.
     """
-    weight = rule_weight(PRIOR_LOGITS[event.action_type])
-    found = [*_reported(event, anomalies), *_scope(event, context, facts)]
+    found = _reported(event, anomalies)
+    permitted = context.permitted_actions
+    if permitted is not None and event.action_type not in permitted:
+        name = undeclared_action(event.action_type, permitted, facts)
+        if name is not None:
+            found.append(("off_scope", name, len(permitted)))
     if context.financial_scope is not None and concerns_money(event, facts):
         found += _limits(state, event, context.financial_scope, facts)
+    if not found:
+        return []
+    weight = rule_weight(PRIOR_LOGITS[event.action_type])
     return [Signal(name, weight, observed, expected) for name, observed, expected in found]
 
 
-Broken = tuple[str, str, str]
+Broken = tuple[str, Any, Any]
 
 
-def _reported(event: Event, anomalies: float) -> Iterator[Broken]:
+def _reported(event: Event, anomalies: float) -> list[Broken]:
     """What the event itself reports as a breach."""
     if event.action_type == "unauthorized_access_attempt":
-        yield (
-            "reported_unauthorized",
-            "the agent tried an action outside its scope",
-            "actions inside the scope",
-        )
+        return [("reported_unauthorized", None, None)]
     if event.action_type == "transaction_anomaly" and anomalies + 1 >= REPEATED_ANOMALIES:
-        yield "repeated_anomaly", f"{anomalies + 1:.0f} anomalies within minutes", "at most 2"
-
-
-def _scope(event: Event, context: Context, facts: Facts) -> Iterator[Broken]:
-    permitted = context.permitted_actions
-    if permitted is None or event.action_type in permitted:
-        return
-    name = undeclared_action(event.action_type, permitted, facts)
-    if name is not None:
-        yield "off_scope", name, f"one of {len(permitted)} permitted actions"
+        return [("repeated_anomaly", anomalies + 1, None)]
+    return []
 
 
 def undeclared_action(action_type: str, permitted: frozenset[str], facts: Facts) -> str | None:
@@ -67,14 +63,14 @@ def undeclared_action(action_type: str, permitted: frozenset[str], facts: Facts)
     beside a permitted tool says how the tool was used, unless the scope itself speaks in such verbs. An
     event that names nothing is judged by its type only where the scope is made of types.
     """
-    verbs = tuple(verb for verb in facts.verbs if verb != action_type)
-    joined = {f"{tool}{joint}{verb}" for tool in facts.tools[:2] for verb in verbs[:2] for joint in JOINTS}
-    if not joined.isdisjoint(permitted):
-        return None
+    verbs = [verb for verb in facts.verbs if verb != action_type]
+    for verb in verbs[:2]:
+        if not permitted.isdisjoint([f"{tool}{joint}{verb}" for tool in facts.tools[:2] for joint in JOINTS]):
+            return None
     for tool in facts.tools:
         if tool not in permitted and tool != action_type:
             return tool
-    manners_allowed = bool(facts.tools) and permitted.isdisjoint(MANNERS)
+    manners_allowed = bool(verbs and facts.tools) and permitted.isdisjoint(MANNERS)
     for verb in verbs:
         if verb not in permitted and not (manners_allowed and verb in MANNERS):
             return verb
@@ -100,10 +96,10 @@ def spent_today(state: AgentState, received_at: float) -> float:
 def _limits(state: AgentState, event: Event, scope: FinancialScope, facts: Facts) -> Iterator[Broken]:
     if facts.amount is not None:
         if facts.amount > scope.max_single_trade_usd:
-            yield "over_single_trade_limit", usd(facts.amount), f"at most {usd(scope.max_single_trade_usd)}"
+            yield "over_single_trade_limit", facts.amount, scope.max_single_trade_usd
         day = spent_today(state, event.received_at) + facts.amount
         if facts.amount > 0 and day > scope.daily_limit_usd:
-            yield "over_daily_limit", f"{usd(day)} today", f"at most {usd(scope.daily_limit_usd)}"
+            yield "over_daily_limit", day, scope.daily_limit_usd
     yield from _outside("instrument", facts.instruments, scope.permitted_instruments)
     yield from _outside("venue", facts.venues, scope.permitted_venues)
     if facts.leverage is not None and facts.leverage > 1:
@@ -111,18 +107,17 @@ def _limits(state: AgentState, event: Event, scope: FinancialScope, facts: Facts
 
 
 def _leverage(ratio: float, scope: FinancialScope) -> Iterator[Broken]:
-    observed = f"{ratio:g}x" if ratio < MAX_AMOUNT else "leverage of no stated ratio"
     if not scope.leverage_permitted:
-        yield "leverage_not_permitted", observed, "none"
+        yield "leverage_not_permitted", ratio, None
     elif scope.max_leverage_ratio is not None and scope.max_leverage_ratio < ratio < MAX_AMOUNT:
-        yield "over_leverage_limit", observed, f"at most {scope.max_leverage_ratio:g}x"
+        yield "over_leverage_limit", ratio, scope.max_leverage_ratio
 
 
 def _outside(kind: str, stated: tuple[str, ...], permitted: tuple[str, ...]) -> Iterator[Broken]:
     allowed = _symbols(permitted)
     for name in stated:
         if _symbol(name) not in allowed:
-            yield f"{kind}_not_permitted", name, f"one of {len(permitted)} permitted {kind}s"
+            yield f"{kind}_not_permitted", name, len(permitted)
             return
 
 

@@ -3,11 +3,15 @@
 Weights use forward decay (Cormode et al., "Forward Decay", ICDE 2009): an observation at time t is stored
 as exp((t - landmark) / FADE) and read back scaled by exp((landmark - now) / FADE), so nothing has to be
 rewritten as time passes. Names are kept as 64-bit BLAKE2b digests: bounded, and not to be collided at will.
+
+A state is read from bytes and written back for every event or few, and looked into a handful of times in
+between. So its tables stay packed: searching fifty digests takes less than building a dictionary of them.
 """
 
-from copy import copy
+from functools import lru_cache
 from hashlib import blake2b
 from math import exp
+from struct import Struct, unpack
 
 import msgspec
 
@@ -29,41 +33,127 @@ MAX_HOSTS = 16
 MAX_TOOLS = 40
 MAX_BIGRAMS = 40
 MAX_AMOUNTS = 32
-LAYOUT = 1
-TABLES = ("tools", "aimed", "bigrams", "destinations", "resources", "hosts", "trials", "rates")
-"""The fields of a state that are dictionaries."""
+LAYOUT = 2
 
-Weights = dict[int, float]
+KINDS = (
+    "api_call",
+    "data_mutation",
+    "transaction_initiated",
+    "transaction_anomaly",
+    "host",
+    "resource",
+    "amount",
+)
+"""What has a rate of novelty: where each sending action goes, then hosts, resources, and unstated amounts."""
+KIND = {kind: index for index, kind in enumerate(KINDS)}
+SENDING_KINDS = 4
+
+NAME = 8
+NO_NAME = bytes(NAME)
+_weight = Struct("<d")
+_unpack = _weight.unpack_from
 
 
 class StateUnreadable(ValueError):
     """Stored state that this version can't use; rebuild it from the agent's events."""
 
 
+class Table(msgspec.Struct, array_like=True, gc=False):
+    """Names with a weight each, in order of first sight: digests of `NAME` bytes, and as many doubles.
+
+    Like the scorer's other small structs it can't be in a cycle: the garbage collector needn't see it.
+    """
+
+    names: bytearray = msgspec.field(default_factory=bytearray)
+    weights: bytearray = msgspec.field(default_factory=bytearray)
+
+    def __len__(self) -> int:
+        return len(self.names) // NAME
+
+    def get(self, name: bytes) -> float:
+        """The name's weight, 0 if it isn't there."""
+        at = self.names.find(name)
+        if at > 0 and at % NAME:
+            at = self._aligned(name, at)
+        if at < 0:
+            return 0.0
+        weight: float = _unpack(self.weights, at)[0]
+        return weight
+
+    def knows(self, name: bytes, fading: float) -> bool:
+        """Whether the name was seen and is not yet forgotten."""
+        return self.get(name) * fading >= FORGOTTEN
+
+    def add(self, name: bytes, weight: float, limit: int) -> float:
+        """Add to a name's weight and tell what it was; beyond `limit` names the lightest goes."""
+        at = self.names.find(name)
+        if at > 0 and at % NAME:
+            at = self._aligned(name, at)
+        if at < 0:
+            if len(self.names) >= limit * NAME:
+                self._drop_lightest()
+            self.names += name
+            self.weights += _weight.pack(weight)
+            return 0.0
+        before: float = _unpack(self.weights, at)[0]
+        _weight.pack_into(self.weights, at, before + weight)
+        return before
+
+    def items(self) -> list[tuple[bytes, float]]:
+        names = [bytes(self.names[at : at + NAME]) for at in range(0, len(self.names), NAME)]
+        return list(zip(names, self._unpacked(), strict=True))
+
+    def scale(self, factor: float) -> None:
+        """Multiply every weight."""
+        self.weights = bytearray(b"".join(_weight.pack(weight * factor) for weight in self._unpacked()))
+
+    def copy(self) -> "Table":
+        return Table(self.names[:], self.weights[:])
+
+    def _aligned(self, name: bytes, at: int) -> int:
+        """Where the name stands from `at` on: two neighbours' end and start may look like it."""
+        while at >= 0 and at % NAME:
+            at = self.names.find(name, at + 1)
+        return at
+
+    def _unpacked(self) -> tuple[float, ...]:
+        return unpack(f"<{len(self)}d", self.weights)
+
+    def _drop_lightest(self) -> None:
+        weights = self._unpacked()
+        at = weights.index(min(weights)) * NAME
+        del self.names[at : at + NAME], self.weights[at : at + NAME]
+
+
+def _table() -> Table:
+    return msgspec.field(default_factory=Table)
+
+
 class AgentState(msgspec.Struct, array_like=True):
     """One agent's habits and its last minutes. Times are seconds since the epoch by the receive clock.
 
     Habits (learned from low events only): `learned` events in all; `tools`, `aimed` (of those, with a
-    target), `bigrams`, `destinations`, `resources`, `hosts` as digest → weight; per kind of name, `trials`,
+    target), `bigrams`, `destinations`, `resources`, `hosts` by digest; by the order of `KINDS`, `trials`,
     how often one was seen, and `rates`, the running share of new ones; `amounts`, the last log-dollar
     amounts; the running means of tool and bigram surprise (nats) and of the burst level.
     Last minutes (from every event): `burst`, `reads`, `failures`, `anomalies` as fading counts at
-    `last_at`; `last_tool`; `day` (days since the epoch) and `day_usd`, the day's transactions so far.
+    `last_at`; `last_tool`; `day` (days since the epoch) and `day_usd`, the day's
+    transactions so far.
     """
 
     layout: int = LAYOUT
     landmark: float = 0.0
     last_at: float = 0.0
     learned: float = 0.0
-    tools: Weights = msgspec.field(default_factory=dict)
-    aimed: Weights = msgspec.field(default_factory=dict)
-    bigrams: Weights = msgspec.field(default_factory=dict)
-    destinations: Weights = msgspec.field(default_factory=dict)
-    resources: Weights = msgspec.field(default_factory=dict)
-    hosts: Weights = msgspec.field(default_factory=dict)
-    trials: dict[str, float] = msgspec.field(default_factory=dict)
-    rates: dict[str, float] = msgspec.field(default_factory=dict)
-    amounts: tuple[float, ...] = ()
+    tools: Table = _table()
+    aimed: Table = _table()
+    bigrams: Table = _table()
+    destinations: Table = _table()
+    resources: Table = _table()
+    hosts: Table = _table()
+    trials: list[float] = msgspec.field(default_factory=lambda: [0.0] * len(KINDS))
+    rates: list[float] = msgspec.field(default_factory=lambda: [1.0] * len(KINDS))
+    amounts: list[float] = msgspec.field(default_factory=list)
     tool_surprise: float = 0.0
     bigram_surprise: float = 0.0
     burst_level: float = 0.0
@@ -71,16 +161,24 @@ class AgentState(msgspec.Struct, array_like=True):
     reads: float = 0.0
     failures: float = 0.0
     anomalies: float = 0.0
-    last_tool: int = 0
+    last_tool: bytes = NO_NAME
     day: int = 0
     day_usd: float = 0.0
 
     def changeable(self) -> "AgentState":
         """A copy that can change without this one changing."""
-        changed = copy(self)
-        for name in TABLES:
-            setattr(changed, name, dict(getattr(self, name)))
-        return changed
+        return msgspec.structs.replace(
+            self,
+            tools=self.tools.copy(),
+            aimed=self.aimed.copy(),
+            bigrams=self.bigrams.copy(),
+            destinations=self.destinations.copy(),
+            resources=self.resources.copy(),
+            hosts=self.hosts.copy(),
+            trials=self.trials[:],
+            rates=self.rates[:],
+            amounts=self.amounts[:],
+        )
 
     def fading(self, now: float) -> float:
         """What a stored weight is multiplied by to read it at `now`."""
@@ -92,7 +190,7 @@ _decoder = msgspec.msgpack.Decoder(AgentState)
 
 
 def encode_state(state: AgentState) -> bytes:
-    """The state as MessagePack, about 5 KB at its fullest."""
+    """The state as MessagePack, about 4 KB at its fullest."""
     return _encoder.encode(state)
 
 
@@ -107,23 +205,13 @@ def decode_state(data: bytes) -> AgentState:
     return state
 
 
-def digest(text: str) -> int:
+@lru_cache(maxsize=8192)
+def digest(text: str) -> bytes:
     """A name as a stable 64-bit number."""
-    return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
+    return blake2b(text.encode("utf-8", "replace"), digest_size=NAME).digest()
 
 
-def pair_digest(first: int, second: int) -> int:
+@lru_cache(maxsize=8192)
+def pair_digest(first: bytes, second: bytes) -> bytes:
     """Two names in order as one."""
-    return int.from_bytes(blake2b(b"%d>%d" % (first, second), digest_size=8).digest(), "big")
-
-
-def known(weights: Weights, name: int, fading: float) -> bool:
-    """Whether the name was seen and not yet forgotten."""
-    return weights.get(name, 0.0) * fading >= FORGOTTEN
-
-
-def remember(weights: Weights, name: int, weight: float, limit: int) -> None:
-    """Add to a name's weight; beyond `limit` names the lightest goes."""
-    if name not in weights and len(weights) >= limit:
-        del weights[min(weights, key=weights.__getitem__)]
-    weights[name] = weights.get(name, 0.0) + weight
+    return blake2b(first + b">" + second, digest_size=NAME).digest()

@@ -15,9 +15,11 @@ from events.scoring import (
     assess,
     decode_state,
     encode_state,
+    fold,
 )
-from events.scoring.priors import PRIORS
+from events.scoring.priors import PRIORS, SENDING
 from events.scoring.reasons import SHORT
+from events.scoring.state import KINDS, SENDING_KINDS, Table
 
 NOON = 1_700_049_600.0
 UNKNOWN = Context()
@@ -81,6 +83,21 @@ def test_assessing_leaves_the_given_state_alone(mature: AgentState) -> None:
     next_event(mature, "transaction_initiated", PAY)
 
     assert encode_state(mature) == before
+
+
+def test_folding_changes_the_given_state_as_assessing_would(mature: AgentState) -> None:
+    event = Event("transaction_initiated", mature.last_at + 60, PAY)
+    state = mature.changeable()
+
+    verdict = fold(state, event, Context())
+
+    assessment = assess(mature, event, Context())
+    assert (verdict.score, verdict.band, verdict.reasons) == (
+        assessment.score,
+        assessment.band,
+        assessment.reasons,
+    )
+    assert encode_state(state) == encode_state(assessment.state)
 
 
 def test_replay_through_stored_state_gives_the_same_numbers() -> None:
@@ -216,6 +233,31 @@ def test_state_stays_small_and_old_landmarks_are_moved() -> None:
         state = assess(state, Event(action_type, NOON + 86_400 * turn, details), Context()).state
 
     assert len(encode_state(state)) <= 5_120
+
+
+def test_full_table_drops_its_lightest_name() -> None:
+    table = Table()
+    for name, weight in ((b"first...", 2.0), (b"second..", 1.0), (b"third...", 3.0)):
+        table.add(name, weight, limit=3)
+
+    before = table.add(b"fourth..", 1.5, limit=3), table.add(b"first...", 0.5, limit=3)
+
+    assert before == (0.0, 2.0)
+    assert table.items() == [(b"first...", 2.5), (b"third...", 3.0), (b"fourth..", 1.5)]
+
+
+def test_names_that_only_seem_to_stand_in_a_table_are_not_found() -> None:
+    table = Table()
+    for name in (b"aaaabbbb", b"ccccdddd"):
+        table.add(name, 1.0, limit=9)
+
+    assert table.get(b"bbbbcccc") == 0.0
+    table.add(b"bbbbcccc", 5.0, limit=9)
+    assert table.get(b"bbbbcccc") == 5.0
+
+
+def test_every_sending_action_has_a_rate_of_novelty() -> None:
+    assert set(KINDS[:SENDING_KINDS]) == SENDING
 
 
 @pytest.mark.parametrize("stored", [b"", b"\xc1", b"junk", b"\x91\x63", b"\x90" * 9])
