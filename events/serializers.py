@@ -82,7 +82,7 @@ class BatchResultSerializer(serializers.Serializer[Any]):
     """What became of one event of a batch: what `POST /v1/events` would have answered."""
 
     status = serializers.IntegerField(help_text="201, or the status of the error")
-    data = BehaviorEventSerializer(required=False)  # type: ignore[assignment]  (the serializer's own `data`)
+    data = BehaviorEventSerializer(required=False)  # type: ignore[assignment]
     error = serializers.CharField(required=False)
 
 

@@ -15,8 +15,9 @@ from compliance.environments import Environment
 from compliance.tenancy.tests.factories import make_tenant
 from events import memory
 from events.context import context_of
+from events.memory import Lesson
 from events.models import BehaviorEvent
-from events.scoring import AgentState, encode_state
+from events.scoring import AgentState, Event, encode_state
 from events.tests.factories import make_event
 
 SCOPE = {
@@ -29,7 +30,10 @@ SCOPE = {
 
 
 def recalled(agent: Agent) -> AgentState:
-    return memory.recall(agent=agent, context=context_of(agent), now=now()).state
+    """What the next event will start from."""
+    moment = now()
+    held = memory.recall([agent.id], at=moment.timestamp())[agent.id].state
+    return held or memory.rebuild(agent_id=agent.id, context=context_of(agent), now=moment)
 
 
 def stored(agent: Agent) -> bytes | None:
@@ -45,6 +49,7 @@ def forget_clients() -> None:
     memory._outage.until = 0.0
     redis.client.cache_clear()
     memory._compare_and_set.cache_clear()
+    memory._look.cache_clear()
 
 
 @pytest.fixture
@@ -64,6 +69,28 @@ def test_state_is_stored_after_the_commit(agent: Agent) -> None:
     assert held is not None
     assert held[:16] == event.id.bytes
     assert recalled(agent).learned == pytest.approx(1)
+
+
+def test_state_of_another_process_is_taken_up(agent: Agent) -> None:
+    make_event(agent, details={"tool": "a"})
+    kept = memory._kept.get(agent.id)
+    make_event(agent, details={"tool": "b"})
+    assert kept is not None
+    memory._kept.put(agent.id, kept)
+
+    assert recalled(agent).learned == pytest.approx(2)
+
+
+def test_state_is_never_folded_into_while_it_is_kept(agent: Agent) -> None:
+    make_event(agent, details={"tool": "a"})
+    kept = memory._kept.get(agent.id)
+    assert kept is not None
+    assert kept.state is not None
+    before = encode_state(kept.state)
+
+    make_event(agent, details={"tool": "b"})
+
+    assert encode_state(kept.state) == before
 
 
 def test_rolled_back_event_leaves_no_memory(agent: Agent) -> None:
@@ -100,7 +127,7 @@ def test_long_history_is_rebuilt_from_its_end_with_the_whole_day(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory, "REPLAYED_EVENTS", 5)
-    Agent.objects.filter(id=agent.id).update(financial_scope=SCOPE)
+    Agent.objects.filter(id=agent.id).update(financial_scope=SCOPE, updated_at=now())
     agent.refresh_from_db()
     for _ in range(12):
         make_event(agent, "transaction_initiated", details={"amount_usd": 10})
@@ -122,7 +149,7 @@ def test_ingest_goes_on_without_redis(agent: Agent, redis_away: None) -> None:
 
 def test_state_that_missed_events_is_rebuilt_when_redis_is_back(agent: Agent) -> None:
     make_event(agent, details={"tool": "a"})
-    memory._mark_stale(agent.id)
+    memory._stale.add(agent.id)
     stale = recalled(agent)
     make_event(agent, details={"tool": "a"})
 
@@ -140,9 +167,7 @@ def test_processes_that_score_one_agent_lose_nothing_of_each_other(agent: Agent)
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(send, range(20)))
 
-    learned = recalled(agent).learned
-    if agent.id not in memory._stale:
-        assert learned == pytest.approx(20)
+    assert recalled(agent).learned == pytest.approx(20)
     assert BehaviorEvent.objects.of_agent(agent.id).count() == 20
 
 
@@ -162,23 +187,30 @@ def test_redis_that_failed_is_left_alone_for_a_second(agent: Agent, redis_away: 
     assert not memory._outage.lasts(moment - 60)
 
 
+def test_events_go_on_from_the_state_of_the_process_while_redis_is_away(
+    agent: Agent, redis_away: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_event(agent, details={"tool": "a"})
+    monkeypatch.setattr(memory, "rebuild", None)
+
+    make_event(agent, details={"tool": "a"})
+
+    assert recalled(agent).learned == pytest.approx(2)
+
+
 def test_state_that_missed_events_is_not_built_upon(agent: Agent) -> None:
     make_event(agent, details={"tool": "a"})
     memory._outage.until = now().timestamp() + memory.PAUSE_SECONDS
     make_event(agent, details={"tool": "a"})
     memory._outage.until = 0.0
-    context = context_of(agent)
-    during = memory.Memory(memory.rebuild(agent=agent, context=context, now=now()), memory.ABSENT)
+    during = memory._kept.get(agent.id)
     row = BehaviorEvent.objects.of_agent(agent.id).latest("received_at")
+    assert during is not None
+    assert during.state is not None
+    event = Event(row.action_type, row.received_at.timestamp(), row.details)
+    late = Lesson(agent.id, context_of(agent), b"another", during.state, [event], row.id, event.received_at)
 
-    saved = memory.remember(
-        agent=agent,
-        context=context,
-        event_id=row.id,
-        event=memory.as_event(row),
-        seen=during,
-        learned=during.state,
-    )
+    memory.remember([late])
 
-    assert not saved
+    assert stored(agent) != row.id.bytes + encode_state(during.state)
     assert recalled(agent).learned == pytest.approx(2)
