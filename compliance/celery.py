@@ -26,6 +26,7 @@ PERIODS_SECONDS = {
     "events.sweep_high_risk": 20.0,
     "delegation.maintain_keys": 60.0,
     "events.fade_risk": 3600.0,
+    "events.maintain_partitions": 3600.0,
     "compliance.reports.sweep": 30.0,
     "compliance.api.forget_answers": 3600.0,
 }

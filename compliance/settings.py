@@ -158,6 +158,13 @@ HIGH_RISK_STRIKES: int = env.int("HIGH_RISK_STRIKES", default=3)
 HIGH_RISK_WINDOW = timedelta(minutes=env.int("HIGH_RISK_WINDOW_MINUTES", default=15))
 RISK_WINDOW = timedelta(days=30)
 
+# --- Storage of events ------------------------------------------------------------------------------
+
+# Events are dropped, a whole partition at a time, once all of it is older.
+EVENT_RETENTION_DAYS: int = env.int("EVENT_RETENTION_DAYS", default=400)
+# What a new partition of the events table covers: day, week or month.
+EVENT_PARTITION: str = env.str("EVENT_PARTITION", default="month")
+
 # --- Webhooks -------------------------------------------------------------------------------------
 
 WEBHOOK_TIMEOUT_SECONDS: float = 30.0

@@ -238,7 +238,7 @@ def _as_event(submission: Submission) -> Event:
 def _row(submission: Submission, verdict: Verdict) -> ScoredEvent:
     report = submission.report
     return ScoredEvent(
-        new_id(),
+        new_id(submission.received_at),
         submission.tenant_id,
         report.agent_id,
         report.action_type,

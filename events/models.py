@@ -1,5 +1,7 @@
 """The behavioural event: what an agent did, how risky it was, and why the scorer thought so."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 
@@ -32,16 +34,23 @@ class RiskBand(models.TextChoices):
     HIGH = "high", "high"
 
 
+UNCHECKED: dict[str, Any] = {"db_index": False, "db_constraint": False}
+"""A reference that whoever inserts has proven; a foreign key would lock the same agent's row for each event."""
+
+NOT_LOW = ~Q(risk_band="low")
+
+
 class BehaviorEvent(models.Model):
     """One reported action. `occurred_at` is the agent's word, `received_at` the service's clock.
 
     `reasons` is a list of {name, observed, expected, weight}, the strongest first, as the scorer of
-    `model_version` gave them.
+    `model_version` gave them. The table is partitioned by id, which is the order of receipt
+    (`events.partitions`); the database holds no foreign keys from it.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", db_index=False)
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="events", db_index=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="events", **UNCHECKED)
     action_type = models.CharField(max_length=32, choices=ActionType.choices)
     risk_score = models.FloatField()
     risk_band = models.CharField(max_length=8, choices=RiskBand.choices)
@@ -57,18 +66,29 @@ class BehaviorEvent(models.Model):
 
     class Meta:
         ordering = ["-occurred_at", "-id"]
+        # Trailing columns are looked at inside the index, where a filter would fetch each row. `-id` is
+        # the order of receipt.
         indexes = [
-            models.Index(fields=["tenant", "-occurred_at", "-id"], name="events_tenant_time"),
-            models.Index(fields=["agent", "-occurred_at", "-id"], name="events_agent_time"),
-            models.Index(fields=["tenant", "action_type", "-occurred_at", "-id"], name="events_tenant_type"),
+            models.Index(fields=["tenant", "-occurred_at", "-id", "risk_band"], name="events_tenant_list"),
             models.Index(
-                fields=["tenant", "risk_band", "-occurred_at", "-id"],
-                condition=~Q(risk_band="low"),
-                name="events_tenant_risky",
+                fields=["agent", "-occurred_at", "-id", "action_type", "risk_band"], name="events_agent_list"
             ),
-            models.Index(fields=["agent", "-received_at", "-id"], name="events_agent_received"),
             models.Index(
-                fields=["received_at", "agent"], condition=Q(risk_band="high"), name="events_high_received"
+                fields=["tenant", "action_type", "-occurred_at", "-id", "risk_band"], name="events_type_list"
+            ),
+            models.Index(
+                fields=["tenant", "risk_band", "-occurred_at", "-id", "action_type"],
+                condition=NOT_LOW,
+                name="events_tenant_band_list",
+            ),
+            models.Index(
+                fields=["agent", "risk_band", "-occurred_at", "-id", "action_type"],
+                condition=NOT_LOW,
+                name="events_agent_band_list",
+            ),
+            models.Index(fields=["agent", "-id"], name="events_agent_receipt"),
+            models.Index(
+                fields=["received_at", "agent"], condition=Q(risk_band="high"), name="events_high_receipt"
             ),
         ]
         constraints = [

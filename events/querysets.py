@@ -1,27 +1,43 @@
 """Reads of behavioural events."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Count, F, Q
+from django.db.models import Count, Exists, F, Q
 
-from compliance.identifiers import parse_id
+from agents.models import Agent
+from compliance.identifiers import first_id_at, parse_id
 from events.errors import EventNotFound
 
 if TYPE_CHECKING:
     from events.models import BehaviorEvent
 
 
+MADE_WITHIN = timedelta(minutes=1)
+"""An event's id is made at its receipt, or at most this much before or after."""
+
+
 class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
-    """Events of the current environment. `since` goes by the service's own clock."""
+    """Events of the current environment. `since` and `received_before` go by the service's own clock,
+    and name ids as well, so that only the partitions of that time are read.
+    """
 
     def for_tenant(self, tenant_id: UUID) -> "BehaviorEventQuerySet":
         return self.filter(tenant_id=tenant_id)
 
     def of_agent(self, agent_id: UUID | None) -> "BehaviorEventQuerySet":
         return self.filter(agent_id=agent_id) if agent_id else self
+
+    def list_of(self, tenant_id: UUID, agent_id: UUID | None = None) -> "BehaviorEventQuerySet":
+        """A tenant's events, or those of one of their agents; nothing of another tenant's agent.
+
+        Whose the agent is, is asked once: an agent's events are all of its own tenant.
+        """
+        if agent_id is None:
+            return self.for_tenant(tenant_id)
+        return self.of_agent(agent_id).filter(Exists(Agent.objects.for_tenant(tenant_id).filter(id=agent_id)))
 
     def in_band(self, band: str | None) -> "BehaviorEventQuerySet":
         return self.filter(risk_band=band) if band else self
@@ -33,10 +49,13 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
         return self.filter(risk_band="high")
 
     def since(self, moment: datetime) -> "BehaviorEventQuerySet":
-        return self.filter(received_at__gte=moment)
+        return self.filter(received_at__gte=moment, id__gte=first_id_at(moment - MADE_WITHIN))
+
+    def received_before(self, moment: datetime) -> "BehaviorEventQuerySet":
+        return self.filter(received_at__lt=moment, id__lt=first_id_at(moment + MADE_WITHIN))
 
     def latest_received(self, count: int) -> "BehaviorEventQuerySet":
-        return self.order_by("-received_at", "-id")[:count]
+        return self.order_by("-id")[:count]
 
     def find(self, event_id: Any) -> "BehaviorEvent":
         """The event with the id that a client wrote; raises `EventNotFound`, for nonsense too."""

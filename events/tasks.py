@@ -1,13 +1,16 @@
-"""Events by the clock: the threshold's safety net, and the fading of rolling risk."""
+"""Events by the clock: the threshold's safety net, the fading of rolling risk, the table's partitions."""
 
 import logging
 from typing import Any
 
+from auditlog.vocabulary import Actor
 from compliance.clock import now
 from compliance.tasks import task
-from events import rolling, threshold
+from events import partitions, rolling, threshold
 
 log = logging.getLogger(__name__)
+
+MAINTAIN = "events.maintain_partitions"
 
 
 @task("events.sweep_high_risk")
@@ -22,3 +25,15 @@ def sweep_high_risk(**kwargs: Any) -> None:
 def fade_risk(**kwargs: Any) -> None:
     """Fade every agent's rolling risk to the present; safe to repeat."""
     log.debug("faded the rolling risk of %d agents", rolling.fade_risk(now=now()))
+
+
+@task(MAINTAIN)
+def maintain_partitions(**kwargs: Any) -> None:
+    """Make partitions ahead and drop outlived ones; what could not be locked waits for the next run."""
+    done = partitions.maintain(actor=Actor.system(MAINTAIN), now=now())
+    if not done.is_complete:
+        log.warning(
+            "partitions postponed: %s; rows in the default partition: %d",
+            ", ".join(done.postponed) or "none",
+            done.default_rows,
+        )

@@ -87,7 +87,8 @@ def _stop_if_over(tenant_id: Any, agent_id: Any, now: datetime) -> bool:
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         strikes = strikes_of(agent, now=now)
-        last = BehaviorEvent.objects.of_agent(agent.id).high_risk().latest_received(1).first()
+        since = now - settings.HIGH_RISK_WINDOW
+        last = BehaviorEvent.objects.of_agent(agent.id).high_risk().since(since).latest_received(1).first()
         if agent.status != AgentStatus.ACTIVE or strikes < settings.HIGH_RISK_STRIKES or last is None:
             return False
         stop(agent=agent, event=last, strikes=strikes, now=now)

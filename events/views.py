@@ -113,10 +113,10 @@ class EventViewSet(ApiViewSet):
     def list(self, request: ApiRequest) -> Response:
         params = request.query_params
         events = (
-            BehaviorEvent.objects.for_tenant(request.auth.tenant_id)
-            .of_agent(_read_id(params, "agent_id"))
+            BehaviorEvent.objects.list_of(request.auth.tenant_id, _read_id(params, "agent_id"))
             .in_band(read_choice(params, "band", RiskBand.values))
             .of_type(read_choice(params, "action_type", ActionType.values))
+            .only(*BehaviorEventSerializer.Meta.fields)
         )
         cursor, limit = read_cursor(params), read_limit(params)
         found = keyset_page(events, cursor=cursor, limit=limit, field="occurred_at")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import BooleanField, F, Func, Model, Q, QuerySet, Value
 
 from compliance.api.parsers import check_value
 from compliance.errors import Invalid
@@ -81,15 +81,20 @@ class Page(Generic[Row]):
 def keyset_page(queryset: QuerySet[Any], *, cursor: Cursor | None, limit: int, field: str) -> Page[Any]:
     """The `limit` newest rows of `queryset` past `cursor` by (`field`, id)."""
     if cursor is not None:
-        past = Q(**{f"{field}__lt": cursor.at})
-        if cursor.id is not None:
-            past = Q(**{f"{field}__lte": cursor.at}) & (past | Q(id__lt=cursor.id))
-        queryset = queryset.filter(past)
+        plain = Q(**{f"{field}__lt": cursor.at})
+        queryset = queryset.filter(plain if cursor.id is None else _before(field, cursor.at, cursor.id))
     rows = list(queryset.order_by(f"-{field}", "-id")[: limit + 1])
     if len(rows) <= limit:
         return Page(rows, None)
     last = rows[limit - 1]
     return Page(rows[:limit], str(Cursor(getattr(last, field), last.pk)))
+
+
+def _before(field: str, at: datetime, identifier: UUID) -> Func:
+    """(`field`, id) < (`at`, `identifier`) as one comparison of rows, which an index answers as one range."""
+    row = Func(F(field), F("id"), function="ROW")
+    position = Func(Value(at), Value(identifier), function="ROW")
+    return Func(row, position, template="%(expressions)s", arg_joiner=" < ", output_field=BooleanField())
 
 
 def read_cursor(params: Mapping[str, str]) -> Cursor | None:

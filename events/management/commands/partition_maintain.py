@@ -1,0 +1,47 @@
+"""`partition_maintain`: make the events table's next partitions, drop those past their retention."""
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from auditlog.vocabulary import Actor
+from compliance.commands import EXIT_FINDINGS, ServiceCommand
+from events import partitions
+from events.partitions import Maintenance, Partition
+
+
+class Command(ServiceCommand):
+    help = (
+        "Make the events table's partitions ahead and drop those past EVENT_RETENTION_DAYS; repeatable."
+        " Exits with 6 when something had to be left for the next run, or the default partition holds rows."
+    )
+    takes_environment = True
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help="only tell what would be done")
+
+    def run(self, *, now: datetime, **options: Any) -> None:
+        done = partitions.maintain(
+            actor=Actor.system("partition_maintain"), now=now, dry_run=options["dry_run"]
+        )
+        self._show({"environment": options["environment"], **_told(done)}, as_json=options["json"])
+        if not done.is_complete:
+            self._fail(
+                f"{len(done.postponed)} partitions postponed, {done.default_rows} rows in the default partition",
+                EXIT_FINDINGS,
+            )
+
+
+def _told(done: Maintenance) -> dict[str, Any]:
+    return {
+        "made": [_range(partition) for partition in done.made],
+        "dropped": [_range(partition) for partition in done.dropped],
+        "postponed": done.postponed,
+        "moved_rows": done.moved_rows,
+        "deleted_rows": done.deleted_rows,
+        "default_rows": done.default_rows,
+    }
+
+
+def _range(partition: Partition) -> dict[str, Any]:
+    return {"name": partition.name, "start": partition.start, "end": partition.end}
