@@ -25,6 +25,7 @@ PERIODS_SECONDS = {
     "certificates.settle_unfinished": 300.0,
     "events.sweep_high_risk": 20.0,
     "delegation.maintain_keys": 60.0,
+    "events.sum_up_risk": 60.0,
     "events.fade_risk": 3600.0,
     "events.maintain_partitions": 3600.0,
     "compliance.reports.sweep": 30.0,

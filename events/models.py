@@ -1,4 +1,4 @@
-"""The behavioural event: what an agent did, how risky it was, and why the scorer thought so."""
+"""The behavioural event: what an agent did, how risky it was, and why; and its daily sums by agent."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ class RiskBand(models.TextChoices):
 
 
 UNCHECKED: dict[str, Any] = {"db_index": False, "db_constraint": False}
-"""A reference that whoever inserts has proven; a foreign key would lock the same agent's row for each event."""
+"""A reference that whoever inserts has proven; a foreign key would lock the agent's row for each event."""
 
 NOT_LOW = ~Q(risk_band="low")
 
@@ -106,3 +106,40 @@ class BehaviorEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action_type} {self.risk_score:.2f}"
+
+
+class RiskDay(models.Model):
+    """What an agent's events of one UTC day of receipt came to; summed up by `events.risk_days`.
+
+    `peak_score` at `peak_at` is the event that weighs most of them at any later time, as all fade at one rate.
+    """
+
+    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="risk_days", **UNCHECKED)
+    day = models.DateField()
+    events = models.BigIntegerField()
+    medium = models.BigIntegerField()
+    high = models.BigIntegerField()
+    score_sum = models.FloatField()
+    max_score = models.FloatField()
+    peak_score = models.FloatField()
+    peak_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-day", "agent_id", "id"]
+        constraints = [models.UniqueConstraint(fields=["day", "agent"], name="events_risk_day_once")]
+
+    def __str__(self) -> str:
+        return f"{self.day:%Y-%m-%d}: {self.events} events, at most {self.max_score:.2f}"
+
+
+class RiskWatermark(models.Model):
+    """Events with an id below `upto` are in the daily sums; the only row commits with the sums."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    upto = models.UUIDField()
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="events_one_watermark")]
+
+    def __str__(self) -> str:
+        return str(self.upto)

@@ -1,4 +1,4 @@
-"""The partitions of the events table: ranges of ids, which are times of receipt; made ahead, dropped outlived.
+"""The partitions of the events table, by ranges of ids, which are times: made ahead, dropped outlived.
 
 Ingest goes on meanwhile. A partition is built apart and then attached, which leaves writers alone; dropping
 one locks the whole table for an instant, so it gives up quickly and tries again. The default partition is the

@@ -6,7 +6,7 @@ from typing import Any
 from auditlog.vocabulary import Actor
 from compliance.clock import now
 from compliance.tasks import task
-from events import partitions, rolling, threshold
+from events import partitions, risk_days, rolling, threshold
 
 log = logging.getLogger(__name__)
 
@@ -23,8 +23,16 @@ def sweep_high_risk(**kwargs: Any) -> None:
 
 @task("events.fade_risk")
 def fade_risk(**kwargs: Any) -> None:
-    """Fade every agent's rolling risk to the present; safe to repeat."""
-    log.debug("faded the rolling risk of %d agents", rolling.fade_risk(now=now()))
+    """Write every agent's rolling risk as it now follows from its events; safe to repeat."""
+    log.debug("wrote the rolling risk of %d agents", rolling.fade_risk(now=now()))
+
+
+@task("events.sum_up_risk")
+def sum_up_risk(**kwargs: Any) -> None:
+    """Add new events to the daily sums, and forget the days past their retention; safe to repeat."""
+    moment = now()
+    log.debug("summed up %d events", risk_days.sum_up(now=moment))
+    risk_days.forget(now=moment)
 
 
 @task(MAINTAIN)

@@ -5,6 +5,7 @@ from typing import Any
 
 from agents.models import Agent
 from compliance.clock import now
+from compliance.identifiers import new_id
 from events import services
 from events.intake import Report
 from events.models import ActionType
@@ -25,3 +26,18 @@ def make_event(
 
 def make_high_event(agent: Agent, **fields: Any) -> ScoredEvent:
     return make_event(agent, ActionType.UNAUTHORIZED_ACCESS_ATTEMPT, **fields)
+
+
+def store_event(agent: Agent, score: float, at: datetime, **fields: Any) -> BehaviorEvent:
+    """A row put into the table past `ingest()`, received at `at`."""
+    band = "low" if score < 0.3 else "medium" if score < 0.85 else "high"
+    given = {"action_type": ActionType.API_CALL, "occurred_at": at, **fields}
+    return BehaviorEvent.objects.create(
+        id=new_id(at),
+        tenant_id=agent.tenant_id,
+        agent=agent,
+        risk_score=score,
+        risk_band=band,
+        received_at=at,
+        **given,
+    )

@@ -1,0 +1,150 @@
+"""GET /v1/events over many partitions: one index range scan in each, and a cursor that loses nothing."""
+
+import json
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from auditlog.vocabulary import Actor
+from compliance.clock import now
+from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.client import ApiClient
+from events.models import BehaviorEvent
+from events.partitions import maintain
+from events.tests.conftest import World
+from events.tests.factories import store_event
+
+PATH = "/v1/events"
+SCANS = {"Limit", "Merge Append", "Append", "Index Scan", "Result", "Index Only Scan"}
+
+
+@pytest.fixture
+def months() -> list[Any]:
+    """Moments of receipt in four partitions that are there, and one in the default."""
+    maintain(actor=Actor.system("tests"), now=now() + timedelta(days=62))
+    return [now() + timedelta(days=days) for days in (0, 32, 64, 96, 3000)]
+
+
+@pytest.fixture
+def filled(world: World) -> None:
+    """Enough rows that the planner chooses as it would for many, of all bands and several types."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO events_behaviorevent (id, tenant_id, agent_id, action_type, risk_score, risk_band,"
+            " occurred_at, received_at, details, reasons, model_version)"
+            " SELECT gen_random_uuid(), %s, %s, (ARRAY['api_call', 'data_access'])[1 + n %% 2],"
+            " (ARRAY[0.1, 0.5, 0.9])[band], (ARRAY['low', 'medium', 'high'])[band],"
+            " now() - n * interval '1 second', now(), '{}', '[]', 'm'"
+            " FROM (SELECT n, CASE WHEN n %% 50 = 0 THEN 2 WHEN n %% 75 = 0 THEN 3 ELSE 1 END AS band"
+            " FROM generate_series(1, 3000) n) x",
+            [world.tenant.id, world.agent.id],
+        )
+        cursor.execute("ANALYZE events_behaviorevent")
+
+
+def nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    return [plan, *(node for child in plan.get("Plans", []) for node in nodes(child))]
+
+
+def plan_of(world: World, query: str) -> list[dict[str, Any]]:
+    """The plan of the query over events that the list page runs."""
+    with CaptureQueriesContext(connection) as captured:
+        assert world.api.get(f"{PATH}?{query}").status_code == 200
+    (sql,) = [one["sql"] for one in captured if 'FROM "events_behaviorevent"' in one["sql"]]
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql.replace("%", "%%"))
+        answer = cursor.fetchone()[0]
+    return nodes((json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"])
+
+
+@pytest.mark.parametrize("is_deep", [False, True])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "agent_id={agent}",
+        "action_type=data_access",
+        "band=high",
+        "band=low",
+        "agent_id={agent}&action_type=data_access",
+        "agent_id={agent}&band=medium",
+        "band=high&action_type=data_access",
+    ],
+)
+def test_page_is_an_index_range_scan(world: World, filled: None, query: str, is_deep: bool) -> None:
+    query = query.format(agent=world.agent.id) + "&limit=10"
+    if is_deep:
+        cursor = world.api.get(f"{PATH}?limit=100").json()["next_cursor"]
+        query += f"&before={quote(cursor)}"
+
+    found = plan_of(world, query)
+
+    on_events = [node for node in found if str(node.get("Relation Name", "")).startswith("events_")]
+    assert {node["Node Type"] for node in on_events} <= {"Index Scan", "Index Only Scan"}
+    assert not {"Sort", "Incremental Sort", "Seq Scan"} & {node["Node Type"] for node in found}
+    assert sum(node.get("Rows Removed by Filter", 0) for node in on_events) == 0
+    assert sum(node["Actual Rows"] for node in on_events) <= 11 + len(on_events)
+
+
+def test_walk_over_partitions_loses_and_repeats_nothing_of_one_timestamp(
+    world: World, months: list[Any]
+) -> None:
+    shared = now() - timedelta(days=1)
+    made = {
+        str(store_event(world.agent, 0.1, moment, occurred_at=shared).id)
+        for moment in months
+        for _ in range(5)
+    }
+    found: list[str] = []
+    cursor = ""
+
+    while True:
+        answer = world.api.get(f"{PATH}?limit=3{cursor}").json()
+        found += [row["id"] for row in answer["data"]]
+        if not answer["has_next_page"]:
+            break
+        cursor = f"&before={quote(answer['next_cursor'])}"
+
+    assert sorted(found, reverse=True) == found
+    assert len(found) == len(made)
+    assert set(found) == made
+
+
+def test_one_event_is_looked_for_in_one_partition(world: World, months: list[Any]) -> None:
+    event = store_event(world.agent, 0.1, months[1])
+
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN (FORMAT JSON) SELECT * FROM events_behaviorevent WHERE id = %s", [event.id])
+        answer = cursor.fetchone()[0]
+    plan = nodes((json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"])
+
+    assert len([node for node in plan if "Relation Name" in node]) == 1
+    assert world.api.get(f"{PATH}/{event.id}").json()["data"]["id"] == str(event.id)
+
+
+def test_reads_by_receipt_name_only_the_partitions_of_their_time(world: World, months: list[Any]) -> None:
+    old = store_event(world.agent, 0.9, months[0])
+    new = store_event(world.agent, 0.9, months[2])
+
+    events = BehaviorEvent.objects.of_agent(world.agent.id)
+
+    assert list(events.since(months[1])) == [new]
+    assert list(events.received_before(months[1])) == [old]
+    assert list(events.latest_received(1)) == [new]
+    assert events.since(months[2] - timedelta(hours=1)).explain().count("Scan") < (
+        events.since(months[0] - timedelta(days=1)).explain().count("Scan")
+    )
+
+
+def test_agent_of_another_tenant_costs_nothing_to_ask_for(world: World, filled: None, api: ApiClient) -> None:
+    stranger = World(make_tenant("Other"), world.agent, world.api)
+    stranger = World(stranger.tenant, world.agent, api.as_key(make_key(stranger.tenant)))
+
+    found = plan_of(stranger, f"agent_id={world.agent.id}")
+
+    assert sum(node["Actual Rows"] for node in found if "events_" in str(node.get("Relation Name"))) == 0
+    assert sum(node.get("Rows Removed by Filter", 0) for node in found) == 0

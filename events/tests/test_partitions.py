@@ -1,0 +1,266 @@
+"""The events table's partitions: made ahead, dropped outlived, the default emptied; ingest never refused."""
+
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection, connections
+from django.db.migrations.loader import MigrationLoader
+
+from auditlog.models import AuditEntry
+from auditlog.vocabulary import SERVICE_TENANT_ID, Actor
+from compliance.clock import now
+from compliance.identifiers import first_id_at, moment_of, new_id
+from events import partitions
+from events.checks import check_settings
+from events.models import BehaviorEvent
+from events.partitions import DEFAULT, listed, maintain
+from events.spans import AHEAD, Partition, Span, gap, missing
+from events.tests.conftest import World
+from events.tests.factories import make_event, store_event
+
+ACTOR = Actor.system("tests")
+
+
+def at(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)  # type: ignore[arg-type, misc]
+
+
+def table_of(event: BehaviorEvent) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT tableoid::regclass::text FROM events_behaviorevent WHERE id = %s", [event.id])
+        return str(cursor.fetchone()[0])
+
+
+@pytest.mark.parametrize(
+    ("span", "start", "end"),
+    [
+        (Span.DAY, at(2028, 2, 29), at(2028, 3, 1)),
+        (Span.WEEK, at(2028, 2, 28), at(2028, 3, 6)),
+        (Span.MONTH, at(2028, 2, 1), at(2028, 3, 1)),
+    ],
+)
+def test_spans_follow_the_calendar(span: Span, start: datetime, end: datetime) -> None:
+    moment = at(2028, 2, 29, 13, 5)
+
+    assert (span.start(moment), span.end(moment)) == (start, end)
+    assert span.end(at(2027, 12, 31, 23)) in (at(2028, 1, 1), at(2028, 1, 3))
+
+
+@pytest.mark.parametrize("span", list(Span))
+def test_partitions_made_ahead_leave_no_gap(span: Span) -> None:
+    made = missing([], now=at(2028, 2, 29, 13), span=span)
+
+    assert len(made) == AHEAD + 1
+    assert made[0].start <= at(2028, 2, 29, 13) < made[0].end
+    assert all(one.end == next_one.start for one, next_one in zip(made, made[1:], strict=False))
+
+
+def test_changed_span_works_around_what_is_there() -> None:
+    existing = missing([], now=at(2028, 2, 10), span=Span.DAY)
+
+    made = missing(existing, now=at(2028, 2, 10), span=Span.MONTH)
+
+    assert [(one.start, one.end) for one in made][:2] == [
+        (at(2028, 2, 1), at(2028, 2, 10)),
+        (at(2028, 2, 14), at(2028, 3, 1)),
+    ]
+    assert missing([*existing, *made], now=at(2028, 2, 10), span=Span.MONTH) == []
+
+
+def test_gap_keeps_clear_of_its_neighbours() -> None:
+    neighbours = [
+        Partition.over(at(2028, 2, 3), at(2028, 2, 5)),
+        Partition.over(at(2028, 2, 9), at(2028, 3, 1)),
+    ]
+
+    found = gap(neighbours, at=at(2028, 2, 7), span=Span.MONTH)
+
+    assert (found.start, found.end) == (at(2028, 2, 5), at(2028, 2, 9))
+
+
+def test_ids_of_a_moment_keep_its_order_and_time() -> None:
+    moment = at(2028, 2, 29, 13, 5) + timedelta(microseconds=123_999)
+
+    same = [new_id(moment) for _ in range(100)]
+
+    assert same == sorted(same)
+    assert new_id(moment - timedelta(microseconds=1)) < same[0]
+    assert same[-1] < new_id(moment + timedelta(microseconds=1)) < first_id_at(moment + timedelta(seconds=1))
+    assert moment_of(same[0]) == moment.replace(microsecond=123_000)
+    assert (same[0].version, same[0].variant) == (7, "specified in RFC 4122")
+
+
+def test_present_month_and_some_ahead_are_there_from_the_start() -> None:
+    assert missing(listed(), now=now(), span=Span.MONTH) == []
+
+
+def test_event_stands_in_the_partition_of_its_receipt(world: World) -> None:
+    event = make_event(world.agent)
+
+    assert table_of(event) == next(one.name for one in listed() if one.start <= event.received_at < one.end)
+
+
+def test_maintenance_makes_what_is_missing_once() -> None:
+    later = now() + timedelta(days=62)
+
+    first = maintain(actor=ACTOR, now=later)
+    second = maintain(actor=ACTOR, now=later)
+
+    assert first.made
+    assert second.made == []
+    assert missing(listed(), now=later, span=Span.MONTH) == []
+
+
+def test_new_partition_has_the_indexes_and_constraints_of_the_table() -> None:
+    maintain(actor=ACTOR, now=now() + timedelta(days=62))
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT c.relname, (SELECT count(*) FROM pg_index x WHERE x.indrelid = c.oid),"
+            " (SELECT count(*) FROM pg_constraint k WHERE k.conrelid = c.oid AND contype = 'c')"
+            " FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
+            " WHERE i.inhparent = 'events_behaviorevent'::regclass"
+        )
+        found = {(indexes, checks) for _, indexes, checks in cursor.fetchall()}
+    assert found == {(8, 3)}
+
+
+def test_outlived_partition_is_dropped_and_audited(world: World) -> None:
+    old = make_event(world.agent)
+    later = moment_of(old.id) + timedelta(days=435)
+    kept = store_event(world.agent, 0.1, later)
+
+    done = maintain(actor=ACTOR, now=later)
+
+    (dropped,) = [one for one in done.dropped if one.start <= old.received_at < one.end]
+    entry = AuditEntry.objects.get(event_type="events.dropped", affected_id=dropped.name)
+    assert not BehaviorEvent.objects.filter(id=old.id).exists()
+    assert BehaviorEvent.objects.filter(id=kept.id).exists()
+    assert entry.tenant_id == SERVICE_TENANT_ID
+    assert entry.metadata["received_before"] == dropped.end.isoformat()
+    assert all(one.end > later - timedelta(days=400) for one in listed())
+
+
+def test_event_no_partition_covers_is_kept_and_moves_to_its_own(world: World) -> None:
+    future = now() + timedelta(days=300)
+    event = make_event(world.agent, received_at=future)
+    assert table_of(event) == DEFAULT
+
+    done = maintain(actor=ACTOR, now=future + timedelta(days=1))
+    while_hot = table_of(event)
+    again = maintain(actor=ACTOR, now=future + timedelta(days=1, hours=1))
+
+    assert while_hot == DEFAULT
+    assert not done.is_complete
+    assert again.is_complete
+    assert again.moved_rows == 1
+    assert table_of(event) != DEFAULT
+    assert BehaviorEvent.objects.get(id=event.id) == event
+
+
+def test_rows_of_the_default_past_their_retention_go(world: World) -> None:
+    event = make_event(world.agent, received_at=at(2020, 1, 1))
+
+    done = maintain(actor=ACTOR, now=now())
+
+    assert done.deleted_rows == 1
+    assert not BehaviorEvent.objects.filter(id=event.id).exists()
+    assert AuditEntry.objects.filter(event_type="events.dropped", affected_id=DEFAULT).count() == 1
+
+
+def run(**options: Any) -> tuple[int, dict[str, Any]]:
+    out = io.StringIO()
+    try:
+        call_command("partition_maintain", json=True, stdout=out, stderr=io.StringIO(), **options)
+    except SystemExit as ended:
+        return int(ended.code or 0), json.loads(out.getvalue())
+    return 0, json.loads(out.getvalue())
+
+
+def test_command_tells_what_it_did(world: World) -> None:
+    code, told = run(environment="live")
+
+    assert code == 0
+    assert told["default_rows"] == 0
+
+
+def test_command_finds_rows_in_the_default_and_a_dry_run_changes_nothing(world: World) -> None:
+    store_event(world.agent, 0.1, now() + timedelta(days=3000))
+    before = listed()
+
+    code, told = run(environment="live", dry_run=True)
+
+    assert code == 6
+    assert told["default_rows"] == 1
+    assert listed() == before
+
+
+def test_partition_that_stays_locked_is_left_for_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "RETRY_DELAYS", (0.0, 0.0))
+    rival = connections["default"].copy()
+    with rival.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [partitions._ADVISORY_LOCK])
+        done = maintain(actor=ACTOR, now=now() + timedelta(days=62))
+    rival.close()
+
+    assert done.made == []
+    assert done.postponed
+
+
+@pytest.mark.parametrize(
+    ("days", "found"), [(29, ["events.E001"]), (30, ["events.W001"]), (183, ["events.W001"]), (184, [])]
+)
+def test_checks_tell_of_a_short_retention(settings: Any, days: int, found: list[str]) -> None:
+    settings.EVENT_RETENTION_DAYS = days
+
+    assert [message.id for message in check_settings()] == found
+
+
+def test_checks_tell_of_an_unknown_span(settings: Any) -> None:
+    settings.EVENT_PARTITION = "fortnight"
+
+    assert [message.id for message in check_settings()] == ["events.E002"]
+
+
+def test_migration_takes_along_what_the_table_held(world: World) -> None:
+    migration = import_module("events.migrations.0002_partitions")
+    old_model = MigrationLoader(connection).project_state(("events", "0001_initial")).apps
+    old_event = old_model.get_model("events", "BehaviorEvent")
+    moments = [now() - timedelta(days=days) for days in (0, 40, 100)]
+    row = {
+        "agent_id": world.agent.id,
+        "tenant_id": world.tenant.id,
+        "action_type": "api_call",
+        "risk_score": 0.1,
+        "risk_band": "low",
+        "details": {"tool": "x"},
+        "model_version": "m",
+    }
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("DROP TABLE events_behaviorevent")
+    with connection.schema_editor() as editor:
+        editor.create_model(old_event)
+    made = [
+        old_event.objects.create(id=new_id(moment), occurred_at=moment, received_at=moment, **row)
+        for moment in moments
+    ]
+    odd = old_event.objects.create(
+        id="00000000-0000-4000-8000-000000000001", occurred_at=moments[0], received_at=moments[0], **row
+    )
+
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    with connection.schema_editor() as editor:
+        migration.partition(old_model, editor)
+
+    moved = {event.id: table_of(event) for event in BehaviorEvent.objects.for_tenant(world.tenant.id)}
+    assert {str(key) for key in moved} == {str(event.id) for event in [*made, odd]}
+    assert BehaviorEvent.objects.get(id=made[1].id).details == {"tool": "x"}
+    assert len({moved[event.id] for event in made}) == 3
+    assert [name for name in moved.values() if name == DEFAULT] == [DEFAULT]

@@ -1,0 +1,188 @@
+"""The daily sums: each event once, whatever is late, lost, repeated or done twice at once."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connections
+
+from agents.models import Agent
+from certificates.tests.factories import make_certified_agent
+from compliance import environments
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.identifiers import first_id_at
+from compliance.tenancy.tests.factories import make_tenant
+from events import risk_days
+from events.models import RiskDay, RiskWatermark
+from events.risk_days import LAG, sum_up
+from events.rolling import HALF_LIFE, fade_risk, raise_risks
+from events.tests.conftest import World
+from events.tests.factories import store_event
+
+START = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def watermark(at: datetime) -> None:
+    RiskWatermark.objects.update_or_create(id=1, defaults={"upto": first_id_at(at)})
+
+
+def days_of(agent: Agent) -> list[tuple[int, int, int]]:
+    return [(row.events, row.medium, row.high) for row in RiskDay.objects.filter(agent=agent).order_by("day")]
+
+
+def risk_of(agent: Agent) -> float:
+    return Agent.objects.get(id=agent.id).risk_score
+
+
+def test_events_are_summed_by_agent_and_day(world: World) -> None:
+    for score, hours in ((0.1, 0), (0.5, 1), (0.9, 2), (0.2, 24)):
+        store_event(world.agent, score, START + timedelta(hours=hours))
+
+    sum_up(now=START + timedelta(days=2))
+
+    first, second = RiskDay.objects.filter(agent=world.agent).order_by("day")
+    assert (first.events, first.medium, first.high, first.max_score) == (3, 1, 1, 0.9)
+    assert first.score_sum == pytest.approx(1.5)
+    assert (first.peak_score, first.peak_at) == (0.9, START + timedelta(hours=2))
+    assert (second.events, second.peak_score) == (1, 0.2)
+
+
+def test_second_run_adds_nothing_and_later_events_are_added_to_their_day(world: World) -> None:
+    store_event(world.agent, 0.1, START)
+    sum_up(now=START + timedelta(minutes=5))
+    sum_up(now=START + timedelta(minutes=5))
+    store_event(world.agent, 0.5, START + timedelta(minutes=6))
+
+    sum_up(now=START + timedelta(minutes=10))
+
+    assert days_of(world.agent) == [(2, 1, 0)]
+    assert RiskDay.objects.get(agent=world.agent).peak_score == 0.5
+
+
+def test_chunks_add_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(risk_days, "CHUNK", 3)
+    for second in range(10):
+        store_event(world.agent, 0.1, START + timedelta(seconds=second))
+
+    assert sum_up(now=START + timedelta(hours=1)) >= 10
+    assert days_of(world.agent) == [(10, 0, 0)]
+
+
+def test_event_of_the_last_moments_waits(world: World) -> None:
+    store_event(world.agent, 0.1, START)
+
+    sum_up(now=START + LAG / 2)
+    waiting = days_of(world.agent)
+    sum_up(now=START + 2 * LAG)
+
+    assert waiting == []
+    assert days_of(world.agent) == [(1, 0, 0)]
+
+
+def test_risk_is_that_of_the_days_and_leaves_the_window(world: World) -> None:
+    store_event(world.agent, 0.9, START)
+    store_event(world.agent, 0.8, START + HALF_LIFE)
+    end = START + timedelta(days=31, hours=12)
+    sum_up(now=START + timedelta(days=29))
+
+    watermark(end)
+    fade_risk(now=end)
+    assert risk_of(world.agent) == pytest.approx(
+        0.8 * 2 ** -((end - START - HALF_LIFE) / HALF_LIFE), abs=1e-6
+    )
+
+    for days in (60, 61):
+        watermark(START + timedelta(days=days))
+        fade_risk(now=START + timedelta(days=days))
+    assert risk_of(world.agent) == 0
+
+
+def test_risk_that_was_lost_is_found_again(world: World) -> None:
+    store_event(world.agent, 0.9, START)
+    sum_up(now=START + timedelta(minutes=5))
+    Agent.objects.filter(id=world.agent.id).update(risk_score=0, risk_updated_at=None)
+
+    fade_risk(now=START + timedelta(minutes=5))
+
+    assert risk_of(world.agent) == pytest.approx(0.9, abs=0.001)
+
+
+def test_raise_past_the_watermark_is_kept(world: World) -> None:
+    store_event(world.agent, 0.4, START)
+    sum_up(now=START + timedelta(minutes=5))
+    raise_risks({world.agent.id: 0.7}, now=START + timedelta(minutes=5))
+
+    fade_risk(now=START + timedelta(minutes=6))
+
+    assert risk_of(world.agent) == 0.7
+
+
+def test_many_agents_rise_in_one_statement_where_they_are_worse(world: World) -> None:
+    other, calm = make_certified_agent(world.tenant), make_certified_agent(world.tenant)
+    Agent.objects.filter(id=other.id).update(risk_score=0.8, risk_updated_at=START - 2 * HALF_LIFE)
+    Agent.objects.filter(id=calm.id).update(risk_score=0.8, risk_updated_at=START)
+
+    raised = raise_risks({world.agent.id: 0.1, other.id: 0.5, calm.id: 0.5}, now=START)
+
+    assert raised == 2
+    assert (risk_of(world.agent), risk_of(other), risk_of(calm)) == (0.1, 0.5, 0.8)
+    assert raise_risks({}, now=START) == 0
+
+
+def test_days_past_the_retention_are_forgotten(world: World) -> None:
+    store_event(world.agent, 0.1, START)
+    sum_up(now=START + timedelta(hours=1))
+
+    risk_days.forget(now=START + timedelta(days=400))
+    kept = days_of(world.agent)
+    risk_days.forget(now=START + timedelta(days=402))
+
+    assert kept == [(1, 0, 0)]
+    assert days_of(world.agent) == []
+
+
+def test_event_that_commits_late_is_counted(committed: None) -> None:
+    agent = make_certified_agent(make_tenant())
+    began, go = threading.Event(), threading.Event()
+    before = now() - LAG / 2
+    watermark(before - LAG)
+
+    def late() -> None:
+        with environments.use(Environment.LIVE):
+            with environments.atomic():
+                store_event(agent, 0.1, before)
+                began.set()
+                go.wait(10)
+            connections.close_all()
+
+    thread = threading.Thread(target=late)
+    thread.start()
+    began.wait(10)
+    sum_up(now=now() + timedelta(hours=1))
+    go.set()
+    thread.join()
+    sum_up(now=now() + timedelta(hours=1))
+
+    assert days_of(agent) == [(1, 0, 0)]
+
+
+def test_two_at_once_count_each_event_once(committed: None) -> None:
+    agent = make_certified_agent(make_tenant())
+    watermark(now() - LAG)
+    for _ in range(50):
+        store_event(agent, 0.1, now())
+
+    def work() -> None:
+        with environments.use(Environment.LIVE):
+            sum_up(now=now() + timedelta(hours=1))
+            connections.close_all()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sum_up(now=now() + timedelta(hours=1))
+
+    assert sum(events for events, _, _ in days_of(agent)) == 50
