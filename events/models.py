@@ -111,7 +111,7 @@ class BehaviorEvent(models.Model):
 class RiskDay(models.Model):
     """What an agent's events of one UTC day of receipt came to; summed up by `events.risk_days`.
 
-    `peak_score` at `peak_at` is the event that weighs most of them at any later time, as all fade at one rate.
+    `peak_score` at `peak_at` is the event that weighs most at any later time, as all fade at one rate.
     """
 
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="risk_days", **UNCHECKED)

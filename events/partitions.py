@@ -237,7 +237,8 @@ def _begin() -> None:
 def _query(sql: str, params: list[Any]) -> list[Any]:
     with connections[environments.current().alias].cursor() as cursor:
         cursor.execute(sql, params)
-        return cursor.fetchall()
+        rows: list[Any] = cursor.fetchall()
+    return rows
 
 
 def _execute(sql: str) -> int:

@@ -102,10 +102,10 @@ def _next_chunk(settled: UUID) -> int | None:
         return None
     rest = BehaviorEvent.objects.filter(id__gte=mark.upto, id__lt=settled).order_by("id")
     beyond = rest.values_list("id", flat=True)[CHUNK : CHUNK + 1].first()
-    limits = {"low": mark.upto, "high": beyond or settled, "half_life": HALF_LIFE.total_seconds()}
-    _execute(_SUM_UP, limits)
+    upto = beyond or settled
+    _execute(_SUM_UP, {"low": mark.upto, "high": upto, "half_life": HALF_LIFE.total_seconds()})
     counted = CHUNK if beyond else rest.count()
-    mark.upto = limits["high"]
+    mark.upto = upto
     mark.save(update_fields=["upto"])
     return counted
 
@@ -113,7 +113,8 @@ def _next_chunk(settled: UUID) -> int | None:
 def _query(sql: str, params: dict[str, Any]) -> list[Any]:
     with connections[environments.current().alias].cursor() as cursor:
         cursor.execute(sql, params)
-        return cursor.fetchall()
+        rows: list[Any] = cursor.fetchall()
+    return rows
 
 
 def _execute(sql: str, params: dict[str, Any]) -> int:

@@ -101,9 +101,8 @@ def _certificates(frame: Frame) -> QuerySet[Certificate]:
 
 def _events(frame: Frame) -> QuerySet[BehaviorEvent]:
     """Those received in the period; when they say they occurred is the agent's word."""
-    found = BehaviorEvent.objects.for_tenant(frame.tenant_id).filter(
-        received_at__gte=frame.start, received_at__lt=frame.covered_until
-    )
+    events = BehaviorEvent.objects.for_tenant(frame.tenant_id)
+    found = events.since(frame.start).received_before(frame.covered_until)
     return found if frame.agent_ids is None else found.filter(agent_id__in=frame.agent_ids)
 
 

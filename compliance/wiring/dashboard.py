@@ -19,7 +19,8 @@ from certificates.models import AuthorityRole, Certificate, CertificateStatus, R
 from compliance import clock
 from compliance.console.access import access_of
 from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
-from events.models import BehaviorEvent, RiskBand
+from events.models import BehaviorEvent
+from events.querysets import BehaviorEventQuerySet
 from webhooks.models import Delivery, DeliveryStatus
 
 DAY = timedelta(days=1)
@@ -183,14 +184,14 @@ def list_tile(lists: QuerySet[RevocationList], now: datetime) -> Tile:
     return Tile("Revocation list", "playlist_remove", age, note, url, "bad" if stale else "good")
 
 
-def event_tile(events: QuerySet[BehaviorEvent], now: datetime) -> Tile:
-    high = events.filter(risk_band=RiskBand.HIGH, received_at__gte=now - DAY).count()
+def event_tile(events: BehaviorEventQuerySet, now: datetime) -> Tile:
+    high = events.high_risk().since(now - DAY).count()
     url = list_url(BehaviorEvent, "risk_band__exact=high")
     return Tile("High-risk events", "warning", high, "last 24 hours", url, "bad" if high else "")
 
 
-def risky_events(events: QuerySet[BehaviorEvent], now: datetime) -> Panel:
-    rows = events.filter(risk_band=RiskBand.HIGH, received_at__gte=now - 7 * DAY).select_related("agent")
+def risky_events(events: BehaviorEventQuerySet, now: datetime) -> Panel:
+    rows = events.high_risk().since(now - 7 * DAY).select_related("agent")
     return Panel(
         "High-risk events of the last 7 days",
         ["Agent", "Action", "Risk", "Received"],

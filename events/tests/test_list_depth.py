@@ -19,7 +19,6 @@ from events.tests.conftest import World
 from events.tests.factories import store_event
 
 PATH = "/v1/events"
-SCANS = {"Limit", "Merge Append", "Append", "Index Scan", "Result", "Index Only Scan"}
 
 
 @pytest.fixture
@@ -30,17 +29,20 @@ def months() -> list[Any]:
 
 
 @pytest.fixture
-def filled(world: World) -> None:
+def filled(world: World, months: list[Any]) -> None:
     """Enough rows that the planner chooses as it would for many, of all bands and several types."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO events_behaviorevent (id, tenant_id, agent_id, action_type, risk_score, risk_band,"
             " occurred_at, received_at, details, reasons, model_version)"
-            " SELECT gen_random_uuid(), %s, %s, (ARRAY['api_call', 'data_access'])[1 + n %% 2],"
+            " SELECT (lpad(to_hex((extract(epoch FROM now() + days[1 + n %% 5] * interval '1 day')"
+            " * 1000)::bigint), 12, '0') || '7000a' || substr(md5(n::text), 1, 15))::uuid, %s, %s,"
+            " (ARRAY['api_call', 'data_access'])[1 + n %% 2],"
             " (ARRAY[0.1, 0.5, 0.9])[band], (ARRAY['low', 'medium', 'high'])[band],"
             " now() - n * interval '1 second', now(), '{}', '[]', 'm'"
             " FROM (SELECT n, CASE WHEN n %% 50 = 0 THEN 2 WHEN n %% 75 = 0 THEN 3 ELSE 1 END AS band"
-            " FROM generate_series(1, 3000) n) x",
+            " FROM generate_series(1, 8000) n) x,"
+            " (SELECT ARRAY[0, 32, 64, 96, 3000] AS days) m",
             [world.tenant.id, world.agent.id],
         )
         cursor.execute("ANALYZE events_behaviorevent")

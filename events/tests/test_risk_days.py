@@ -15,8 +15,8 @@ from compliance.identifiers import first_id_at
 from compliance.tenancy.tests.factories import make_tenant
 from events import risk_days
 from events.models import RiskDay, RiskWatermark
-from events.risk_days import LAG, sum_up
-from events.rolling import HALF_LIFE, fade_risk, raise_risks
+from events.risk_days import HALF_LIFE, LAG, sum_up
+from events.rolling import fade_risk, raise_risks
 from events.tests.conftest import World
 from events.tests.factories import store_event
 

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agents.models import Agent
-from events.rolling import HALF_LIFE, fade_risk, rolling_risk
+from events.risk_days import HALF_LIFE
+from events.rolling import fade_risk, rolling_risk
 from events.tests.conftest import World
 from events.tests.factories import make_event, make_high_event
 

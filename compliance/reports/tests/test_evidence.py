@@ -16,6 +16,7 @@ from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
 from compliance import environments
 from compliance.clock import now
+from compliance.identifiers import new_id
 from compliance.reports.evidence import gather, trend_span
 from compliance.reports.facts import Facts, Frame
 from compliance.reports.tests.factories import make_frame
@@ -44,7 +45,12 @@ def make_row(agent: Agent, band: str, *, at: datetime | None = None, **fields: A
         "model_version": "test",
     }
     return BehaviorEvent.objects.create(
-        tenant_id=agent.tenant_id, agent=agent, risk_band=band, received_at=moment, **{**given, **fields}
+        id=new_id(moment),
+        tenant_id=agent.tenant_id,
+        agent=agent,
+        risk_band=band,
+        received_at=moment,
+        **{**given, **fields},
     )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from auditlog.vocabulary import Actor
 from compliance.commands import EXIT_FINDINGS, ServiceCommand
 from events import partitions
-from events.partitions import Maintenance, Partition
+from events.partitions import Maintenance
+from events.spans import Partition
 
 
 class Command(ServiceCommand):
