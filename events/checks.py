@@ -3,7 +3,8 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning
+from django.core import checks
+from django.core.checks import CheckMessage
 
 from events.spans import Span
 
@@ -17,7 +18,7 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
     days, window = settings.EVENT_RETENTION_DAYS, settings.RISK_WINDOW.days
     if days < window:
         found.append(
-            Error(
+            checks.Error(
                 f"EVENT_RETENTION_DAYS is {days}: the rolling risk needs {window}.",
                 hint=f"Keep events for {window} days at least, and {AI_ACT_DAYS} for the EU AI Act.",
                 id="events.E001",
@@ -25,12 +26,12 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
         )
     elif days < AI_ACT_DAYS:
         found.append(
-            Warning(
+            checks.Warning(
                 f"EVENT_RETENTION_DAYS is {days}: the EU AI Act asks for six months (Art. 19 and 26(6)).",
                 hint=f"Set it to {AI_ACT_DAYS} or more.",
                 id="events.W001",
             )
         )
     if settings.EVENT_PARTITION not in set(Span):
-        found.append(Error(f"EVENT_PARTITION must be one of {', '.join(Span)}.", id="events.E002"))
+        found.append(checks.Error(f"EVENT_PARTITION must be one of {', '.join(Span)}.", id="events.E002"))
     return found

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connections
-from django.db.models import Case, DecimalField, F, FloatField, Q, Value, When
+from django.db.models import Case, DecimalField, F, FloatField, Value, When
 from django.db.models.functions import Cast, Extract, Power
 
 from agents.models import Agent
@@ -68,16 +68,8 @@ def rolling_risk(*, score: float, written_at: datetime | None, now: datetime) ->
     return score * 2 ** -(max(now - written_at, timedelta(0)) / HALF_LIFE)
 
 
-def raise_risk(*, agent: Agent, score: float, now: datetime) -> None:
-    """Make `score` the agent's rolling risk if it is the worst of late: a rare write of the agent's row."""
-    if score <= rolling_risk(score=agent.risk_score, written_at=agent.risk_updated_at, now=now):
-        return
-    lower = Q(risk_score__lte=score) | Q(risk_updated_at=agent.risk_updated_at)
-    Agent.objects.filter(lower, id=agent.id).update(risk_score=score, risk_updated_at=now)
-
-
 def raise_risks(scores: Mapping[UUID, float], *, now: datetime) -> int:
-    """As `raise_risk()` for many agents, each with its worst score, in one statement; how many rose."""
+    """Make each score its agent's rolling risk where it is the worst of late, in one statement; how many rose."""
     if not scores:
         return 0
     given = {"ids": list(scores), "scores": list(scores.values())}

@@ -20,7 +20,6 @@ from compliance import clock
 from compliance.console.access import access_of
 from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
 from events.models import BehaviorEvent
-from events.querysets import BehaviorEventQuerySet
 from webhooks.models import Delivery, DeliveryStatus
 
 DAY = timedelta(days=1)
@@ -184,13 +183,13 @@ def list_tile(lists: QuerySet[RevocationList], now: datetime) -> Tile:
     return Tile("Revocation list", "playlist_remove", age, note, url, "bad" if stale else "good")
 
 
-def event_tile(events: BehaviorEventQuerySet, now: datetime) -> Tile:
+def event_tile(events: Any, now: datetime) -> Tile:
     high = events.high_risk().since(now - DAY).count()
     url = list_url(BehaviorEvent, "risk_band__exact=high")
     return Tile("High-risk events", "warning", high, "last 24 hours", url, "bad" if high else "")
 
 
-def risky_events(events: BehaviorEventQuerySet, now: datetime) -> Panel:
+def risky_events(events: Any, now: datetime) -> Panel:
     rows = events.high_risk().since(now - 7 * DAY).select_related("agent")
     return Panel(
         "High-risk events of the last 7 days",

@@ -8,7 +8,7 @@ from compliance.clock import now
 from compliance.identifiers import new_id
 from events import services
 from events.intake import Report
-from events.models import ActionType
+from events.models import ActionType, BehaviorEvent
 from events.storage import ScoredEvent
 
 

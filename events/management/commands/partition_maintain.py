@@ -28,7 +28,7 @@ class Command(ServiceCommand):
         self._show({"environment": options["environment"], **_told(done)}, as_json=options["json"])
         if not done.is_complete:
             self._fail(
-                f"{len(done.postponed)} partitions postponed, {done.default_rows} rows in the default partition",
+                f"{len(done.postponed)} partitions postponed, {done.default_rows} rows in the default one",
                 EXIT_FINDINGS,
             )
 
