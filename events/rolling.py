@@ -69,7 +69,7 @@ def rolling_risk(*, score: float, written_at: datetime | None, now: datetime) ->
 
 
 def raise_risks(scores: Mapping[UUID, float], *, now: datetime) -> int:
-    """Make each score its agent's rolling risk where it is the worst of late, in one statement; how many rose."""
+    """Make each score its agent's rolling risk where it is the worst of late, in one statement; how many."""
     if not scores:
         return 0
     given = {"ids": list(scores), "scores": list(scores.values())}
