@@ -9,6 +9,7 @@ from pathlib import Path
 from .binaries import postgres_bin
 from .console import StepFailed, complain, say, seconds_since_call, step
 from .environment import as_shell, exports
+from .install import prepare
 from .layout import Layout
 from .processes import run_foreground
 from .servers import Servers, in_use
@@ -26,7 +27,7 @@ HELP = """\
 ./run demo                play the scenario against the running service; exit code 0 or 1
 ./run manage ARGUMENTS    manage.py with the service's environment (starts the data servers if need be)
 ./run exec COMMAND …      any program of .venv with that environment
-./run bench NAME …        python -m bench.NAME with that environment
+./run bench NAME …        measure: `./run bench ingest --help`
 
 PORT chooses the web server's port (8000, or a free one). LOCAL_DIR moves the data from .local/.
 DATABASE_URL with TEST_DATABASE_URL, REDIS_URL and PKCS11_MODULE replace the embedded servers.
@@ -135,10 +136,15 @@ def execute(layout: Layout, arguments: list[str]) -> int:
 
 
 def bench(layout: Layout, arguments: list[str]) -> int:
-    """`python -m bench.NAME`; without a name, the names there are."""
+    """`python -m bench.NAME`; without a name, the names there are.
+
+    What the service is measured against is installed at the first call, where the service never sees it.
+    """
     names = sorted(path.stem for path in (layout.root / "bench").glob("[!_]*.py"))
     if not arguments or arguments[0] not in names:
         raise StepFailed("which benchmark?", hint=f"./run bench {'|'.join(names) or '(there is none yet)'}")
+    layout.prepare()
+    prepare("bench", venv=layout.bench_venv)
     return _with_environment(layout, [sys.executable, "-m", f"bench.{arguments[0]}", *arguments[1:]])
 
 

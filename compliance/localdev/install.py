@@ -1,6 +1,7 @@
 """Makes `.venv` with the pinned requirements when it is absent or they changed; then runs a command in it.
 
 `./run` and `./test` call this with the system's Python (3.11 or newer): `install.py run|test ARGUMENTS…`.
+What the service is measured against is installed apart, in a second environment (`prepare("bench", venv=…)`).
 uv does the installing, itself installed by pip with its hash; where it can't be had, pip does all.
 """
 
@@ -21,12 +22,12 @@ from .console import STARTED, StepFailed, complain, say, step
 from .layout import ROOT
 
 VENV = ROOT / ".venv"
-PYTHON = VENV / "bin/python"
 HELP = (["--help"], ["-h"], ["help"])  # needs no environment
 UV_PIN = Path(__file__).with_name("uv.txt")
 REQUIREMENTS = {
     "run": ("requirements.txt", "requirements-local.txt"),
     "test": ("requirements.txt", "requirements-local.txt", "requirements-dev.txt"),
+    "bench": ("requirements-bench.txt",),
 }
 NETWORK_HINT = "check the network and the package index that pip is configured for, then try again"
 PIP_HINT = "install pip for this Python (Debian, Ubuntu: apt-get install python3-pip python3-venv), or uv"
@@ -45,34 +46,39 @@ def main(arguments: Sequence[str]) -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(130)
     os.environ |= {"PYTHONPATH": str(ROOT), STARTED: str(started)}
-    python = sys.executable if wants_help else str(PYTHON)
+    python = sys.executable if wants_help else str(python_of(VENV))
     os.execv(python, [python, "-P", "-m", "compliance.localdev", *arguments])  # noqa: S606
 
 
-def prepare(kind: str) -> None:
-    """Have `.venv` hold what `kind` needs; two invocations at once take turns."""
-    if is_current(kind):
+def prepare(kind: str, *, venv: Path = VENV) -> None:
+    """Have `venv` hold what `kind` needs; two invocations at once take turns."""
+    if is_current(kind, venv=venv):
         return
     with _turn():
-        if is_current(kind):
+        if is_current(kind, venv=venv):
             return
-        if not has_python():
+        if not has_python(venv):
             with step("virtual environment"):
-                _make_venv()
+                _make_venv(venv)
         with step("pinned requirements"):
-            _install(REQUIREMENTS[kind])
-        _stamp(kind).write_text(fingerprint(REQUIREMENTS[kind]))
+            _install(REQUIREMENTS[kind], venv)
+        _stamp(kind, venv).write_text(fingerprint(REQUIREMENTS[kind]))
 
 
-def is_current(kind: str) -> bool:
-    """Whether `.venv` was filled from the requirement files as they are."""
-    stamp = _stamp(kind)
-    return has_python() and stamp.exists() and stamp.read_text() == fingerprint(REQUIREMENTS[kind])
+def is_current(kind: str, *, venv: Path = VENV) -> bool:
+    """Whether `venv` was filled from the requirement files as they are."""
+    stamp = _stamp(kind, venv)
+    return has_python(venv) and stamp.exists() and stamp.read_text() == fingerprint(REQUIREMENTS[kind])
 
 
-def has_python() -> bool:
+def has_python(venv: Path = VENV) -> bool:
     """Whether the environment's Python can be run; it may point into another user's home, or nowhere."""
-    return os.access(PYTHON, os.X_OK)
+    return os.access(python_of(venv), os.X_OK)
+
+
+def python_of(venv: Path) -> Path:
+    """The Python of a virtual environment."""
+    return venv / "bin/python"
 
 
 def fingerprint(names: Sequence[str], root: Path = ROOT) -> str:
@@ -84,8 +90,8 @@ def fingerprint(names: Sequence[str], root: Path = ROOT) -> str:
     return digest.hexdigest()
 
 
-def _stamp(kind: str) -> Path:
-    return VENV / f".installed-{kind}"
+def _stamp(kind: str, venv: Path) -> Path:
+    return venv / f".installed-{kind}"
 
 
 @contextmanager
@@ -103,27 +109,27 @@ def _turn() -> Iterator[None]:
         os.close(handle)
 
 
-def _make_venv() -> None:
+def _make_venv(venv: Path) -> None:
     """An empty environment; without pip, which takes seconds to lay down and isn't needed."""
-    done = _run([sys.executable, "-m", "venv", "--without-pip", "--clear", str(VENV)])
+    done = _run([sys.executable, "-m", "venv", "--without-pip", "--clear", str(venv)])
     if done.returncode != 0:
         raise StepFailed(
-            f"{VENV} can't be made: {_tail(done)}", hint=f"use a checkout that belongs to you, or {PIP_HINT}"
+            f"{venv} can't be made: {_tail(done)}", hint=f"use a checkout that belongs to you, or {PIP_HINT}"
         )
 
 
-def _install(names: Sequence[str]) -> None:
+def _install(names: Sequence[str], venv: Path) -> None:
     """Install the requirement files: with uv in seconds, else with pip in half a minute."""
     files = [argument for name in names for argument in ("-r", str(ROOT / name))]
-    uv = _find_uv()
+    uv, python = _find_uv(), str(python_of(venv))
     if uv is not None:
         done = _run(
-            [uv, "pip", "install", "-q", "--python", str(PYTHON), "--require-hashes", *_uv_cache(), *files]
+            [uv, "pip", "install", "-q", "--python", python, "--require-hashes", *_uv_cache(), *files]
         )
         if done.returncode == 0:
             return
         say(f"  … uv failed ({_tail(done)}); trying pip")
-    done = _run([*_pip(), "install", "-q", "--require-hashes", *files])
+    done = _run([*_pip(venv), "install", "-q", "--require-hashes", *files])
     if done.returncode != 0:
         raise StepFailed(f"the requirements can't be installed: {_tail(done)}", hint=NETWORK_HINT)
 
@@ -136,19 +142,19 @@ def _find_uv() -> str | None:
     found = shutil.which("uv")
     if found is not None:
         return found
-    done = _run([*_pip(), "install", "-q", "--require-hashes", "-r", str(UV_PIN)])
+    done = _run([*_pip(VENV), "install", "-q", "--require-hashes", "-r", str(UV_PIN)])
     return str(own) if done.returncode == 0 and own.exists() else None
 
 
-def _pip() -> list[str]:
+def _pip(venv: Path) -> list[str]:
     """A pip that installs into the environment: this Python's, else the one Python brings along."""
     if importlib.util.find_spec("pip") is not None:
-        return [sys.executable, "-m", "pip", "--python", str(PYTHON), "--disable-pip-version-check"]
-    if not (VENV / "bin/pip").exists():
-        done = _run([str(PYTHON), "-m", "ensurepip"])
+        return [sys.executable, "-m", "pip", "--python", str(python_of(venv)), "--disable-pip-version-check"]
+    if not (venv / "bin/pip").exists():
+        done = _run([str(python_of(venv)), "-m", "ensurepip"])
         if done.returncode != 0:
             raise StepFailed("this Python has neither pip nor ensurepip", hint=PIP_HINT)
-    return [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
+    return [str(python_of(venv)), "-m", "pip", "--disable-pip-version-check"]
 
 
 def _uv_cache() -> list[str]:

@@ -63,6 +63,16 @@ class Layout:
         return self.run / "users.lock"
 
     @property
+    def bench_venv(self) -> Path:
+        """The virtual environment of what the benchmarks compare the service with."""
+        return self.local / "bench-venv"
+
+    @property
+    def bench(self) -> Path:
+        """What the benchmarks keep from one run to the next."""
+        return self.local / "bench"
+
+    @property
     def digest(self) -> str:
         """A short name for this checkout, unique on the machine."""
         return hashlib.sha256(os.fsencode(self.local)).hexdigest()[:12]
