@@ -1,0 +1,1 @@
+"""Benchmarks: how fast the service is, beside rulers measured in the same run."""

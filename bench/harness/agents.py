@@ -1,0 +1,39 @@
+"""`python -m bench.harness.agents TENANT COUNT`: registers and certifies agents, one id a line on stdout."""
+
+import sys
+from uuid import UUID
+
+import django
+
+django.setup()
+
+from agents import services as agents  # noqa: E402
+from agents.services import Registration  # noqa: E402
+from auditlog.vocabulary import Actor  # noqa: E402
+from bench.harness.traffic import TOOLS  # noqa: E402
+from certificates import services as certificates  # noqa: E402
+from compliance import environments  # noqa: E402
+from compliance.clock import now  # noqa: E402
+from compliance.environments import Environment  # noqa: E402
+
+ACTOR = Actor.system("bench")
+
+
+def main(tenant_id: UUID, count: int) -> None:
+    """Make `count` active agents of the live environment."""
+    with environments.use(Environment.LIVE):
+        for number in range(count):
+            registration = Registration(
+                name=f"bench-{number}",
+                model="gpt-5",
+                version="2.1.0",
+                model_hash="sha256:9f86d081884c7d659a2feaa0c55ad015",
+                metadata={"permitted_actions": list(TOOLS)},
+            )
+            agent = agents.register(tenant_id=tenant_id, registration=registration, actor=ACTOR, now=now())
+            certificates.issue(tenant_id=tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
+            print(agent.id, flush=True)
+
+
+if __name__ == "__main__":
+    main(UUID(sys.argv[1]), int(sys.argv[2]))

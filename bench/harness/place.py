@@ -1,0 +1,248 @@
+"""Where a benchmark runs: databases, tokens and a Redis namespace of its own beside the developer's.
+
+Certifying a thousand agents takes minutes, so they are made once: the databases that hold them are kept, and
+each run works in copies of those, which are dropped when it ends.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import redis
+from psycopg import sql
+
+from compliance.localdev.console import StepFailed, say, step
+from compliance.localdev.environment import service_name
+from compliance.localdev.layout import find_layout
+from compliance.localdev.servers import Servers
+from compliance.localdev.softhsm import SoftHsm
+from compliance.localdev.state import LockBusy, locked, read_json, write_json
+
+AGENT_PROCESSES = 2
+# Limits are not what is measured: none is met.
+NO_LIMIT = {"RATE_LIMIT_EVENTS": "100000000", "RATE_LIMIT_KEY": "100000000"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """One checkout's benchmark ground."""
+
+    servers: Servers
+
+    @property
+    def folder(self) -> Path:
+        return self.servers.layout.bench
+
+    @property
+    def state(self) -> Path:
+        """The agents, and the schema that the kept databases have."""
+        return self.folder / "agents.json"
+
+    @property
+    def demo(self) -> Path:
+        """The tenant and its keys."""
+        return self.folder / "tenant.json"
+
+    @property
+    def name(self) -> str:
+        """Names its databases' and its keys' namespace in Redis."""
+        return service_name(os.environ)
+
+    @cached_property
+    def tokens(self) -> SoftHsm | None:
+        """Tokens of its own; None where the caller brings an HSM, whose tokens are then used."""
+        own = str(self.servers.softhsm.conf)
+        return (
+            self.servers.tokens_in(self.folder / "softhsm")
+            if os.environ.get("SOFTHSM2_CONF") == own
+            else None
+        )
+
+    def url(self, database: str) -> str:
+        """A database on the stack's server."""
+        return urlunsplit(urlsplit(self.servers.database_urls()[0])._replace(path=f"/{database}"))
+
+    def databases(self, kind: str) -> tuple[str, str]:
+        """The live and the test database: `bench` for the run's, `agents` for the kept ones."""
+        return f"{self.name}_{kind}_live", f"{self.name}_{kind}_test"
+
+    @property
+    def live_url(self) -> str:
+        return self.url(self.databases("bench")[0])
+
+    def environment(self, kind: str = "bench") -> dict[str, str]:
+        """The environment of a process of the service that works in the benchmark's databases."""
+        live, test = self.databases(kind)
+        own = {} if self.tokens is None else self.tokens.environment()
+        return {
+            **os.environ,
+            **own,
+            **NO_LIMIT,
+            "SERVICE_NAME": f"{self.name}bench",
+            "DATABASE_URL": self.url(live),
+            "TEST_DATABASE_URL": self.url(test),
+        }
+
+    @property
+    def api_key(self) -> str:
+        return str(read_json(self.demo)["live_api_key"])
+
+    @property
+    def tenant_id(self) -> str:
+        return str(read_json(self.demo)["tenant_id"])
+
+    def agents(self, count: int) -> list[str]:
+        return [str(agent) for agent in read_json(self.state)["agents"][:count]]
+
+    @contextmanager
+    def prepared(self, agents: int, *, fresh: bool, keep: bool) -> Iterator[None]:
+        """Databases with so many certified agents inside the block; dropped afterwards unless `keep`."""
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            with locked(self.folder / "lock", wait=False):
+                self._ensure_agents(agents, fresh=fresh)
+                with step("databases of this run"):
+                    self._copy_databases()
+                    self.maintain_partitions()
+                try:
+                    yield
+                finally:
+                    self._clear(keep=keep)
+        except LockBusy as busy:
+            raise StepFailed("another benchmark runs here", hint="wait for it to end") from busy
+
+    def _ensure_agents(self, count: int, *, fresh: bool) -> None:
+        known = read_json(self.state)
+        schema = schema_of(self.servers.layout.root)
+        if fresh or not self._usable(known, schema):
+            self._start_anew()
+            known = {"agents": []}
+        if self.tokens is not None:
+            self.tokens.ensure()
+        if known.get("schema") != schema:
+            with step("schema, CAs and a tenant for the agents"):
+                self._manage("bootstrap_dev", "--migrate", "--state", str(self.demo))
+            known["schema"] = schema
+            write_json(self.state, known)
+        missing = count - len(known["agents"])
+        if missing > 0:
+            try:
+                with step(f"{missing} certified agents"):
+                    for agent in self._made_agents(missing):
+                        known["agents"].append(agent)
+            finally:
+                write_json(self.state, known)
+
+    def _usable(self, known: Mapping[str, object], schema: Mapping[str, str]) -> bool:
+        """Whether the kept databases are there and lack at most the migrations that are new."""
+        before = known.get("schema")
+        if not isinstance(before, dict) or not before.items() <= schema.items():
+            return False
+        with self._admin() as connection:
+            names = [row[0] for row in connection.execute("SELECT datname FROM pg_database")]
+        return set(self.databases("agents")) <= set(names)
+
+    def _start_anew(self) -> None:
+        for path in (self.state, self.demo):
+            path.unlink(missing_ok=True)
+        shutil.rmtree(self.folder / "softhsm", ignore_errors=True)
+        self._drop("agents")
+        with self._admin() as connection:
+            for name in self.databases("agents"):
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+
+    def _made_agents(self, count: int) -> Iterator[str]:
+        """Register and certify in a few processes, since the HSM's work is done in each of them."""
+        shares = [
+            count // AGENT_PROCESSES + (index < count % AGENT_PROCESSES) for index in range(AGENT_PROCESSES)
+        ]
+        workers = [self._agent_maker(share) for share in shares if share]
+        made = 0
+        while any(worker.poll() is None for worker in workers) or made < count:
+            before = made
+            for worker in workers:
+                line = worker.stdout.readline() if worker.stdout else ""
+                if line.strip():
+                    made += 1
+                    yield line.strip()
+            if made == before:
+                break
+            if made % 50 < AGENT_PROCESSES:
+                say(f"  … {made} of {count}")
+        if made < count or any(worker.wait() for worker in workers):
+            raise StepFailed(f"only {made} of {count} agents were certified", hint="read the messages above")
+
+    def _agent_maker(self, count: int) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "bench.harness.agents", self.tenant_id, str(count)]
+        environment = self.environment("agents") | {"LOG_LEVEL": "WARNING"}
+        return subprocess.Popen(
+            command, env=environment, cwd=self.servers.layout.root, stdout=subprocess.PIPE, text=True
+        )
+
+    def _copy_databases(self) -> None:
+        self._drop("bench")
+        with self._admin() as connection:
+            for name, original in zip(self.databases("bench"), self.databases("agents"), strict=True):
+                form = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+                connection.execute(form.format(sql.Identifier(name), sql.Identifier(original)))
+
+    def _drop(self, kind: str) -> None:
+        with self._admin() as connection:
+            for name in self.databases(kind):
+                form = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+                connection.execute(form.format(sql.Identifier(name)))
+
+    def _clear(self, *, keep: bool) -> None:
+        if keep:
+            say(f"  … kept: {', '.join(self.databases('bench'))}")
+        else:
+            self._drop("bench")
+        client = redis.Redis.from_url(os.environ["REDIS_URL"])
+        for key in client.scan_iter(f"{self.name}bench:*", count=1_000):
+            client.delete(key)
+
+    def _admin(self) -> psycopg.Connection[tuple[object, ...]]:
+        return psycopg.connect(self.url("postgres"), autocommit=True)
+
+    def maintain_partitions(self) -> None:
+        """Give the events table the partitions it wants, where it is partitioned at all."""
+        if (self.servers.layout.root / "events/management/commands/partition_maintain.py").exists():
+            # 6: something was left for the next time.
+            self._manage("partition_maintain", "--environment", "live", kind="bench", accepted=(0, 6))
+
+    def _manage(self, *arguments: str, kind: str = "agents", accepted: tuple[int, ...] = (0,)) -> None:
+        root = self.servers.layout.root
+        done = subprocess.run(
+            [sys.executable, str(root / "manage.py"), *arguments],
+            env=self.environment(kind),
+            cwd=root,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode not in accepted:
+            reason = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+            raise StepFailed(f"manage.py {arguments[0]} failed: {''.join(reason)}", hint="try `--fresh`")
+
+
+def schema_of(root: Path) -> dict[str, str]:
+    """Each migration and what is in it: a changed one can't be applied to a database that had the old."""
+    return {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        for path in sorted(root.glob("*/**/migrations/0*.py"))
+        if ".venv" not in path.parts and ".local" not in path.parts
+    }
+
+
+def find_place() -> Place:
+    """The benchmark ground of this checkout."""
+    return Place(Servers(find_layout()))

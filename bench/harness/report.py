@@ -1,0 +1,87 @@
+"""The one table: every figure beside those of its peers and the physical limit, measured in the same run."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+PEERS = ("FastAPI", "plain DRF", "PostgreSQL")
+HEADINGS = ("", "service", *PEERS, "to FastAPI", "to plain DRF", "of limit")
+ALONE = "·"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure; None where a peer has none. `less_is_better` for latencies."""
+
+    name: str
+    unit: str
+    service: float | None
+    fastapi: float | None = None
+    drf: float | None = None
+    limit: float | None = None
+    less_is_better: bool = False
+    note: str = ""
+
+    def ratio(self, peer: float | None) -> float | None:
+        """How many times better than the peer the service is; over 1 is better, for latencies too."""
+        if not peer or not self.service:
+            return None
+        return peer / self.service if self.less_is_better else self.service / peer
+
+    def cells(self) -> list[str]:
+        """The row as text."""
+        limit = self.ratio(self.limit)
+        return [
+            f"{self.name}, {self.unit}" if self.unit else self.name,
+            *(number(value) for value in (self.service, self.fastapi, self.drf, self.limit)),
+            *(
+                ALONE if ratio is None else f"{ratio:.2f}"
+                for ratio in map(self.ratio, (self.fastapi, self.drf))
+            ),
+            ALONE if limit is None else f"{limit:.0%}",
+        ]
+
+
+@dataclass
+class Report:
+    """What a run found: lines about the machine, rows of figures, lines below them."""
+
+    header: list[str] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    footer: list[str] = field(default_factory=list)
+
+    def text(self) -> str:
+        """All of it, aligned."""
+        lines = [*self.header, ""]
+        if self.rows:
+            lines += [*table([list(HEADINGS), *(row.cells() for row in self.rows)]), ""]
+            lines += [f"{row.name}: {row.note}" for row in self.rows if row.note]
+        return "\n".join([*lines, *self.footer]) + "\n"
+
+    def write_json(self, path: Path) -> None:
+        """The same for programs."""
+        content = {"header": self.header, "rows": [asdict(row) for row in self.rows], "footer": self.footer}
+        path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def number(value: float | None) -> str:
+    """A figure as a person reads it: three digits that tell, thousands set apart."""
+    if value is None or value != value:  # noqa: PLR0124  (nan)
+        return ALONE
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns as wide as their widest cell, the first set left; a rule below the headings."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return [lines[0], "  ".join("─" * width for width in widths), *lines[1:]]

@@ -1,0 +1,157 @@
+"""Web servers that a benchmark starts for itself: the service as `./run` starts it, and the rulers."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.harness import machine
+from bench.harness.place import Place
+from compliance.localdev import processes
+from compliance.localdev.console import StepFailed
+from compliance.localdev.parts import commands
+from compliance.localdev.ports import HOST, PRIVATE_RANGE, is_free
+
+MARK = "SERVICE_BENCH"
+READY_SECONDS = 60.0
+STOP_SECONDS = 10.0
+
+
+@dataclass
+class WebServer:
+    """A running server and its worker processes."""
+
+    name: str
+    port: int
+    process: subprocess.Popen[bytes]
+
+    def workers(self) -> list[int]:
+        """The processes that answer requests; the server's own where it has none besides."""
+        found = [
+            pid
+            for pid in machine.children(self.process.pid)
+            if "resource_tracker" not in machine.command_of(pid)
+        ]
+        return found or [self.process.pid]
+
+    def stop(self) -> None:
+        """End it, and whatever it left of its process group."""
+        if self.process.poll() is None:
+            processes.send(self.process.pid, signal.SIGTERM)
+            processes.wait_until(lambda: self.process.poll() is not None, seconds=STOP_SECONDS)
+        processes.send(self.process.pid, signal.SIGKILL, group=True)
+        self.process.wait()
+
+
+@contextmanager
+def service(place: Place) -> Iterator[WebServer]:
+    """The service on the benchmark's databases, with the command and the settings of `./run`."""
+    port = free_port()
+    environment = place.environment() | {"BASE_URL": f"http://{HOST}:{port}"}
+    command = commands(port, environment, local=place.servers.layout.local)["web"]
+    with _running("service", command, environment, place, port=port, path="/health/ready") as server:
+        yield server
+
+
+@contextmanager
+def fastapi(place: Place, *, pool: int) -> Iterator[WebServer]:
+    """FastAPI and asyncpg with `pool` connections for each of as many workers as the service has."""
+    port = free_port()
+    environment = place.environment() | {"POOL_SIZE": str(pool), "RULER_TENANT": place.tenant_id}
+    python = str(place.servers.layout.bench_venv / "bin/python")
+    command = [
+        *(python, "-m", "uvicorn", "bench.rulers.fastapi_app:app", "--host", HOST, "--port", str(port)),
+        *("--workers", environment["WEB_WORKERS"], "--loop", "uvloop", "--http", "httptools"),
+        *("--no-access-log", "--log-level", "warning"),
+    ]
+    with _running("fastapi", command, environment, place, port=port, path="/") as server:
+        yield server
+
+
+@contextmanager
+def plain_drf(place: Place) -> Iterator[WebServer]:
+    """Django REST framework as its tutorial has it, in the service's own web server."""
+    port = free_port()
+    environment = place.environment() | {
+        "DJANGO_SETTINGS_MODULE": "bench.rulers.plain.settings",
+        "RULER_TENANT": place.tenant_id,
+    }
+    command = [
+        *(sys.executable, "-m", "granian", "--interface", "wsgi", "bench.rulers.plain.wsgi:application"),
+        *("--host", HOST, "--port", str(port), "--no-ws", "--http", "1"),
+        *("--workers", environment["WEB_WORKERS"], "--blocking-threads", environment["WEB_THREADS"]),
+    ]
+    with _running("plain-drf", command, environment, place, port=port, path="/") as server:
+        yield server
+
+
+@contextmanager
+def nothing(place: Place) -> Iterator[WebServer]:
+    """A server that only answers: what remains is the load generator's own cost."""
+    port = free_port()
+    command = [sys.executable, "-m", "bench.rulers.echo", str(port)]
+    with _running("echo", command, place.environment(), place, port=port, path="/") as server:
+        yield server
+
+
+def free_port() -> int:
+    """A port nobody listens on."""
+    for port in random.sample(PRIVATE_RANGE, 200):
+        if is_free(port):
+            return port
+    raise StepFailed("no free port was found on 127.0.0.1", hint="stop some servers")
+
+
+def clear_leftovers(place: Place) -> None:
+    """End servers of a benchmark that was killed; found by their mark in the environment."""
+    for pid in list(processes.marked(_mark(place))):
+        processes.send(pid, signal.SIGKILL)
+
+
+def _mark(place: Place) -> str:
+    return f"{MARK}={place.servers.layout.local}"
+
+
+@contextmanager
+def _running(
+    name: str, command: Sequence[str], environment: Mapping[str, str], place: Place, *, port: int, path: str
+) -> Iterator[WebServer]:
+    mark, _, value = _mark(place).partition("=")
+    log = place.servers.layout.log / f"bench-{name}.log"
+    process = processes.spawn(
+        command, log=log, env={**environment, mark: value}, cwd=place.servers.layout.root
+    )
+    server = WebServer(name, port, process)
+    try:
+        _wait_ready(server, path, log)
+        yield server
+    finally:
+        server.stop()
+
+
+def _wait_ready(server: WebServer, path: str, log: Path) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline and server.process.poll() is None:
+        if answers(server.port, path):
+            return
+        time.sleep(0.1)
+    raise StepFailed(f"the {server.name} server did not start", hint=f"read {os.fspath(log)}")
+
+
+def answers(port: int, path: str) -> bool:
+    """Whether the server answers, be it with 404, but not with 5xx."""
+    try:
+        with urllib.request.urlopen(f"http://{HOST}:{port}{path}", timeout=5):
+            return True
+    except urllib.error.HTTPError as error:
+        return error.code < 500
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,176 @@
+"""`./run bench ingest`: how many events the service takes, beside FastAPI, plain DRF and PostgreSQL alone.
+
+Works in databases of its own on the stack's PostgreSQL and prints one table. Exit code 1 when an acknowledged
+event was lost or stored twice, 0 otherwise. docs/benchmarks.md tells what each figure means.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psycopg
+
+from bench.harness import machine, web
+from bench.harness.ledger import Ledger
+from bench.harness.load import Load
+from bench.harness.place import Place, find_place
+from bench.harness.traffic import Traffic
+from bench.parts.growth import growth
+from bench.parts.kill import kill
+from bench.parts.offered import offered
+from bench.parts.rates import batch, single
+from bench.parts.run import Options, Run
+from bench.parts.soak import in_words, memory, soak
+from bench.rulers import tables
+from bench.rulers.pgbench import PgBench
+from compliance.localdev.console import StepFailed, complain, say, step
+
+PARTS = {"single": single, "offered": offered, "batch": batch, "growth": growth, "soak": soak, "kill": kill}
+USUAL = ("single", "offered", "batch", "growth")
+PEERED = frozenset({"single", "offered", "batch"})
+POOL_SIZES = (4, 8, 16)
+TRIAL_SECONDS = 2.0
+OWN_COST_SECONDS = 2.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure and print; the exit code."""
+    parsed = _parser().parse_args(arguments)
+    options = _options(parsed)
+    place = find_place()
+    try:
+        with (
+            place.prepared(options.agents, fresh=parsed.fresh, keep=parsed.keep),
+            _started(place, options) as run,
+        ):
+            held = memory(run)
+            for name, part in PARTS.items():
+                if options.wants(name):
+                    say(f"  … {name}")
+                    part(run)
+            _conclude(run, held)
+    except StepFailed as failure:
+        complain(failure)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    sys.stdout.write("\n" + run.report.text())
+    if options.json is not None:
+        run.report.write_json(options.json)
+    return 0 if run.ledger.holds else 1
+
+
+@contextmanager
+def _started(place: Place, options: Options) -> Iterator[Run]:
+    """The servers that the wanted parts need, warm, and the rulers at their best settings."""
+    web.clear_leftovers(place)
+    with ExitStack() as stack:
+        with psycopg.connect(place.live_url, autocommit=True) as connection:
+            tables.make(connection)
+            version = connection.info.server_version // 10_000
+        traffic = Traffic(place.agents(options.agents))
+        with step("the service's web server"):
+            service = stack.enter_context(web.service(place))
+        run = Run(
+            options=options,
+            place=place,
+            traffic=traffic,
+            ledger=Ledger(place.live_url, traffic.mark),
+            pgbench=PgBench(place.live_url, place.tenant_id, version),
+            service=service,
+        )
+        _describe(run, version)
+        if options.only & PEERED:
+            with step("rulers: FastAPI, plain DRF, pgbench"):
+                pool = _best_pool(run)
+                run.fastapi = stack.enter_context(web.fastapi(place, pool=pool))
+                run.drf = stack.enter_context(web.plain_drf(place))
+                run.clients = run.pgbench.best_clients(TRIAL_SECONDS)
+            run.report.footer.append(
+                f"Rulers: FastAPI with {pool} connections a worker; pgbench with {run.clients[0]} clients "
+                f"singly, {run.clients[1]} in batches"
+            )
+        yield run
+
+
+def _best_pool(run: Run) -> int:
+    """The size of FastAPI's pool with which it is fastest here."""
+    rates = {}
+    for size in POOL_SIZES:
+        with web.fastapi(run.place, pool=size) as server:
+            run.single(server, TRIAL_SECONDS / 2)
+            rates[size] = run.single(server, TRIAL_SECONDS).rate
+    return max(rates, key=rates.__getitem__)
+
+
+def _describe(run: Run, version: int) -> None:
+    loops = machine.loops_per_second() / 1e6
+    settings = run.place.environment()
+    run.report.header += [
+        f"Machine     {machine.processor()}, {machine.cores()} cores, "
+        f"load {machine.load_average():.1f} at the start",
+        f"            one core does {loops:.1f} million loops a second (plain Python); compare runs by it",
+        f"PostgreSQL  {version}",
+        f"Service     {settings['WEB_WORKERS']} web workers of {settings['WEB_THREADS']} threads, "
+        f"{run.options.agents:,} certified agents",
+    ]
+
+
+def _conclude(run: Run, held: list[float]) -> None:
+    """The lines below the table."""
+    footer = run.report.footer
+    footer.append(
+        f"Memory of the web workers: {in_words(held)} at the start, {in_words(memory(run))} at the end"
+    )
+    footer += [f"Ledger, {account.part}: {account.words}" for account in run.ledger.accounts]
+    footer.append(f"Bands of the events: {run.ledger.bands()}")
+    with web.nothing(run.place) as server:
+        done = Load(server.port, run.traffic.single(key=run.key), connections=64).closed(OWN_COST_SECONDS)
+    cost = done.own_seconds / done.good * 1e6 if done.good else float("nan")
+    footer.append(f"The load generator itself costs {cost:.0f} µs of processor time a request")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./run bench ingest", description=__doc__)
+    parser.add_argument(
+        "--only", default=",".join(USUAL), help=f"parts, of: {', '.join(PARTS)} (%(default)s)"
+    )
+    parser.add_argument("--agents", type=int, default=1_000, help="certified agents (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement (%(default)s)")
+    parser.add_argument("--repetitions", type=int, default=3, help="of each, in turns (%(default)s)")
+    parser.add_argument("--rate", type=float, default=1_000.0, help="events a second, offered (%(default)s)")
+    parser.add_argument("--offered-seconds", type=float, default=60.0, help="for so long (%(default)s)")
+    parser.add_argument("--batch-size", type=int, default=1_000, help="events in a batch (%(default)s)")
+    parser.add_argument("--batch-connections", type=int, default=4, help="(%(default)s)")
+    parser.add_argument("--growth", default="1", help="million rows, as 1,10,30 (%(default)s)")
+    parser.add_argument("--soak", type=int, default=0, help="events of a long run that watches memory")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--keep", action="store_true", help="leave the run's databases in place")
+    parser.add_argument("--fresh", action="store_true", help="make the agents anew")
+    return parser
+
+
+def _options(parsed: argparse.Namespace) -> Options:
+    only = frozenset(parsed.only.split(",")) | ({"soak"} if parsed.soak else frozenset())
+    unknown = only - PARTS.keys()
+    if unknown:
+        _parser().error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    return Options(
+        agents=parsed.agents,
+        seconds=parsed.seconds,
+        repetitions=parsed.repetitions,
+        offered_rate=parsed.rate,
+        offered_seconds=parsed.offered_seconds,
+        batch_size=parsed.batch_size,
+        batch_connections=parsed.batch_connections,
+        growth=tuple(float(text) for text in parsed.growth.split(",")),
+        soak=parsed.soak or 1_000_000,
+        only=only,
+        json=parsed.json,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The plain way in Django REST framework: a ModelSerializer and a CreateAPIView."""

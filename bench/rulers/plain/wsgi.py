@@ -1,0 +1,5 @@
+"""The plain ruler's WSGI entry point."""
+
+from django.core.wsgi import get_wsgi_application
+
+application = get_wsgi_application()
