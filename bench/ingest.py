@@ -5,6 +5,7 @@ event was lost or stored twice, 0 otherwise. docs/benchmarks.md tells what each 
 """
 
 import argparse
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -37,6 +38,9 @@ OWN_COST_SECONDS = 2.0
 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; the exit code."""
+    # A shell's background job ignores interrupts; ours must end, and clean up, when it is asked to.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     parsed = _parser().parse_args(arguments)
     options = _options(parsed)
     place = find_place()
