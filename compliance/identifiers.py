@@ -1,7 +1,8 @@
 """Identifiers of rows: UUIDs of version 7 (RFC 9562), which sort by the time of their making."""
 
-import secrets
+import random
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import count
 from uuid import UUID
 
@@ -14,18 +15,22 @@ _RANDOM_BITS = 42
 _turn = count()
 
 
-def new_id(at: datetime | None = None) -> UUID:
-    """A fresh UUIDv7 of the present, or of the moment `at`; within one process later calls sort later.
+def new_id() -> UUID:
+    """A fresh UUIDv7; within one process later calls sort later."""
+    return compat.uuid7()
 
-    With `at` the twelve bits behind the milliseconds are their fraction (RFC 9562 §6.2, method 3), and calls
-    of one microsecond sort in the order they were made.
+
+def new_id_at(moment: datetime) -> str:
+    """The text of a fresh UUIDv7 of that moment; those of one microsecond sort in the order they were made.
+
+    The twelve bits behind the milliseconds are their fraction (RFC 9562 §6.2, method 3). Ids are no secrets,
+    so their random bits come from a generator that a fork reseeds.
     """
-    if at is None:
-        return compat.uuid7()
-    milliseconds, microseconds = divmod((at - _EPOCH) // _MICROSECOND, 1000)
-    tail = (next(_turn) & 0xFFFFF) << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
-    fraction = (microseconds * 4096 + 999) // 1000
-    return UUID(int=milliseconds << 80 | fraction << 64 | _VERSION_AND_VARIANT | tail)
+    microseconds = int(moment.timestamp() * 1e6 + 0.5)
+    fraction = (microseconds % 1000 * 4096 + 999) // 1000
+    tail = (next(_turn) & 0xFFFFF) << _RANDOM_BITS | random.getrandbits(_RANDOM_BITS)
+    text = f"{microseconds // 1000 << 80 | fraction << 64 | _VERSION_AND_VARIANT | tail:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def first_id_at(moment: datetime) -> UUID:
@@ -46,3 +51,10 @@ def parse_id(text: object) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
+
+
+@lru_cache(maxsize=8192)
+def canonical_id(text: str) -> str | None:
+    """The UUID that `text` spells, as the service writes it; None for all else. See `parse_id()`."""
+    found = parse_id(text)
+    return None if found is None else str(found)

@@ -10,8 +10,9 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 
 BODY_SECONDS = 10.0
 """How long a client may take to send a body of at most 1 MiB."""
+SMALL_BODY = 64 * 1024
 DEFAULT_THREADS = 8
 WAITING_PER_THREAD = 16
 """Requests that may wait for each thread, a fraction of a second's work; more are turned away at once."""
@@ -41,7 +43,7 @@ class Lane(Protocol):
     method: str
     path: str
 
-    async def answer(self, headers: Headers, body: bytes) -> Answer | None:
+    async def answer(self, headers: Mapping[str, str], body: bytes) -> Answer | None:
         """The answer, or None where the application has to give it."""
 
     def close(self) -> None:
@@ -52,6 +54,45 @@ TOO_SLOW = Answer(408, JSON, b'{"error":"The request body did not arrive in time
 CUT_SHORT = Answer(400, JSON, b'{"error":"The request body is shorter than its Content-Length"}')
 FULL = Answer(503, [*JSON, ("retry-after", "1")], b'{"error":"At capacity; retry with exponential backoff"}')
 FAILED = Answer(500, JSON, b'{"error":"Internal server error"}')
+
+
+class Deadlines:
+    """Time limits of many short waits, looked at together once in a while: each costs little."""
+
+    def __init__(self) -> None:
+        self._ends: dict[asyncio.Task[Any], float] = {}
+        self._overdue: set[asyncio.Task[Any]] = set()
+        self._is_watching = False
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Raise `TimeoutError` in the current task when the block takes (a little) longer."""
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        if task is None:
+            raise RuntimeError("only a task has deadlines")
+        self._ends[task] = loop.time() + seconds
+        if not self._is_watching:
+            self._is_watching = True
+            loop.call_later(seconds / 10, self._look, loop, seconds / 10)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if task not in self._overdue:
+                raise
+            task.uncancel()
+            raise TimeoutError from None
+        finally:
+            del self._ends[task]
+            self._overdue.discard(task)
+
+    def _look(self, loop: asyncio.AbstractEventLoop, pause: float) -> None:
+        now = loop.time()
+        for task in [task for task, end in self._ends.items() if end <= now]:
+            self._overdue.add(task)
+            task.cancel()
+        self._is_watching = bool(self._ends)
+        if self._is_watching:
+            loop.call_later(pause, self._look, loop, pause)
 
 
 class Server:
@@ -70,6 +111,7 @@ class Server:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="web")
         self._most_waiting = threads * WAITING_PER_THREAD
         self._unanswered = 0
+        self._deadlines = Deadlines()
         self._lanes = {(lane.method, lane.path): lane for lane in lanes}
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -85,23 +127,35 @@ class Server:
 
     async def _answer(self, scope: Any, protocol: Any) -> Answer:
         headers: Headers = scope.headers.items()
+        named = dict(headers)
+        length = named.get("content-length")
         body = b""
-        if any(name in ("content-length", "transfer-encoding") for name, _ in headers):
+        if length is not None or "transfer-encoding" in named:
             try:
-                async with asyncio.timeout(self._body_seconds):
-                    body = await read_body(protocol)
+                body = await self._read_body(protocol, length)
             except TimeoutError:
                 return TOO_SLOW
-        if is_cut_short(headers, body):
+        if is_cut_short(length, body):
             return CUT_SHORT
         lane = self._lanes.get((scope.method, scope.path))
-        answer = await _answer_in_lane(lane, headers, body) if lane is not None else None
+        answer = None
+        # A header that is there twice is left to the application's reading.
+        if lane is not None and len(named) == len(headers):
+            answer = await _answer_in_lane(lane, named, body)
         if answer is None:
             answer = await self._answer_in_thread(environ_of(scope, headers, body))
         if len(body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             # The rest, unread, ends the connection: say so, or a client that keeps it loses its next request.
             return replace(answer, headers=[*answer.headers, ("connection", "close")])
         return answer
+
+    async def _read_body(self, protocol: Any, length: str | None) -> bytes:
+        """The body, in pieces or, where it is known to be small, at once; raises `TimeoutError`."""
+        with self._deadlines.within(self._body_seconds):
+            if length is not None and length.isdecimal() and int(length) <= SMALL_BODY:
+                found: bytes = await protocol()
+                return found
+            return await read_body(protocol)
 
     async def _answer_in_thread(self, environ: Environ) -> Answer:
         if self._unanswered >= self._most_waiting:
@@ -120,7 +174,7 @@ class Server:
             return FAILED
 
 
-async def _answer_in_lane(lane: Lane, headers: Headers, body: bytes) -> Answer | None:
+async def _answer_in_lane(lane: Lane, headers: Mapping[str, str], body: bytes) -> Answer | None:
     try:
         return await lane.answer(headers, body)
     except Exception:
@@ -139,10 +193,11 @@ async def read_body(protocol: Any) -> bytes:
     return bytes(found[: limit + 1])
 
 
-def is_cut_short(headers: Headers, body: bytes) -> bool:
+def is_cut_short(length: str | None, body: bytes) -> bool:
     """Whether the sender went away before all that it had announced was sent."""
-    announced = next((value for name, value in headers if name == "content-length"), "")
-    return announced.isdecimal() and len(body) < min(int(announced), settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1)
+    if length is None or not length.isdecimal():
+        return False
+    return len(body) < min(int(length), settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1)
 
 
 def environ_of(scope: Any, headers: Headers, body: bytes) -> Environ:

@@ -18,9 +18,10 @@ from django.db import DataError, IntegrityError, InterfaceError, OperationalErro
 
 from agents.errors import AgentNotActive, AgentNotFound
 from agents.models import Agent
+from agents.risk import band_of
 from compliance import environments
 from compliance.errors import Invalid, ServiceError, Unavailable
-from compliance.identifiers import new_id
+from compliance.identifiers import new_id_at
 from events import memory, rolling, standing, storage, threshold
 from events.intake import Report
 from events.memory import Lesson, Memory
@@ -36,6 +37,9 @@ class Submission(msgspec.Struct, frozen=True):
     tenant_id: UUID
     report: Report
     received_at: datetime
+
+
+RISK_MARGIN = 0.005
 
 
 class _Alone:
@@ -61,11 +65,11 @@ class _Draft:
         last = self.rows[-1]
         return Lesson(
             agent_id=self.agent.id,
-            context=self.agent.context,
+            context=self.agent.profile.context,
             seen=self.seen.tag,
             state=self.state,
             events=self.events,
-            last_id=last.id,
+            last_id=UUID(last.id).bytes,
             at=last.received_at.timestamp(),
         )
 
@@ -103,7 +107,7 @@ def ingest_together(submissions: Sequence[Submission]) -> list[Outcome]:
     agents = standing.of_agents(
         {submission.report.agent_id for submission in submissions}, now=submissions[-1].received_at
     )
-    drafts: dict[UUID, _Draft] = _drafts(agents.values(), at=submissions[-1].received_at.timestamp())
+    drafts: dict[str, _Draft] = _drafts(agents.values(), at=submissions[-1].received_at.timestamp())
     for index, submission in enumerate(submissions):
         agent = agents.get(submission.report.agent_id)
         refusal = _refusal(agent, submission)
@@ -118,12 +122,12 @@ def ingest_together(submissions: Sequence[Submission]) -> list[Outcome]:
 
 
 def _refusal(agent: Standing | None, submission: Submission) -> ServiceError | None:
-    if agent is None or agent.tenant_id != submission.tenant_id:
+    if agent is None or agent.profile.tenant_id != submission.tenant_id:
         return AgentNotFound()
     return None if agent.may_report else AgentNotActive()
 
 
-def _drafts(agents: Iterable[Standing], *, at: float) -> dict[UUID, _Draft]:
+def _drafts(agents: Iterable[Standing], *, at: float) -> dict[str, _Draft]:
     """One for each agent that may report and whose memory is at hand."""
     able = {agent.id: agent for agent in agents if agent.may_report}
     return {
@@ -138,12 +142,12 @@ def _draw_up(draft: _Draft, submission: Submission) -> Outcome:
     if draft.is_stopped:
         return ALONE
     event = _as_event(submission)
-    verdict = fold(draft.state, event, draft.agent.context)
+    verdict = fold(draft.state, event, draft.agent.profile.context)
     if verdict.band == RiskBand.HIGH:
         draft.is_stopped = True
         draft.state = _folded(draft)
         return ALONE
-    row = _row(submission, verdict)
+    row = _row(submission, draft.agent, verdict)
     draft.events.append(event)
     draft.rows.append(row)
     return row
@@ -155,7 +159,7 @@ def _folded(draft: _Draft) -> AgentState:
         raise ValueError("a draft starts from a state")
     state = draft.seen.state.changeable()
     for event in draft.events:
-        fold(state, event, draft.agent.context)
+        fold(state, event, draft.agent.profile.context)
     return state
 
 
@@ -164,7 +168,7 @@ def _store(drafts: Sequence[_Draft]) -> bool:
     raised = {
         draft.agent.id: worst
         for draft in drafts
-        if (worst := max(row.risk_score for row in draft.rows)) > _present_risk(draft.agent, draft.rows[-1])
+        if _is_worse(worst := max(row.risk_score for row in draft.rows), draft.agent.present_risk)
     }
     rows = [row for draft in drafts for row in draft.rows]
     try:
@@ -180,8 +184,14 @@ def _store(drafts: Sequence[_Draft]) -> bool:
     return True
 
 
-def _present_risk(agent: Standing, row: ScoredEvent) -> float:
-    return rolling.rolling_risk(score=agent.risk_score, written_at=agent.risk_updated_at, now=row.received_at)
+def _is_worse(score: float, present_risk: float) -> bool:
+    """Whether an ordinary event is so much worse than its agent's rolling risk that the row is written.
+
+    Risks fade all the time: without a margin, each of an agent's equal events would be worse than the last.
+    """
+    return score > present_risk + RISK_MARGIN or (
+        score > present_risk and band_of(score) != band_of(present_risk)
+    )
 
 
 def _ingest_alone(submission: Submission) -> ScoredEvent | ServiceError:
@@ -192,10 +202,10 @@ def _ingest_alone(submission: Submission) -> ScoredEvent | ServiceError:
     if refusal is not None or agent is None:
         return refusal or AgentNotFound()
     seen = memory.recall([agent_id], at=now.timestamp())[agent_id]
-    state = seen.state or memory.rebuild(agent_id=agent_id, context=agent.context, now=now)
+    state = seen.state or memory.rebuild(agent_id=agent_id, context=agent.profile.context, now=now)
     event = _as_event(submission)
-    assessment = assess(state, event, agent.context)
-    row = _row(submission, assessment)
+    assessment = assess(state, event, agent.profile.context)
+    row = _row(submission, agent, assessment)
     draft = _Draft(agent, seen, assessment.state, [event], [row])
     try:
         with environments.atomic():
@@ -215,7 +225,7 @@ def _store_alone(row: ScoredEvent, agent: Standing) -> None:
         storage.insert([row])
         rolling.raise_risks({agent.id: row.risk_score}, now=now)
         return
-    locked = Agent.objects.for_tenant(row.tenant_id).locked().find(row.agent_id)
+    locked = Agent.objects.for_tenant(agent.profile.tenant_id).locked().find(row.agent_id)
     if not standing.of_agents([agent.id], now=now)[agent.id].may_report:
         raise AgentNotActive()
     storage.insert([row])
@@ -224,7 +234,7 @@ def _store_alone(row: ScoredEvent, agent: Standing) -> None:
 
 
 def _first_of_each_agent(submissions: Sequence[Submission], indices: Iterable[int]) -> list[int]:
-    first: dict[UUID, int] = {}
+    first: dict[str, int] = {}
     for index in indices:
         first.setdefault(submissions[index].report.agent_id, index)
     return list(first.values())
@@ -235,11 +245,11 @@ def _as_event(submission: Submission) -> Event:
     return Event(report.action_type, submission.received_at.timestamp(), report.details)
 
 
-def _row(submission: Submission, verdict: Verdict) -> ScoredEvent:
+def _row(submission: Submission, agent: Standing, verdict: Verdict) -> ScoredEvent:
     report = submission.report
     return ScoredEvent(
-        new_id(submission.received_at),
-        submission.tenant_id,
+        new_id_at(submission.received_at),
+        agent.profile.tenant_text,
         report.agent_id,
         report.action_type,
         verdict.score,

@@ -1,15 +1,13 @@
 """What a client reports of an event: both documented spellings in, one `Report` out, or a clear refusal."""
 
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Any
-from uuid import UUID
 
 import msgspec
 from django.utils.dateparse import parse_datetime
 
-from compliance import identifiers
 from compliance.errors import Invalid, ServiceError
+from compliance.identifiers import canonical_id
 from events.errors import InvalidActionType, SpellingsDisagree
 from events.models import ActionType
 
@@ -27,18 +25,16 @@ MAX_SESSION_ID = 255
 MAX_BATCH = 1_000
 ACTION_TYPES = frozenset(ActionType.values)
 
-parse_id = lru_cache(maxsize=8192)(identifiers.parse_id)
-
 
 class Report(msgspec.Struct, frozen=True):
-    """What a client says of an event; `occurred_at` None means when it is received."""
+    """What a client says of an event; ids as canonical text; `occurred_at` None means when it is received."""
 
-    agent_id: UUID
+    agent_id: str
     action_type: str
     details: dict[str, Any] = {}
     occurred_at: datetime | None = None
     session_id: str | None = None
-    chain_id: UUID | None = None
+    chain_id: str | None = None
 
 
 def read_report(data: Any, *, now: datetime) -> Report:
@@ -93,7 +89,7 @@ def _id(fields: dict[str, Any], name: str, *, required: bool = False) -> Any:
     value = fields.get(name)
     if value is None and required:
         raise Invalid(f"{name}: This field is required.")
-    found = parse_id(value) if isinstance(value, str) else None
+    found = canonical_id(value) if isinstance(value, str) else None
     if found is None:
         raise Invalid(f"{name}: Must be a valid UUID.")
     return found

@@ -8,6 +8,7 @@ every error of form. The lane answers only what the view would answer, word for 
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -53,10 +54,9 @@ class EventLane:
         self._checks = ThreadPoolExecutor(1, thread_name_prefix="callers")
         self._waiting: dict[int, asyncio.Future[Outcome | Exception]] = {}
 
-    async def answer(self, headers: Headers, body: bytes) -> Answer | None:
+    async def answer(self, headers: Mapping[str, str], body: bytes) -> Answer | None:
         """The answer to a request, or None: the view must see it."""
-        named = dict(headers)
-        caller = _caller(named) if len(named) == len(headers) else None
+        caller = _caller(headers)
         if caller is None:
             return None
         environment, key = caller
@@ -117,7 +117,7 @@ class EventLane:
                 future.set_result(outcome)
 
 
-def _caller(headers: dict[str, str]) -> tuple[Environment, ApiKey] | None:
+def _caller(headers: Mapping[str, str]) -> tuple[Environment, ApiKey] | None:
     """The environment and the key of an ordinary request; None for one that the view must see."""
     if headers.get("content-type", "").lower() not in JSON_TYPES or "idempotency-key" in headers:
         return None

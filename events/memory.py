@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
-from uuid import UUID
 
 import msgspec
 from redis.commands.core import Script
@@ -107,21 +106,21 @@ class Memory(msgspec.Struct, frozen=True):
 class Lesson(msgspec.Struct, frozen=True):
     """What an agent's committed events taught: they led from the state under `seen` to `state`.
 
-    `last_id` is the last one's, `at` when it was received (seconds since the epoch).
+    `last_id` is the last one's as bytes, `at` when it was received (seconds since the epoch).
     """
 
-    agent_id: UUID
+    agent_id: str
     context: Context
     seen: bytes
     state: AgentState
     events: Sequence[Event]
-    last_id: UUID
+    last_id: bytes
     at: float
 
 
 # Agents whose state in Redis missed events because saving it failed; rebuilt at a look after the outage.
-_stale: set[UUID] = set()
-_kept: Bounded[UUID, Memory] = Bounded(KEPT_STATES)
+_stale: set[str] = set()
+_kept: Bounded[str, Memory] = Bounded(KEPT_STATES)
 _outage = Outage()
 NOTHING = Memory(None, ABSENT)
 
@@ -136,7 +135,7 @@ def _compare_and_set() -> Script:
     return redis.client().register_script(_COMPARE_AND_SET)
 
 
-def recall(agent_ids: Collection[UUID], *, at: float) -> Mapping[UUID, Memory]:
+def recall(agent_ids: Collection[str], *, at: float) -> Mapping[str, Memory]:
     """What is held of each agent at `at`; one whose memory has to be rebuilt has no state."""
     if _outage.lasts(at):
         return {agent_id: _kept.get(agent_id) or NOTHING for agent_id in agent_ids}
@@ -183,13 +182,13 @@ def remember(lessons: Iterable[Lesson]) -> None:
     log.info("scorer memory of %d agents went on without the last events", len(pending))
 
 
-def forget(*, agent_id: UUID) -> None:
+def forget(*, agent_id: str) -> None:
     """Drop what is held of the agent; it is rebuilt at its next event. Raises `RedisError`."""
     redis.client().delete(redis.key("risk", agent_id))
     _kept.drop(agent_id)
 
 
-def rebuild(*, agent_id: UUID, context: Context, now: datetime) -> AgentState:
+def rebuild(*, agent_id: str, context: Context, now: datetime) -> AgentState:
     """The state from the agent's recent events, and the whole day's transactions for its daily limit."""
     events = BehaviorEvent.objects.of_agent(agent_id)
     recent = _as_events(events.since(now - REPLAYED_DAYS).latest_received(REPLAYED_EVENTS))
@@ -208,12 +207,12 @@ def _as_events(newest_first: Sequence[BehaviorEvent] | Any) -> list[Event]:
     ]
 
 
-def _keys(agent_ids: Iterable[UUID]) -> list[str]:
+def _keys(agent_ids: Iterable[str]) -> list[str]:
     prefix = redis.key("risk", "")
     return [f"{prefix}{agent_id}" for agent_id in agent_ids]
 
 
-def _memory(agent_id: UUID, kept: Memory | None, answer: Any) -> Memory:
+def _memory(agent_id: str, kept: Memory | None, answer: Any) -> Memory:
     """What Redis's answer makes of what the process kept."""
     if answer is None:
         return NOTHING
@@ -222,7 +221,7 @@ def _memory(agent_id: UUID, kept: Memory | None, answer: Any) -> Memory:
     return Memory(None, kept.tag) if agent_id in _stale else kept
 
 
-def _decoded(agent_id: UUID, stored: bytes) -> Memory:
+def _decoded(agent_id: str, stored: bytes) -> Memory:
     try:
         found = Memory(decode_state(stored[TAG:]), stored[:TAG])
     except StateUnreadable:
@@ -236,12 +235,12 @@ def _save(lessons: Sequence[Lesson]) -> list[Lesson]:
     """Try to store each; those that another process had overtaken."""
     args: list[Any] = [KEPT_SECONDS]
     for lesson in lessons:
-        args += [lesson.seen, lesson.last_id.bytes + encode_state(lesson.state)]
+        args += [lesson.seen, lesson.last_id + encode_state(lesson.state)]
     saved: Any = _compare_and_set()(keys=_keys(lesson.agent_id for lesson in lessons), args=args)
     overtaken = []
     for lesson, is_saved in zip(lessons, saved, strict=True):
         if is_saved:
-            _kept.put(lesson.agent_id, Memory(lesson.state, lesson.last_id.bytes))
+            _kept.put(lesson.agent_id, Memory(lesson.state, lesson.last_id))
             _stale.discard(lesson.agent_id)
         else:
             overtaken.append(lesson)

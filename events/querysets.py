@@ -27,7 +27,7 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
     def for_tenant(self, tenant_id: UUID) -> "BehaviorEventQuerySet":
         return self.filter(tenant_id=tenant_id)
 
-    def of_agent(self, agent_id: UUID | None) -> "BehaviorEventQuerySet":
+    def of_agent(self, agent_id: UUID | str | None) -> "BehaviorEventQuerySet":
         return self.filter(agent_id=agent_id) if agent_id else self
 
     def list_of(self, tenant_id: UUID, agent_id: UUID | None = None) -> "BehaviorEventQuerySet":

@@ -68,7 +68,7 @@ def rolling_risk(*, score: float, written_at: datetime | None, now: datetime) ->
     return score * 2 ** -(max(now - written_at, timedelta(0)) / HALF_LIFE)
 
 
-def raise_risks(scores: Mapping[UUID, float], *, now: datetime) -> int:
+def raise_risks(scores: Mapping[UUID, float] | Mapping[str, float], *, now: datetime) -> int:
     """Make each score its agent's rolling risk where it is the worst of late, in one statement; how many."""
     if not scores:
         return 0

@@ -78,7 +78,9 @@ def sign(*, tenant_id: UUID, agent_id: Any, payload: Any, actor: Actor, now: dat
         "certificate_serial": signed.certificate_serial,
     }
     with environments.atomic():
-        report = Report(agent_id=agent.id, action_type=ActionType.MESSAGE_SIGNED.value, details=dict(facts))
+        report = Report(
+            agent_id=str(agent.id), action_type=ActionType.MESSAGE_SIGNED.value, details=dict(facts)
+        )
         event = ingest(tenant_id=tenant_id, report=report, now=now)
         auditlog.record(
             tenant_id=tenant_id,

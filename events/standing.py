@@ -17,63 +17,68 @@ from certificates.models import Certificate
 from compliance import environments
 from compliance.bounded import Bounded
 from events.context import context_of
+from events.risk_days import HALF_LIFE
 from events.scoring import Context
 
 KEPT = 5_000
 
+# Ids and versions as text, which costs neither side much; the risk as it has faded by now.
 _QUERY = f"""
-SELECT agent.id, agent.tenant_id, agent.updated_at, agent.risk_score, agent.risk_updated_at,
+SELECT agent.id::text, agent.updated_at::text,
+       CASE WHEN agent.risk_updated_at IS NULL THEN 0 ELSE agent.risk_score * power(
+           0.5, greatest(date_part('epoch', %s - agent.risk_updated_at), 0) / {HALF_LIFE.total_seconds()}
+       ) END,
        agent.status = 'active' AND EXISTS (
            SELECT FROM {Certificate._meta.db_table} AS certificate
            WHERE certificate.agent_id = agent.id
              AND certificate.status = 'active' AND certificate.expires_at >= %s
        )
 FROM {Agent._meta.db_table} AS agent
-WHERE agent.id = ANY(%s)
-"""  # noqa: S608  (only names of tables are put into the text)
+WHERE agent.id = ANY(%s::uuid[])
+"""  # noqa: S608  (only names of tables and a number are put into the text)
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """What of an agent stays while its `updated_at` does; `tenant_text` is the tenant's id as text."""
+
+    tenant_id: UUID
+    tenant_text: str
+    context: Context
 
 
 class Standing(msgspec.Struct, frozen=True):
     """An agent as an event finds it; `may_report`: it is active and holds an active certificate."""
 
-    id: UUID
-    tenant_id: UUID
-    updated_at: datetime
-    risk_score: float
-    risk_updated_at: datetime | None
+    id: str
+    present_risk: float
     may_report: bool
-    context: Context
+    profile: Profile
 
 
-_Row = tuple[UUID, UUID, datetime, float, datetime | None, bool]
-_contexts: Bounded[UUID, tuple[datetime, Context]] = Bounded(KEPT)
+_profiles: Bounded[str, tuple[str, Profile]] = Bounded(KEPT)
 
 
-def of_agents(agent_ids: Collection[UUID], *, now: datetime) -> Mapping[UUID, Standing]:
+def of_agents(agent_ids: Collection[str], *, now: datetime) -> Mapping[str, Standing]:
     """Those of the agents that exist in the current environment, by id."""
-    rows = _read(agent_ids, now)
-    contexts = _contexts_of({row[0]: row[2] for row in rows})
-    return {row[0]: Standing(*row, contexts[row[0]]) for row in rows if row[0] in contexts}
+    found: dict[str, Standing] = {}
+    changed: dict[str, tuple[str, float, bool]] = {}
+    for agent_id, version, risk, may_report in _read(agent_ids, now):
+        kept = _profiles.get(agent_id)
+        if kept is not None and kept[0] == version:
+            found[agent_id] = Standing(agent_id, risk, may_report, kept[1])
+        else:
+            changed[agent_id] = (version, risk, may_report)
+    for agent in Agent.objects.filter(id__in=changed) if changed else ():
+        version, risk, may_report = changed[str(agent.id)]
+        profile = Profile(agent.tenant_id, str(agent.tenant_id), context_of(agent))
+        _profiles.put(str(agent.id), (version, profile))
+        found[str(agent.id)] = Standing(str(agent.id), risk, may_report, profile)
+    return found
 
 
-def _read(agent_ids: Collection[UUID], now: datetime) -> list[_Row]:
+def _read(agent_ids: Collection[str], now: datetime) -> list[tuple[str, str, float, bool]]:
     connection = connections[environments.current().alias]
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        return cursor.execute(_QUERY, [now, list(agent_ids)], prepare=True, binary=True).fetchall()
-
-
-def _contexts_of(versions: Mapping[UUID, datetime]) -> dict[UUID, Context]:
-    """What the scorer is told of each agent of the given version."""
-    found: dict[UUID, Context] = {}
-    for agent_id, updated_at in versions.items():
-        kept = _contexts.get(agent_id)
-        if kept is not None and kept[0] == updated_at:
-            found[agent_id] = kept[1]
-    missing = versions.keys() - found.keys()
-    if missing:
-        for agent in Agent.objects.filter(id__in=missing):
-            context = context_of(agent)
-            _contexts.put(agent.id, (agent.updated_at, context))
-            found[agent.id] = context
-    return found
+        ids = f"{{{','.join(agent_ids)}}}"
+        return cursor.execute(_QUERY, [now, now, ids], prepare=True, binary=True).fetchall()

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import msgspec
 import psycopg
@@ -15,11 +14,11 @@ from events.scoring import Reason
 
 
 class ScoredEvent(msgspec.Struct, frozen=True):
-    """An event with its verdict: a row of `BehaviorEvent`, attribute for attribute."""
+    """An event with its verdict: a row of `BehaviorEvent`, attribute for attribute, ids as text."""
 
-    id: UUID
-    tenant_id: UUID
-    agent_id: UUID
+    id: str
+    tenant_id: str
+    agent_id: str
     action_type: str
     risk_score: float
     risk_band: str
@@ -27,7 +26,7 @@ class ScoredEvent(msgspec.Struct, frozen=True):
     received_at: datetime
     details: dict[str, Any]
     session_id: str | None
-    chain_id: UUID | None
+    chain_id: str | None
     reasons: tuple[Reason, ...]
     model_version: str
 
@@ -66,7 +65,7 @@ def _lines(events: Iterable[ScoredEvent]) -> Iterable[bytes]:
             f"\t{event.risk_band}\t{occurred}\t{received}".encode(),
             _json(event.details),
             _NULL if event.session_id is None else _text(event.session_id),
-            _NULL if event.chain_id is None else str(event.chain_id).encode(),
+            _NULL if event.chain_id is None else event.chain_id.encode(),
             _json(event.reasons),
             event.model_version.encode() + b"\n",
         ))  # fmt: skip

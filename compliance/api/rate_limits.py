@@ -13,12 +13,12 @@ import logging
 import math
 import time
 from collections import deque
-from dataclasses import dataclass, replace
 from functools import cache
 from threading import Lock
 from time import monotonic
 from typing import Any, NamedTuple
 
+import msgspec
 from django.conf import settings
 from redis.exceptions import RedisError
 
@@ -61,8 +61,7 @@ return {taken, limit - used - taken, (oldest and tonumber(oldest) or now) + wind
 """
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What the limiter says of one request; `reset_at` is a Unix time, `retry_after` seconds."""
 
     allowed: bool
@@ -81,6 +80,10 @@ class Verdict:
         if not self.allowed:
             found["Retry-After"] = str(self.retry_after)
         return found
+
+
+def _with_remaining(verdict: Verdict, remaining: int) -> Verdict:
+    return Verdict(verdict.allowed, verdict.limit, remaining, verdict.reset_at, verdict.retry_after)
 
 
 class Lease:
@@ -102,7 +105,7 @@ class Lease:
                 return None
             self.left -= 1
             self.taken += 1
-            return replace(self._verdict, remaining=self._verdict.remaining + self.left)
+            return _with_remaining(self._verdict, self._verdict.remaining + self.left)
 
     def untake(self) -> None:
         """One that was let through comes to nothing and will be counted elsewhere."""
@@ -159,7 +162,7 @@ def _hit_ahead(name: str, limit: int, cost: int) -> Verdict:
     owed = back - last.close()
     reserved = max(count.taken - cost - owed, 0)
     _leases.put(name, Lease(verdict, reserved, count.now_ms))
-    return replace(verdict, remaining=verdict.remaining + reserved)
+    return _with_remaining(verdict, verdict.remaining + reserved)
 
 
 def take(bucket: str, identity: str) -> Verdict | None:

@@ -2,12 +2,14 @@
 
 import hashlib
 import secrets
+from functools import cache
 
 from django.conf import settings
 
 from compliance.environments import Environment
 
 
+@cache
 def prefix_of(environment: Environment) -> str:
     """`service_live_` or `service_test_`."""
     return f"{settings.SERVICE_NAME}_{environment.value}_"

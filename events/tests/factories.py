@@ -2,10 +2,11 @@
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from agents.models import Agent
 from compliance.clock import now
-from compliance.identifiers import new_id
+from compliance.identifiers import new_id_at
 from events import services
 from events.intake import Report
 from events.models import ActionType, BehaviorEvent
@@ -20,7 +21,7 @@ def make_event(
     **fields: Any,
 ) -> ScoredEvent:
     """An event ingested as the API does; `received_at` sets the receive clock."""
-    report = Report(agent_id=agent.id, action_type=action_type, **fields)
+    report = Report(agent_id=str(agent.id), action_type=action_type, **fields)
     return services.ingest(tenant_id=agent.tenant_id, report=report, now=received_at or now())
 
 
@@ -33,7 +34,7 @@ def store_event(agent: Agent, score: float, at: datetime, **fields: Any) -> Beha
     band = "low" if score < 0.3 else "medium" if score < 0.85 else "high"
     given = {"action_type": ActionType.API_CALL, "occurred_at": at, **fields}
     return BehaviorEvent.objects.create(
-        id=new_id(at),
+        id=UUID(new_id_at(at)),
         tenant_id=agent.tenant_id,
         agent=agent,
         risk_score=score,

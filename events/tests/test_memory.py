@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
 
 import pytest
 from django.db import connections
@@ -32,8 +33,8 @@ SCOPE = {
 def recalled(agent: Agent) -> AgentState:
     """What the next event will start from."""
     moment = now()
-    held = memory.recall([agent.id], at=moment.timestamp())[agent.id].state
-    return held or memory.rebuild(agent_id=agent.id, context=context_of(agent), now=moment)
+    held = memory.recall([str(agent.id)], at=moment.timestamp())[str(agent.id)].state
+    return held or memory.rebuild(agent_id=str(agent.id), context=context_of(agent), now=moment)
 
 
 def stored(agent: Agent) -> bytes | None:
@@ -67,23 +68,23 @@ def test_state_is_stored_after_the_commit(agent: Agent) -> None:
     held = stored(agent)
 
     assert held is not None
-    assert held[:16] == event.id.bytes
+    assert held[:16] == UUID(event.id).bytes
     assert recalled(agent).learned == pytest.approx(1)
 
 
 def test_state_of_another_process_is_taken_up(agent: Agent) -> None:
     make_event(agent, details={"tool": "a"})
-    kept = memory._kept.get(agent.id)
+    kept = memory._kept.get(str(agent.id))
     make_event(agent, details={"tool": "b"})
     assert kept is not None
-    memory._kept.put(agent.id, kept)
+    memory._kept.put(str(agent.id), kept)
 
     assert recalled(agent).learned == pytest.approx(2)
 
 
 def test_state_is_never_folded_into_while_it_is_kept(agent: Agent) -> None:
     make_event(agent, details={"tool": "a"})
-    kept = memory._kept.get(agent.id)
+    kept = memory._kept.get(str(agent.id))
     assert kept is not None
     assert kept.state is not None
     before = encode_state(kept.state)
@@ -107,7 +108,7 @@ def test_lost_memory_is_rebuilt_to_the_same_numbers(agent: Agent) -> None:
         make_event(agent, details={"tool": f"t{number % 3}", "to": f"host{number % 2}.example"})
     kept = recalled(agent)
 
-    memory.forget(agent_id=agent.id)
+    memory.forget(agent_id=str(agent.id))
 
     assert stored(agent) is None
     assert encode_state(recalled(agent)) == encode_state(kept)
@@ -132,7 +133,7 @@ def test_long_history_is_rebuilt_from_its_end_with_the_whole_day(
     for _ in range(12):
         make_event(agent, "transaction_initiated", details={"amount_usd": 10})
 
-    memory.forget(agent_id=agent.id)
+    memory.forget(agent_id=str(agent.id))
 
     state = recalled(agent)
     assert state.day_usd == pytest.approx(120)
@@ -149,13 +150,13 @@ def test_ingest_goes_on_without_redis(agent: Agent, redis_away: None) -> None:
 
 def test_state_that_missed_events_is_rebuilt_when_redis_is_back(agent: Agent) -> None:
     make_event(agent, details={"tool": "a"})
-    memory._stale.add(agent.id)
+    memory._stale.add(str(agent.id))
     stale = recalled(agent)
     make_event(agent, details={"tool": "a"})
 
     assert stale.learned == pytest.approx(1)
     assert recalled(agent).learned == pytest.approx(2)
-    assert agent.id not in memory._stale
+    assert str(agent.id) not in memory._stale
 
 
 def test_processes_that_score_one_agent_lose_nothing_of_each_other(agent: Agent) -> None:
@@ -203,12 +204,14 @@ def test_state_that_missed_events_is_not_built_upon(agent: Agent) -> None:
     memory._outage.until = now().timestamp() + memory.PAUSE_SECONDS
     make_event(agent, details={"tool": "a"})
     memory._outage.until = 0.0
-    during = memory._kept.get(agent.id)
+    during = memory._kept.get(str(agent.id))
     row = BehaviorEvent.objects.of_agent(agent.id).latest("received_at")
     assert during is not None
     assert during.state is not None
     event = Event(row.action_type, row.received_at.timestamp(), row.details)
-    late = Lesson(agent.id, context_of(agent), b"another", during.state, [event], row.id, event.received_at)
+    late = Lesson(
+        str(agent.id), context_of(agent), b"another", during.state, [event], row.id.bytes, event.received_at
+    )
 
     memory.remember([late])
 

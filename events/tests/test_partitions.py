@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.management import call_command
@@ -15,7 +16,7 @@ from django.db.migrations.loader import MigrationLoader
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor
 from compliance.clock import now
-from compliance.identifiers import first_id_at, moment_of, new_id
+from compliance.identifiers import first_id_at, moment_of, new_id_at
 from events import partitions
 from events.checks import check_settings
 from events.models import BehaviorEvent
@@ -88,11 +89,15 @@ def test_gap_keeps_clear_of_its_neighbours() -> None:
 def test_ids_of_a_moment_keep_its_order_and_time() -> None:
     moment = at(2028, 2, 29, 13, 5) + timedelta(microseconds=123_999)
 
-    same = [new_id(moment) for _ in range(100)]
+    same = [UUID(new_id_at(moment)) for _ in range(100)]
 
     assert same == sorted(same)
-    assert new_id(moment - timedelta(microseconds=1)) < same[0]
-    assert same[-1] < new_id(moment + timedelta(microseconds=1)) < first_id_at(moment + timedelta(seconds=1))
+    assert UUID(new_id_at(moment - timedelta(microseconds=1))) < same[0]
+    assert (
+        same[-1]
+        < UUID(new_id_at(moment + timedelta(microseconds=1)))
+        < first_id_at(moment + timedelta(seconds=1))
+    )
     assert moment_of(same[0]) == moment.replace(microsecond=123_000)
     assert (same[0].version, same[0].variant) == (7, "specified in RFC 4122")
 
@@ -134,7 +139,7 @@ def test_new_partition_has_the_indexes_and_constraints_of_the_table() -> None:
 
 def test_outlived_partition_is_dropped_and_audited(world: World) -> None:
     old = make_event(world.agent)
-    later = moment_of(old.id) + timedelta(days=435)
+    later = moment_of(UUID(old.id)) + timedelta(days=435)
     kept = store_event(world.agent, 0.1, later)
 
     done = maintain(actor=ACTOR, now=later)
@@ -249,7 +254,7 @@ def test_migration_takes_along_what_the_table_held(world: World) -> None:
     with connection.schema_editor() as editor:
         editor.create_model(old_event)
     made = [
-        old_event.objects.create(id=new_id(moment), occurred_at=moment, received_at=moment, **row)
+        old_event.objects.create(id=UUID(new_id_at(moment)), occurred_at=moment, received_at=moment, **row)
         for moment in moments
     ]
     odd = old_event.objects.create(

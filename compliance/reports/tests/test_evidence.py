@@ -16,7 +16,7 @@ from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
 from compliance import environments
 from compliance.clock import now
-from compliance.identifiers import new_id
+from compliance.identifiers import new_id_at
 from compliance.reports.evidence import gather, trend_span
 from compliance.reports.facts import Facts, Frame
 from compliance.reports.tests.factories import make_frame
@@ -45,7 +45,7 @@ def make_row(agent: Agent, band: str, *, at: datetime | None = None, **fields: A
         "model_version": "test",
     }
     return BehaviorEvent.objects.create(
-        id=new_id(moment),
+        id=UUID(new_id_at(moment)),
         tenant_id=agent.tenant_id,
         agent=agent,
         risk_band=band,
