@@ -105,7 +105,9 @@ def _database(variable: str) -> dict[str, Any]:
     config["OPTIONS"] = {
         **config.get("OPTIONS", {}),
         "connect_timeout": env.int("DATABASE_CONNECT_TIMEOUT", default=3),
-        "options": "-c statement_timeout=30000 -c lock_timeout=10000 -c timezone=UTC",
+        "options": "-c statement_timeout=30000 -c lock_timeout=10000 -c timezone=UTC"
+        # What is prepared (the look at an event's agents) is planned once, not for each list of agents.
+        " -c plan_cache_mode=force_generic_plan",
         "keepalives_idle": 10,
         "tcp_user_timeout": 10_000,
     }

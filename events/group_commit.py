@@ -17,6 +17,9 @@ from events.ingestion import ALONE, Outcome, Submission, ingest_together
 log = logging.getLogger(__name__)
 
 LARGEST_GROUP = 200
+FEW = 8
+GATHERING_SECONDS = 0.002
+"""How long a group after one of more than a `FEW` waits for as many: each group costs four round trips."""
 LONGEST_QUEUE = 1_000
 """Events of one environment that may wait in a process, less than half a second's; more are turned away."""
 
@@ -40,6 +43,7 @@ class GroupCommitter:
         self._waiting: list[Submission] = []
         self._changed = Condition()
         self._is_closing = False
+        self._last_size = 0
         self._thread: Thread | None = None
 
     def submit(self, submission: Submission) -> None:
@@ -53,7 +57,7 @@ class GroupCommitter:
                     target=self._run, name=f"group-commit-{self._environment.value}", daemon=True
                 )
                 self._thread.start()
-            elif len(self._waiting) == 1:
+            elif len(self._waiting) in (1, self._last_size):
                 self._changed.notify()
 
     def close(self) -> None:
@@ -74,7 +78,10 @@ class GroupCommitter:
         with self._changed:
             while not self._waiting and not self._is_closing:
                 self._changed.wait()
+            if self._last_size > FEW and not self._is_closing:
+                self._changed.wait_for(lambda: len(self._waiting) >= self._last_size, GATHERING_SECONDS)
             group, self._waiting = self._waiting[:LARGEST_GROUP], self._waiting[LARGEST_GROUP:]
+            self._last_size = len(group)
             return group
 
 

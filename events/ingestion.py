@@ -171,6 +171,7 @@ def _store(drafts: Sequence[_Draft]) -> bool:
         if _is_worse(worst := max(row.risk_score for row in draft.rows), draft.agent.present_risk)
     }
     rows = [row for draft in drafts for row in draft.rows]
+    lessons = [draft.lesson() for draft in drafts]
     try:
         # A lone statement is its own transaction, and one round trip less for each of BEGIN and COMMIT.
         with environments.atomic() if raised or environments.in_transaction() else nullcontext():
@@ -179,7 +180,6 @@ def _store(drafts: Sequence[_Draft]) -> bool:
                 rolling.raise_risks(raised, now=rows[-1].received_at)
     except (DataError, IntegrityError):
         return False
-    lessons = [draft.lesson() for draft in drafts]
     environments.on_commit(partial(memory.remember, lessons), robust=True)
     return True
 
