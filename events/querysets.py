@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Count, Exists, F, Q
+from django.db.models import Count, F, Q
 
-from agents.models import Agent
 from compliance.identifiers import first_id_at, parse_id
 from events.errors import EventNotFound
 
@@ -29,15 +28,6 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
 
     def of_agent(self, agent_id: UUID | str | None) -> "BehaviorEventQuerySet":
         return self.filter(agent_id=agent_id) if agent_id else self
-
-    def list_of(self, tenant_id: UUID, agent_id: UUID | None = None) -> "BehaviorEventQuerySet":
-        """A tenant's events, or those of one of their agents; nothing of another tenant's agent.
-
-        Whose the agent is, is asked once: an agent's events are all of its own tenant.
-        """
-        if agent_id is None:
-            return self.for_tenant(tenant_id)
-        return self.of_agent(agent_id).filter(Exists(Agent.objects.for_tenant(tenant_id).filter(id=agent_id)))
 
     def in_band(self, band: str | None) -> "BehaviorEventQuerySet":
         return self.filter(risk_band=band) if band else self

@@ -10,7 +10,7 @@ from rest_framework.throttling import BaseThrottle
 
 from auditlog.vocabulary import Actor
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
+from compliance.api.pagination import read_choice, read_cursor, read_limit
 from compliance.api.parsers import NDJSONParser, StrictJSONParser
 from compliance.api.permissions import Scope
 from compliance.api.rate_limits import hit
@@ -24,6 +24,7 @@ from compliance.errors import Invalid
 from compliance.identifiers import parse_id
 from events import services
 from events.intake import read_batch, read_or_refuse, read_report
+from events.listing import Question, page_of
 from events.models import ActionType, BehaviorEvent, RiskBand
 from events.serializers import (
     RECORD_BATCH_SCHEMA,
@@ -112,16 +113,17 @@ class EventViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         params = request.query_params
-        events = (
-            BehaviorEvent.objects.list_of(request.auth.tenant_id, _read_id(params, "agent_id"))
-            .in_band(read_choice(params, "band", RiskBand.values))
-            .of_type(read_choice(params, "action_type", ActionType.values))
-            .only(*BehaviorEventSerializer.Meta.fields)
+        found = page_of(
+            Question(
+                tenant_id=request.auth.tenant_id,
+                agent_id=_read_id(params, "agent_id"),
+                band=read_choice(params, "band", RiskBand.values),
+                action_type=read_choice(params, "action_type", ActionType.values),
+                cursor=read_cursor(params),
+                limit=read_limit(params),
+            )
         )
-        cursor, limit = read_cursor(params), read_limit(params)
-        found = keyset_page(events, cursor=cursor, limit=limit, field="occurred_at")
-        rows = BehaviorEventSerializer(found.rows, many=True).data
-        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
+        return page(found.rows, next_cursor=found.next_cursor, has_next_page=found.next_cursor is not None)
 
     @extend_schema(
         operation_id="getEvent",
