@@ -43,6 +43,9 @@ KEPT_SECONDS = 45 * 86_400
 KEPT_STATES = 2_000
 """States that a process keeps, some 20 KB each at their fullest."""
 ATTEMPTS = 4
+MOST_REFOLDED = 64
+FEW = 3
+TRANSACTIONS = (ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY)
 TAG = 16
 ABSENT = b"\0" * TAG
 MAX_STALE = 10_000
@@ -158,7 +161,7 @@ def remember(lessons: Iterable[Lesson]) -> None:
     """Store the states after committed events, over whatever other processes stored meanwhile.
 
     Where another process was faster, the events are folded into its state, unless that one missed events:
-    it is rebuilt at the next look.
+    it is rebuilt at the next look. Of very many overtaken at once, those of little weight are let go.
     """
     pending = list(lessons)
     if not pending:
@@ -170,6 +173,8 @@ def remember(lessons: Iterable[Lesson]) -> None:
         for _ in range(ATTEMPTS):
             overtaken = _save(pending)
             pending = [lesson for lesson in overtaken if lesson.agent_id not in _stale]
+            if sum(len(lesson.events) for lesson in pending) > MOST_REFOLDED:
+                pending = [lesson for lesson in pending if _matters(lesson)]
             if not pending:
                 return
             pending = _refolded(pending)
@@ -196,7 +201,7 @@ def rebuild(*, agent_id: str, context: Context, now: datetime) -> AgentState:
     if context.financial_scope is None or len(recent) < REPLAYED_EVENTS:
         return state
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    moved = events.filter(action_type__in=[ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY])
+    moved = events.filter(action_type__in=TRANSACTIONS)
     today = _as_events(moved.since(midnight).latest_received(DAY_EVENTS))
     return with_day_total(state, today, received_at=now.timestamp())
 
@@ -260,6 +265,11 @@ def _refolded(lessons: Sequence[Lesson]) -> list[Lesson]:
                 fold(state, event, lesson.context)
         found.append(msgspec.structs.replace(lesson, seen=held.tag, state=state))
     return found
+
+
+def _matters(lesson: Lesson) -> bool:
+    """Whether a state would miss more than a few events of habit: transactions count toward daily limits."""
+    return len(lesson.events) > FEW or any(event.action_type in TRANSACTIONS for event in lesson.events)
 
 
 def _learn_alone(lessons: Iterable[Lesson]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from threading import Lock
 from typing import Any
 from uuid import UUID
 
@@ -13,11 +14,14 @@ from auditlog.vocabulary import Actor, AuditAction
 from certificates import services as certificates
 from certificates.models import Certificate
 from compliance import environments
-from compliance.errors import ServiceError
+from compliance.errors import ServiceError, Unavailable
 from events.ingestion import Submission, ingest_all
 from events.intake import Report
 from events.models import ActionType
 from events.storage import ScoredEvent
+
+LONGEST_TURN_SECONDS = 5.0
+_turn = Lock()
 
 
 @dataclass(frozen=True)
@@ -54,11 +58,18 @@ def ingest_batch(
     """Score and store events in their order; for each its row or why there is none.
 
     What was refused before it got here stands among the reports as its error, and stays in its place.
+    Batches take turns in a process, so that they don't overtake each other's learning. Raises `Unavailable`
+    when the turn doesn't come.
     """
     submissions = [
         Submission(tenant_id, report, now) for report in reports if not isinstance(report, ServiceError)
     ]
-    stored = iter(ingest_all(submissions))
+    if not _turn.acquire(timeout=LONGEST_TURN_SECONDS):
+        raise Unavailable("More batches arrive than can be stored; retry with exponential backoff")
+    try:
+        stored = iter(ingest_all(submissions))
+    finally:
+        _turn.release()
     return [report if isinstance(report, ServiceError) else next(stored) for report in reports]
 
 
