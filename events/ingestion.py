@@ -107,7 +107,7 @@ def ingest_together(submissions: Sequence[Submission]) -> list[Outcome]:
     agents = standing.of_agents(
         {submission.report.agent_id for submission in submissions}, now=submissions[-1].received_at
     )
-    drafts: dict[str, _Draft] = _drafts(agents.values(), at=submissions[-1].received_at.timestamp())
+    drafts: dict[str, _Draft] = _drafts(agents.values(), now=submissions[-1].received_at)
     for index, submission in enumerate(submissions):
         agent = agents.get(submission.report.agent_id)
         refusal = _refusal(agent, submission)
@@ -127,14 +127,18 @@ def _refusal(agent: Standing | None, submission: Submission) -> ServiceError | N
     return None if agent.may_report else AgentNotActive()
 
 
-def _drafts(agents: Iterable[Standing], *, at: float) -> dict[str, _Draft]:
-    """One for each agent that may report and whose memory is at hand."""
+def _drafts(agents: Iterable[Standing], *, now: datetime) -> dict[str, _Draft]:
+    """One for each agent that may report and whose memory is at hand, or begins now."""
     able = {agent.id: agent for agent in agents if agent.may_report}
-    return {
-        agent_id: _Draft(able[agent_id], seen, seen.state.changeable())
-        for agent_id, seen in (memory.recall(able, at=at) if able else {}).items()
-        if seen.state is not None
-    }
+    held = memory.recall(able, at=now.timestamp()) if able else {}
+    unknown = [name for name, seen in held.items() if seen.state is None and seen.tag == memory.ABSENT]
+    new = memory.without_history(unknown, now=now)
+    found = {}
+    for agent_id, held_of in held.items():
+        seen = Memory(AgentState(), memory.ABSENT) if agent_id in new else held_of
+        if seen.state is not None:
+            found[agent_id] = _Draft(able[agent_id], seen, seen.state.changeable())
+    return found
 
 
 def _draw_up(draft: _Draft, submission: Submission) -> Outcome:

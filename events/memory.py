@@ -14,11 +14,13 @@ from functools import cache
 from typing import Any
 
 import msgspec
+from django.db import connections
 from redis.commands.core import Script
 from redis.exceptions import RedisError
 
-from compliance import redis
+from compliance import environments, redis
 from compliance.bounded import Bounded
+from compliance.identifiers import first_id_at
 from events.models import ActionType, BehaviorEvent
 from events.scoring import (
     AgentState,
@@ -78,6 +80,13 @@ for i, key in ipairs(KEYS) do
 end
 return saved
 """
+
+_WITHOUT_HISTORY = f"""
+SELECT given.id::text FROM unnest(%(ids)s::uuid[]) AS given (id)
+WHERE NOT EXISTS (
+    SELECT FROM {BehaviorEvent._meta.db_table} WHERE agent_id = given.id AND id >= %(earliest)s
+)
+"""  # noqa: S608  (only a table's name is put into the text)
 
 PAUSE_SECONDS = 1.0
 """How long Redis is left alone after it failed: a hanging one would cost every event its timeouts."""
@@ -155,6 +164,17 @@ def recall(agent_ids: Collection[str], *, at: float) -> Mapping[str, Memory]:
         agent_id: _memory(agent_id, memory, answer)
         for (agent_id, memory), answer in zip(kept.items(), answers, strict=True)
     }
+
+
+def without_history(agent_ids: Collection[str], *, now: datetime) -> set[str]:
+    """Those of the agents that did nothing in the days a rebuild looks at: their state is a new one."""
+    if not agent_ids:
+        return set()
+    connection = connections[environments.current().alias]
+    with connection.cursor() as cursor:
+        ids, earliest = list(agent_ids), first_id_at(now - REPLAYED_DAYS)
+        cursor.execute(_WITHOUT_HISTORY, {"ids": ids, "earliest": earliest})
+        return {row[0] for row in cursor.fetchall()}
 
 
 def remember(lessons: Iterable[Lesson]) -> None:
