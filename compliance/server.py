@@ -261,7 +261,7 @@ def spare_garbage_collection() -> None:
     """Leave alone what was loaded at the start, and look at the rest seldom: requests leave few cycles."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(5_000, 10, 5)
 
 
 spare_garbage_collection()
