@@ -140,12 +140,14 @@ class Server:
             return CUT_SHORT
         lane = self._lanes.get((scope.method, scope.path))
         answer = None
-        # A header that is there twice is left to the application's reading.
-        if lane is not None and len(named) == len(headers):
+        is_too_large = len(body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        # A header that is there twice is left to the application's reading, and so is a body cut off here:
+        # what was read of it may look whole.
+        if lane is not None and len(named) == len(headers) and not is_too_large:
             answer = await _answer_in_lane(lane, named, body)
         if answer is None:
             answer = await self._answer_in_thread(environ_of(scope, headers, body))
-        if len(body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+        if is_too_large:
             # The rest, unread, ends the connection: say so, or a client that keeps it loses its next request.
             return replace(answer, headers=[*answer.headers, ("connection", "close")])
         return answer

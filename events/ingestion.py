@@ -116,9 +116,21 @@ def ingest_together(submissions: Sequence[Submission]) -> list[Outcome]:
         elif agent is not None and agent.id in drafts:
             outcomes[index] = _draw_up(drafts[agent.id], submission)
     drawn = [draft for draft in drafts.values() if draft.rows]
-    if drawn and not _store(drawn):
-        return [ALONE if isinstance(outcome, ScoredEvent) else outcome for outcome in outcomes]
-    return outcomes
+    refused = _refused(drawn)
+    return [
+        ALONE if isinstance(outcome, ScoredEvent) and outcome.agent_id in refused else outcome
+        for outcome in outcomes
+    ]
+
+
+def _refused(drafts: Sequence[_Draft]) -> set[str]:
+    """Store the drafts; the agents among whose rows is one that PostgreSQL refuses: theirs are not stored."""
+    if not drafts or _store(drafts):
+        return set()
+    if len(drafts) == 1:
+        return {drafts[0].agent.id}
+    half = len(drafts) // 2
+    return _refused(drafts[:half]) | _refused(drafts[half:])
 
 
 def _refusal(agent: Standing | None, submission: Submission) -> ServiceError | None:
@@ -215,7 +227,7 @@ def _ingest_alone(submission: Submission) -> ScoredEvent | ServiceError:
         with environments.atomic():
             _store_alone(row, agent)
             environments.on_commit(partial(memory.remember, [draft.lesson()]), robust=True)
-    except DataError as error:
+    except (DataError, IntegrityError) as error:
         return Invalid(f"The event can't be stored: {type(error).__name__}")
     except ServiceError as error:
         return error

@@ -38,6 +38,7 @@ from events.storage import ScoredEvent
 log = logging.getLogger(__name__)
 
 BUCKET = "events"
+ALLOW = {"Allow": "GET, POST, HEAD"}
 FULL = "More events arrive than can be stored; retry with exponential backoff"
 JSON_TYPES = frozenset(
     {"application/json", "application/json; charset=utf-8", "application/json;charset=utf-8"}
@@ -81,6 +82,7 @@ class EventLane:
         """Store what waits."""
         for committer in self._committers.values():
             committer.close()
+        self._checks.submit(connections.close_all)
         self._checks.shutdown(wait=True)
 
     def _keep_fresh(self, environment: Environment, key: ApiKey) -> None:
@@ -91,7 +93,7 @@ class EventLane:
 
     @cached_property
     def _headers(self) -> Headers:
-        return [*standing_headers(), ("allow", "GET, POST, HEAD")]
+        return [*standing_headers(), *((name.lower(), value) for name, value in ALLOW.items())]
 
     async def _settled(self, environment: Environment, submission: Submission) -> Outcome | Exception:
         loop = asyncio.get_running_loop()
@@ -172,4 +174,4 @@ def _refused(error: Exception, verdict: Verdict) -> Answer | None:
     if found is None:
         return None
     status, message, headers = found
-    return json_answer(status, {"error": message}, {**verdict.headers(), **headers})
+    return json_answer(status, {"error": message}, {**ALLOW, **verdict.headers(), **headers})

@@ -1,0 +1,489 @@
+"""The express lane answers word for word what the view answers, and leaves to the view what isn't ordinary."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from pytest_django.fixtures import Settings
+
+from agents.models import Agent, AgentStatus
+from auditlog.models import AuditEntry
+from certificates.models import Certificate
+from certificates.tests.factories import make_certified_agent
+from compliance import environments
+from compliance.api import rate_limits
+from compliance.api.answers import Answer
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.identifiers import new_id
+from compliance.tenancy import keys, recent_keys
+from compliance.tenancy.models import ApiKey
+from compliance.tenancy.tests.factories import make_key, make_tenant
+from events.group_commit import LARGEST_GROUP, LONGEST_QUEUE
+from events.intake import EARLIEST
+from events.models import BehaviorEvent
+from events.tests.conftest import World
+from events.tests.web import Web, body_of, key_id, reserve
+
+pytestmark = pytest.mark.usefixtures("committed")
+
+REVOKED = {"status": "revoked", "revoked_at": EARLIEST, "revocation_reason": "keyCompromise"}
+CHANGING = {"x-ratelimit-remaining", "x-ratelimit-reset"}
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    server = Web()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def plain() -> Iterator[Web]:
+    """The same without the lane."""
+    server = Web(with_lane=False)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def key(world: World, web: Web) -> str:
+    """A key that the lane lets through."""
+    secret = str(world.api.key)
+    warm(web, secret, [world.agent])
+    return secret
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine finds the lane open for as long as a busy caller does."""
+    monkeypatch.setattr(rate_limits, "LEASE_SECONDS", 60.0)
+    monkeypatch.setattr(recent_keys, "FRESH_SECONDS", 60.0)
+
+
+@pytest.fixture
+def refused_session(world: World) -> Iterator[str]:
+    """A session id whose rows PostgreSQL refuses."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " RAISE EXCEPTION 'refused' USING ERRCODE = 'invalid_parameter_value'; END $$;"
+            "CREATE TRIGGER refuse BEFORE INSERT ON events_behaviorevent FOR EACH ROW"
+            " WHEN (NEW.session_id = 'refused') EXECUTE FUNCTION refuse()"
+        )
+    yield "refused"
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TRIGGER refuse ON events_behaviorevent; DROP FUNCTION refuse()")
+
+
+def agents_of(world: World, count: int) -> list[Agent]:
+    return [make_certified_agent(world.tenant) for _ in range(count)]
+
+
+def report(agent: Agent, **more: Any) -> dict[str, Any]:
+    return {"agent_id": str(agent.id), "action_type": "api_call", **more}
+
+
+def assert_unavailable(answer: Answer) -> None:
+    headers = {name.lower(): value for name, value in answer.headers}
+    assert (answer.status, list(body_of(answer))) == (503, ["error"])
+    assert int(headers["retry-after"]) >= 1
+    assert "x-ratelimit-limit" in headers
+
+
+def warm(web: Web, key: str, agents: list[Agent]) -> None:
+    """An agent's first event rebuilds the scorer's memory, which is the view's work."""
+    for agent in agents:
+        assert web.post(key, report(agent)).status == 201
+    web.seen_by_view = 0
+    reserve(key, 500)
+
+
+def shape(answer: Answer) -> tuple[int, list[tuple[str, str]]]:
+    names = [(name.lower(), "" if name.lower() in CHANGING else value) for name, value in answer.headers]
+    return answer.status, sorted(pair for pair in names if pair[0] != "content-length")
+
+
+def test_ordinary_event_is_answered_without_the_view(world: World, web: Web, key: str) -> None:
+    answer = web.post(key, world.report(details={"tool": "get_weather", "é": [1, 2.5, None]}))
+
+    assert (answer.status, web.seen_by_view) == (201, 0)
+    data = body_of(answer)["data"]
+    stored = world.events().get(id=data["id"])
+    assert data["details"] == stored.details == {"tool": "get_weather", "é": [1, 2.5, None]}
+    assert data["risk_score"] == stored.risk_score
+    assert data["agent_id"] == str(world.agent.id)
+
+
+def test_stored_event_is_answered_as_the_view_does(world: World, web: Web, plain: Web, key: str) -> None:
+    body = world.report(
+        "data_access",
+        details={"n": 10**30, "f": 0.1, "s": 'é\u2028"\\'},
+        occurred_at="2026-01-02T03:04:05.678+02:00",
+    )
+
+    quick, slow = web.post(key, body), plain.post(key, body)
+
+    assert (web.seen_by_view, plain.seen_by_view) == (0, 1)
+    assert shape(quick) == shape(slow)
+    ours, theirs = body_of(quick)["data"], body_of(slow)["data"]
+    assert list(ours) == list(theirs)
+    same = ("agent_id", "action_type", "occurred_at", "details", "risk_band")
+    assert [ours[name] for name in same] == [theirs[name] for name in same]
+    assert (
+        quick.body.partition(b'"action_type"')[2].partition(b'"risk_score"')[0]
+        == (slow.body.partition(b'"action_type"')[2].partition(b'"risk_score"')[0])
+    )
+
+
+def _unknown(world: World) -> str:
+    return str(new_id())
+
+
+def _foreign(world: World) -> str:
+    return str(make_certified_agent(make_tenant("Other")).id)
+
+
+def _of_other_environment(world: World) -> str:
+    with environments.use(Environment.TEST):
+        return str(make_certified_agent(world.tenant).id)
+
+
+def _suspended(world: World) -> str:
+    agent = make_certified_agent(world.tenant)
+    Agent.objects.filter(id=agent.id).update(status=AgentStatus.SUSPENDED)
+    return str(agent.id)
+
+
+def _revoked(world: World) -> str:
+    agent = make_certified_agent(world.tenant)
+    Certificate.objects.filter(agent=agent).update(**REVOKED)
+    return str(agent.id)
+
+
+@pytest.mark.parametrize(
+    ("make", "status"),
+    [(_unknown, 404), (_foreign, 404), (_of_other_environment, 404), (_suspended, 422), (_revoked, 422)],
+)
+def test_refusal_is_answered_byte_for_byte_as_the_view_does(
+    world: World, web: Web, plain: Web, key: str, make: Any, status: int
+) -> None:
+    body = world.report() | {"agent_id": make(world)}
+    warm(web, key, [world.agent])
+
+    quick, slow = web.post(key, body), plain.post(key, body)
+
+    assert (web.seen_by_view, plain.seen_by_view) == (0, 1)
+    assert quick.status == status
+    assert shape(quick) == shape(slow)
+    assert quick.body == slow.body
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("idempotency-key", "k"),
+        ("content-type", "text/plain"),
+        ("content-type", ""),
+        ("content-type", "application/json; charset=latin-1"),
+        ("host", "evil.example"),
+        ("host", ""),
+        ("authorization", ""),
+        ("authorization", "Basic eDp5"),
+        ("authorization", "Bearer nonsense"),
+        ("authorization", "Bearer \udcff"),
+    ],
+)
+def test_what_is_out_of_the_ordinary_is_left_to_the_view(
+    world: World, web: Web, key: str, header: tuple[str, str]
+) -> None:
+    assert web.ask_lane(key, world.report()) is not None
+    assert web.ask_lane(key, world.report(), header) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"agent_id": NaN}',
+        b'{"a": 1, "a": 2}',
+        b'{"action_type": "nonsense"}',
+        b'{"details": {"a": "\\u0000"}}',
+        b"[" * 100_000,
+        b"\xff",
+    ],
+)
+def test_malformed_body_is_left_to_the_view_and_costs_no_reservation(
+    world: World, web: Web, key: str, body: bytes
+) -> None:
+    before = dict(web.post(key, world.report()).headers)["x-ratelimit-remaining"]
+
+    refused = web.post(key, body)
+
+    after = dict(web.post(key, world.report()).headers)["x-ratelimit-remaining"]
+    assert (refused.status, web.seen_by_view) == (400, 1)
+    assert list(body_of(refused)) == ["error"]
+    assert int(before) - int(after) == 2
+
+
+def test_header_that_is_there_twice_is_left_to_the_view(world: World, web: Web, key: str) -> None:
+    answer = web.post(key, world.report(), ("x-a", "1"))
+    assert (answer.status, web.seen_by_view) == (201, 0)
+
+    twice = web.post_twice(key, world.report(), ("x-a", "1"), ("x-a", "2"))
+
+    assert (twice.status, web.seen_by_view) == (201, 1)
+
+
+def test_body_over_a_mebibyte_is_refused_though_its_beginning_is_an_event(
+    world: World, web: Web, key: str
+) -> None:
+    report = b'{"agent_id": "%s", "action_type": "api_call"}' % str(world.agent.id).encode()
+
+    answer = web.post(key, report.ljust(1024 * 1024 + 1))
+
+    assert answer.status == 413
+    assert world.events().count() == 1
+
+
+def test_key_without_the_scope_is_left_to_the_view(world: World, web: Web) -> None:
+    reader = make_key(world.tenant, ["events:read"])
+    first = web.post(reader, world.report())
+    assert recent_keys.find(Environment.LIVE, keys.digest(reader)) is not None
+
+    assert first.status == 403
+    assert web.ask_lane(reader, world.report()) is None
+
+
+def test_key_nobody_checked_lately_is_left_to_the_view(world: World, web: Web, key: str) -> None:
+    recent_keys.drop(Environment.LIVE, keys.digest(key))
+
+    assert web.ask_lane(key, world.report()) is None
+    assert web.post(key, world.report()).status == 201
+    assert web.ask_lane(key, world.report()) is not None
+
+
+def test_key_revoked_elsewhere_is_refused_within_a_second(world: World, web: Web, key: str) -> None:
+    began = time.monotonic()
+    ApiKey.objects.filter(id=key_id(key)).update(revoked_at=now())
+
+    async def play() -> float:
+        while (await web.send(key, world.report())).status == 201:
+            await asyncio.sleep(0.02)
+        return time.monotonic() - began
+
+    assert web.run(asyncio.wait_for(play(), 5)) < 1.1
+    refused = web.post(key, world.report())
+    assert refused.status == 401
+    assert dict(refused.headers)["WWW-Authenticate"] == 'Bearer realm="api"'
+
+
+def test_expired_key_is_refused_at_once(world: World, web: Web, key: str) -> None:
+    ApiKey.objects.filter(id=key_id(key)).update(expires_at=now())
+    recent_keys.drop(Environment.LIVE, keys.digest(key))
+
+    assert web.post(key, world.report()).status == 401
+
+
+def test_key_in_use_stays_fresh_without_the_view(world: World, web: Web, key: str) -> None:
+    async def play() -> set[int]:
+        found = set()
+        until = time.monotonic() + 2
+        while time.monotonic() < until:
+            found.add((await web.send(key, world.report())).status)
+            await asyncio.sleep(0.01)
+        return found
+
+    assert web.run(play()) == {201}
+    assert web.seen_by_view <= 2
+
+
+def test_three_high_events_stop_the_agent_and_the_next_is_refused(world: World, web: Web, key: str) -> None:
+    body = world.report("unauthorized_access_attempt")
+
+    statuses = [web.post(key, body).status for _ in range(3)]
+
+    next_ones = [web.post(key, world.report()).status, web.post(key, body).status]
+    assert (statuses, next_ones) == ([201, 201, 201], [422, 422])
+    assert web.seen_by_view == 3
+    assert Agent.objects.get(id=world.agent.id).status == AgentStatus.SUSPENDED
+    assert Certificate.objects.get(agent=world.agent).status == "revoked"
+    audited = AuditEntry.objects.for_tenant(world.tenant.id).filter(event_type="event.high_risk")
+    assert audited.count() == 3
+
+
+def test_ordinary_event_of_an_agent_suspended_elsewhere_is_refused(world: World, web: Web, key: str) -> None:
+    assert web.post(key, world.report()).status == 201
+    Agent.objects.filter(id=world.agent.id).update(status=AgentStatus.SUSPENDED)
+
+    assert (web.post(key, world.report()).status, web.seen_by_view) == (422, 0)
+
+
+@pytest.mark.parametrize("state", ["revoked", "expired"])
+def test_next_event_after_the_certificate_is_gone_is_refused(
+    world: World, web: Web, key: str, state: str
+) -> None:
+    assert web.post(key, world.report()).status == 201
+    certificates = Certificate.objects.filter(agent=world.agent)
+    if state == "revoked":
+        certificates.update(**REVOKED)
+    else:
+        certificates.update(issued_at=now().replace(year=2020), expires_at=now().replace(year=2021))
+
+    assert (web.post(key, world.report()).status, web.seen_by_view) == (422, 0)
+
+
+def test_edited_permitted_actions_count_at_once(world: World, web: Web, key: str) -> None:
+    body = world.report(details={"tool": "wire_money"})
+    before = body_of(web.post(key, body))["data"]["risk_band"]
+
+    edited = world.api.patch(
+        f"/v1/agents/{world.agent.id}", {"metadata": {"permitted_actions": ["read_file"]}}
+    )
+
+    assert edited.status_code == 200
+    assert (before, body_of(web.post(key, body))["data"]["risk_band"]) == ("low", "high")
+
+
+def test_exhausted_rate_limit_is_429_with_four_headers(world: World, web: Web, settings: Settings) -> None:
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "events": 40}
+    key = str(world.api.key)
+
+    answers = [web.post(key, world.report()) for _ in range(60)]
+
+    stored = [answer for answer in answers if answer.status == 201]
+    refused = answers[-1]
+    headers = {name.lower(): value for name, value in refused.headers}
+    assert 38 <= len(stored) <= 40
+    assert world.events().count() == len(stored)
+    assert refused.status == 429
+    assert (headers["x-ratelimit-limit"], headers["x-ratelimit-remaining"]) == ("40", "0")
+    assert 1 <= int(headers["retry-after"]) <= 60
+    assert 0 < int(headers["x-ratelimit-reset"]) - time.time() <= 61
+
+
+def test_each_of_many_events_at_once_gets_its_own_answer(
+    world: World, web: Web, key: str, patient: None
+) -> None:
+    agents = agents_of(world, 8)
+    warm(web, key, agents)
+    bodies = [report(agents[number % 8], details={"number": number}) for number in range(240)]
+
+    answers = web.post_all(key, bodies)
+
+    assert {answer.status for answer in answers} == {201}
+    found = [body_of(answer)["data"] for answer in answers]
+    assert [data["details"]["number"] for data in found] == list(range(240))
+    assert [data["agent_id"] for data in found] == [body["agent_id"] for body in bodies]
+    ids = {data["id"] for data in found}
+    assert len(ids) == 240
+    assert world.events().filter(id__in=ids).count() == 240
+    assert web.seen_by_view < 24
+
+
+def test_refused_neighbours_leave_the_others_alone(world: World, web: Web, key: str) -> None:
+    agents = agents_of(world, 3)
+    warm(web, key, agents)
+    Agent.objects.filter(id=agents[0].id).update(status=AgentStatus.SUSPENDED)
+    unknown = world.report() | {"agent_id": str(new_id())}
+    bodies = [body for _ in range(20) for body in (report(agents[0]), unknown, report(agents[1]), b"{")]
+
+    statuses = [answer.status for answer in web.post_all(key, bodies)]
+
+    assert statuses == [422, 404, 201, 400] * 20
+
+
+def test_client_that_goes_away_leaves_its_neighbours_alone(world: World, web: Web, key: str) -> None:
+    agents = agents_of(world, 4)
+    warm(web, key, agents)
+
+    async def play() -> list[Answer | BaseException]:
+        tasks = [asyncio.ensure_future(web.send(key, report(agents[n % 4]))) for n in range(40)]
+        await asyncio.sleep(0)
+        for task in tasks[::2]:
+            task.cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    found = web.run(play())
+
+    assert all(isinstance(gone, asyncio.CancelledError) for gone in found[::2])
+    assert {answer.status for answer in found[1::2]} == {201}
+    assert web.post(key, report(agents[0])).status == 201
+
+
+def test_group_whose_backend_is_gone_is_503_and_the_next_is_stored(world: World, web: Web, key: str) -> None:
+    agents = agents_of(world, 4)
+    warm(web, key, agents)
+    assert web.post(key, report(agents[0])).status == 201
+    before = BehaviorEvent.objects.for_tenant(world.tenant.id).count()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+    down = web.post_all(key, [report(agent) for agent in agents])
+    up = web.post_all(key, [report(agent) for agent in agents])
+
+    refused = [answer for answer in down if answer.status != 201]
+    assert refused
+    for answer in refused:
+        assert_unavailable(answer)
+    assert {answer.status for answer in up} == {201}
+    stored = BehaviorEvent.objects.for_tenant(world.tenant.id).count() - before
+    assert stored == len(down) - len(refused) + len(up)
+
+
+def test_row_that_postgresql_refuses_sinks_no_neighbour(
+    world: World, web: Web, key: str, patient: None, refused_session: str
+) -> None:
+    agents = agents_of(world, 5)
+    warm(web, key, agents)
+    bodies = [report(agents[number % 4]) for number in range(LARGEST_GROUP - 1)]
+    bodies.insert(50, report(agents[4], session_id=refused_session))
+
+    answers = web.post_all(key, bodies)
+
+    statuses = [answer.status for answer in answers]
+    assert statuses.pop(50) == 400
+    assert set(statuses) == {201}
+    ids = [body_of(answer)["data"]["id"] for answer in answers if answer.status == 201]
+    assert world.events().filter(id__in=ids).count() == LARGEST_GROUP - 1
+
+
+def test_more_than_the_queue_holds_is_turned_away_at_once(
+    world: World, web: Web, key: str, patient: None
+) -> None:
+    count = LONGEST_QUEUE + LARGEST_GROUP + 50
+    warm(web, key, [world.agent])
+    reserve(key, count)
+    before = world.events().count()
+
+    async def begin() -> list[asyncio.Task[Answer]]:
+        tasks = [asyncio.ensure_future(web.send(key, world.report())) for _ in range(count)]
+        while not any(task.done() for task in tasks):
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        return tasks
+
+    async def finish(tasks: list[asyncio.Task[Answer]]) -> list[Answer]:
+        return await asyncio.gather(*tasks)
+
+    with environments.atomic(), connection.cursor() as cursor:
+        cursor.execute("LOCK TABLE events_behaviorevent IN EXCLUSIVE MODE")
+        tasks = web.run(begin())
+        turned_away = [task.result() for task in tasks if task.done()]
+    answers = web.run(finish(tasks))
+
+    assert 50 <= len(turned_away) <= 50 + LARGEST_GROUP
+    for answer in turned_away:
+        assert_unavailable(answer)
+    stored = [answer for answer in answers if answer.status == 201]
+    assert len(stored) == count - len(turned_away)
+    assert world.events().count() - before == len(stored)
