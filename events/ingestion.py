@@ -5,7 +5,7 @@ event goes alone when it scores high (its agent is locked, its strikes are count
 with it), when the scorer's memory of its agent has to be rebuilt, or when it stands behind such a one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -48,6 +48,8 @@ class _Alone:
 
 ALONE: Final = _Alone()
 Outcome = ScoredEvent | ServiceError | _Alone
+Held = dict[str, Memory]
+"""What the scorer learned of agents in a transaction that is not committed yet."""
 
 
 @dataclass
@@ -82,14 +84,15 @@ def ingest_all(submissions: Sequence[Submission]) -> list[ScoredEvent | ServiceE
     """
     outcomes: list[Outcome] = [ALONE] * len(submissions)
     pending = list(range(len(submissions)))
+    held: Held = {}
     try:
         while pending:
-            together = ingest_together([submissions[index] for index in pending])
+            together = ingest_together([submissions[index] for index in pending], held)
             for index, outcome in zip(pending, together, strict=True):
                 outcomes[index] = outcome
             pending = [index for index in pending if outcomes[index] is ALONE]
             for index in _first_of_each_agent(submissions, pending):
-                outcomes[index] = _ingest_alone(submissions[index])
+                outcomes[index] = _ingest_alone(submissions[index], held)
             pending = [index for index in pending if outcomes[index] is ALONE]
     except (OperationalError, InterfaceError):
         if environments.in_transaction() or all(outcome is ALONE for outcome in outcomes):
@@ -97,17 +100,20 @@ def ingest_all(submissions: Sequence[Submission]) -> list[ScoredEvent | ServiceE
     return [Unavailable() if isinstance(outcome, _Alone) else outcome for outcome in outcomes]
 
 
-def ingest_together(submissions: Sequence[Submission]) -> list[Outcome]:
+def ingest_together(submissions: Sequence[Submission], held: Held | None = None) -> list[Outcome]:
     """Store the ordinary ones among these in one insert; `ALONE` stands for those it left out.
+
+    `held` is what the scorer learned before in the same request.
 
     When it returns outside a transaction, what has a row is durable. Raises `OperationalError` when
     PostgreSQL is away, and then nothing was acknowledged.
     """
     outcomes: list[Outcome] = [ALONE] * len(submissions)
+    held = {} if held is None else held
     agents = standing.of_agents(
         {submission.report.agent_id for submission in submissions}, now=submissions[-1].received_at
     )
-    drafts: dict[str, _Draft] = _drafts(agents.values(), now=submissions[-1].received_at)
+    drafts: dict[str, _Draft] = _drafts(agents.values(), held, now=submissions[-1].received_at)
     for index, submission in enumerate(submissions):
         agent = agents.get(submission.report.agent_id)
         refusal = _refusal(agent, submission)
@@ -116,21 +122,21 @@ def ingest_together(submissions: Sequence[Submission]) -> list[Outcome]:
         elif agent is not None and agent.id in drafts:
             outcomes[index] = _draw_up(drafts[agent.id], submission)
     drawn = [draft for draft in drafts.values() if draft.rows]
-    refused = _refused(drawn)
+    refused = _refused(drawn, held)
     return [
         ALONE if isinstance(outcome, ScoredEvent) and outcome.agent_id in refused else outcome
         for outcome in outcomes
     ]
 
 
-def _refused(drafts: Sequence[_Draft]) -> set[str]:
+def _refused(drafts: Sequence[_Draft], held: Held) -> set[str]:
     """Store the drafts; the agents among whose rows is one that PostgreSQL refuses: theirs are not stored."""
-    if not drafts or _store(drafts):
+    if not drafts or _store(drafts, held):
         return set()
     if len(drafts) == 1:
         return {drafts[0].agent.id}
     half = len(drafts) // 2
-    return _refused(drafts[:half]) | _refused(drafts[half:])
+    return _refused(drafts[:half], held) | _refused(drafts[half:], held)
 
 
 def _refusal(agent: Standing | None, submission: Submission) -> ServiceError | None:
@@ -139,18 +145,33 @@ def _refusal(agent: Standing | None, submission: Submission) -> ServiceError | N
     return None if agent.may_report else AgentNotActive()
 
 
-def _drafts(agents: Iterable[Standing], *, now: datetime) -> dict[str, _Draft]:
+def _drafts(agents: Iterable[Standing], held: Held, *, now: datetime) -> dict[str, _Draft]:
     """One for each agent that may report and whose memory is at hand, or begins now."""
     able = {agent.id: agent for agent in agents if agent.may_report}
-    held = memory.recall(able, at=now.timestamp()) if able else {}
-    unknown = [name for name, seen in held.items() if seen.state is None and seen.tag == memory.ABSENT]
+    recalled = _recall(able, held, at=now.timestamp())
+    unknown = [name for name, seen in recalled.items() if seen.state is None and seen.tag == memory.ABSENT]
     new = memory.without_history(unknown, now=now)
     found = {}
-    for agent_id, held_of in held.items():
-        seen = Memory(AgentState(), memory.ABSENT) if agent_id in new else held_of
+    for agent_id, recalled_of in recalled.items():
+        seen = Memory(AgentState(), memory.ABSENT) if agent_id in new else recalled_of
         if seen.state is not None:
             found[agent_id] = _Draft(able[agent_id], seen, seen.state.changeable())
     return found
+
+
+def _recall(agent_ids: Collection[str], held: Held, *, at: float) -> dict[str, Memory]:
+    """What the scorer knows of each agent: what this transaction taught it, or what it remembered before."""
+    found = {agent_id: held[agent_id] for agent_id in agent_ids if agent_id in held}
+    unknown = [agent_id for agent_id in agent_ids if agent_id not in held]
+    return {**found, **memory.recall(unknown, at=at)} if unknown else found
+
+
+def _learn(drafts: Sequence[_Draft], held: Held) -> None:
+    """Have the scorer remember what was stored, once it is committed; until then `held` does."""
+    lessons = [draft.lesson() for draft in drafts]
+    if environments.in_transaction():
+        held.update({lesson.agent_id: Memory(lesson.state, lesson.last_id) for lesson in lessons})
+    environments.on_commit(partial(memory.remember, lessons), robust=True)
 
 
 def _draw_up(draft: _Draft, submission: Submission) -> Outcome:
@@ -179,7 +200,7 @@ def _folded(draft: _Draft) -> AgentState:
     return state
 
 
-def _store(drafts: Sequence[_Draft]) -> bool:
+def _store(drafts: Sequence[_Draft], held: Held) -> bool:
     """Insert the rows and remember what they taught; False if PostgreSQL refuses one of them."""
     raised = {
         draft.agent.id: worst
@@ -187,7 +208,6 @@ def _store(drafts: Sequence[_Draft]) -> bool:
         if _is_worse(worst := max(row.risk_score for row in draft.rows), draft.agent.present_risk)
     }
     rows = [row for draft in drafts for row in draft.rows]
-    lessons = [draft.lesson() for draft in drafts]
     try:
         # A lone statement is its own transaction, and one round trip less for each of BEGIN and COMMIT.
         with environments.atomic() if raised or environments.in_transaction() else nullcontext():
@@ -196,7 +216,7 @@ def _store(drafts: Sequence[_Draft]) -> bool:
                 rolling.raise_risks(raised, now=rows[-1].received_at)
     except (DataError, IntegrityError):
         return False
-    environments.on_commit(partial(memory.remember, lessons), robust=True)
+    _learn(drafts, held)
     return True
 
 
@@ -210,14 +230,14 @@ def _is_worse(score: float, present_risk: float) -> bool:
     )
 
 
-def _ingest_alone(submission: Submission) -> ScoredEvent | ServiceError:
+def _ingest_alone(submission: Submission, held: Held) -> ScoredEvent | ServiceError:
     """Store one event with all that follows from it, in a transaction of its own."""
     agent_id, now = submission.report.agent_id, submission.received_at
     agent = standing.of_agents([agent_id], now=now).get(agent_id)
     refusal = _refusal(agent, submission)
     if refusal is not None or agent is None:
         return refusal or AgentNotFound()
-    seen = memory.recall([agent_id], at=now.timestamp())[agent_id]
+    seen = _recall([agent_id], held, at=now.timestamp())[agent_id]
     state = seen.state or memory.rebuild(agent_id=agent_id, context=agent.profile.context, now=now)
     event = _as_event(submission)
     assessment = assess(state, event, agent.profile.context)
@@ -226,11 +246,11 @@ def _ingest_alone(submission: Submission) -> ScoredEvent | ServiceError:
     try:
         with environments.atomic():
             _store_alone(row, agent)
-            environments.on_commit(partial(memory.remember, [draft.lesson()]), robust=True)
     except (DataError, IntegrityError) as error:
         return Invalid(f"The event can't be stored: {type(error).__name__}")
     except ServiceError as error:
         return error
+    _learn([draft], held)
     return row
 
 

@@ -1,4 +1,4 @@
-"""The express lane answers word for word what the view answers, and leaves to the view what isn't ordinary."""
+"""The express lane answers word for word as the view does, and leaves to it what isn't ordinary."""
 
 import asyncio
 import time
@@ -274,7 +274,7 @@ def test_key_revoked_elsewhere_is_refused_within_a_second(world: World, web: Web
     ApiKey.objects.filter(id=key_id(key)).update(revoked_at=now())
 
     async def play() -> float:
-        while (await web.send(key, world.report())).status == 201:
+        while (await web.send(key, world.report())).status == 201:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         return time.monotonic() - began
 
@@ -467,9 +467,8 @@ def test_more_than_the_queue_holds_is_turned_away_at_once(
 
     async def begin() -> list[asyncio.Task[Answer]]:
         tasks = [asyncio.ensure_future(web.send(key, world.report())) for _ in range(count)]
-        while not any(task.done() for task in tasks):
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.sleep(0.2)
         return tasks
 
     async def finish(tasks: list[asyncio.Task[Answer]]) -> list[Answer]:
