@@ -14,6 +14,7 @@ import math
 import time
 from collections import deque
 from functools import cache
+from math import inf
 from threading import Lock
 from time import monotonic
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 LEASE_SECONDS = 1.0
 LARGEST_SHARE = 20
 """A reservation is at most the limit divided by this."""
+CLAIM_SECONDS = 2.0
 KEPT_LEASES = 10_000
 
 _SCRIPT = """
@@ -95,7 +97,7 @@ class Lease:
         self.left = count
         self._verdict = verdict
         self._began = monotonic()
-        self._is_being_renewed = False
+        self._claimed_at = -inf
         self._lock = Lock()
 
     def take(self) -> Verdict | None:
@@ -119,13 +121,21 @@ class Lease:
             left, self.left = self.left, 0
             return left
 
-    def claim_renewal(self) -> bool:
+    def shrink(self, most: int) -> int:
+        """Let at most so many more through; how many were left."""
+        with self._lock:
+            left, self.left = self.left, min(self.left, most)
+            return left
+
+    def claim_renewal(self, *, when_due: bool = True) -> bool:
         """Whether half of it is gone, in number or in time, and nobody else is renewing it."""
         with self._lock:
-            is_due = self.left <= self.taken or monotonic() >= self._began + LEASE_SECONDS / 2
-            if not is_due or self._is_being_renewed:
+            now = monotonic()
+            is_due = self.left <= self.taken or now >= self._began + LEASE_SECONDS / 2
+            # A claim lapses, lest one that came to nothing stays for good.
+            if (when_due and not is_due) or now < self._claimed_at + CLAIM_SECONDS:
                 return False
-            self._is_being_renewed = True
+            self._claimed_at = now
             return True
 
 
@@ -138,11 +148,18 @@ def hit(bucket: str, identity: str, *, limit: int, cost: int = 1, ahead: bool = 
     if not ahead:
         return _verdict(_count(_name(bucket, identity), limit, cost), limit, cost)
     verdict = take(bucket, identity) if cost == 1 else None
-    return verdict or _hit_ahead(_name(bucket, identity), limit, cost)
+    if verdict is not None:
+        return verdict
+    name = _name(bucket, identity)
+    lease = _leases.get(name)
+    if lease is None or lease.claim_renewal(when_due=False):
+        return _hit_ahead(name, limit, cost)
+    # Somebody else is reserving just now: of two reservations one would be lost.
+    return _verdict(_count(name, limit, cost), limit, cost)
 
 
 def renew(bucket: str, identity: str, *, limit: int) -> None:
-    """Reserve for the next second; what is left of the present reservation serves until then."""
+    """Reserve for the next second, after `claim_renewal()`; the present reservation serves until then."""
     _hit_ahead(_name(bucket, identity), limit, 0)
 
 
@@ -155,11 +172,14 @@ def claim_renewal(bucket: str, identity: str) -> bool:
 def _hit_ahead(name: str, limit: int, cost: int) -> Verdict:
     last = _leases.get(name) or Lease(_NOBODY, 0, 0)
     # A reservation is renewed when half of it is gone, so that the next one soon lasts for its whole second.
-    reserve, back = min(2 * last.taken + 1, limit // LARGEST_SHARE), last.left
+    reserve = min(2 * last.taken + 1, limit // LARGEST_SHARE)
+    # What goes on serving is no more than is sure to be counted anew.
+    kept = reserve if cost == 0 else 0
+    back = last.shrink(kept)
     count = _count(name, limit, cost, ahead=reserve, back=back, back_ms=last.counted_ms)
     verdict = _verdict(count, limit, cost)
     # What was taken meanwhile of that which had just been returned.
-    owed = back - last.close()
+    owed = max(min(back, kept) - last.close(), 0)
     reserved = max(count.taken - cost - owed, 0)
     _leases.put(name, Lease(verdict, reserved, count.now_ms))
     return _with_remaining(verdict, verdict.remaining + reserved)
