@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from django.conf import settings
+from granian.rsgi import ProtocolClosed, ProtocolError
 
 from compliance.api.answers import Answer, Headers
 from compliance.wsgi import application as django_application
@@ -52,7 +53,7 @@ class Lane(Protocol):
 
 
 TOO_SLOW = Answer(408, JSON, b'{"error":"The request body did not arrive in time"}')
-CUT_SHORT = Answer(400, JSON, b'{"error":"The request body is shorter than its Content-Length"}')
+CUT_SHORT = Answer(400, JSON, b'{"error":"The request body is cut short or its chunks are malformed"}')
 FULL = Answer(503, [*JSON, ("retry-after", "1")], b'{"error":"At capacity; retry with exponential backoff"}')
 FAILED = Answer(500, JSON, b'{"error":"Internal server error"}')
 
@@ -136,6 +137,9 @@ class Server:
                 body = await self._read_body(protocol, length)
             except TimeoutError:
                 return TOO_SLOW
+            except (ProtocolClosed, ProtocolError):
+                # Chunks that are none, or a sender who sends no more.
+                return CUT_SHORT
         if is_cut_short(length, body):
             return CUT_SHORT
         lane = self._lanes.get((scope.method, scope.path))
