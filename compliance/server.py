@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from django.conf import settings
-from granian.rsgi import ProtocolClosed, ProtocolError
+from granian._granian import RSGIProtocolClosed, RSGIProtocolError
 
 from compliance.api.answers import Answer, Headers
 from compliance.wsgi import application as django_application
@@ -137,7 +137,7 @@ class Server:
                 body = await self._read_body(protocol, length)
             except TimeoutError:
                 return TOO_SLOW
-            except (ProtocolClosed, ProtocolError):
+            except (RSGIProtocolClosed, RSGIProtocolError):
                 # Chunks that are none, or a sender who sends no more.
                 return CUT_SHORT
         if is_cut_short(length, body):

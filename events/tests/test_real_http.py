@@ -307,16 +307,18 @@ class Burst:
                 connection = connection or Connection(self.stack)
                 reply = connection.ask(connection.request(body_for(self.agents[number % len(self.agents)])))
             except OSError:
-                connection = self._dropped(connection)
+                self._drop(connection)
+                connection = None
                 continue
             self.statuses.add(reply.status)
             if reply.status == 201:
                 self.acknowledged.append(reply.data["id"])
             elif reply.headers.get("connection") == "close":
-                connection = self._dropped(connection)
-        self._dropped(connection)
+                self._drop(connection)
+                connection = None
+        self._drop(connection)
 
-    def _dropped(self, connection: Connection | None) -> None:
+    def _drop(self, connection: Connection | None) -> None:
         if connection is not None:
             connection.close()
         time.sleep(0.05)

@@ -34,7 +34,7 @@ def caller() -> str:
 
 def counted(caller: str) -> int:
     """How many stand in the window, reserved ones among them."""
-    return int(redis.client().llen(rate_limits._name(BUCKET, caller)))  # type: ignore[arg-type]
+    return int(redis.client().llen(rate_limits._name(BUCKET, caller)))
 
 
 def let_through(process: ModuleType, caller: str, limit: int, tries: int) -> int:
@@ -107,7 +107,7 @@ def test_renewal_counts_what_is_let_through_meanwhile(caller: str) -> None:
     # Enough is reserved, and so little of it taken, that most of it goes back.
     pause = 0.3
 
-    redis.client().execute_command("CLIENT", "PAUSE", int(pause * 1000))
+    redis.client().client_pause(int(pause * 1000))
     with ThreadPoolExecutor(1) as pool:
         renewed = pool.submit(rate_limits.renew, BUCKET, caller, limit=10_000)
         time.sleep(pause / 3)
