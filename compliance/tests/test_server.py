@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import pytest
+from granian._granian import RSGIProtocolError
 
 from compliance.api.answers import Answer
 from compliance.server import Server
@@ -36,9 +37,12 @@ class Scope:
 class Protocol:
     """One connection: its sender may stall before the body's end."""
 
-    def __init__(self, pieces: list[bytes], *, stalls: bool = False) -> None:
-        self.pieces, self.stalls, self.taken = pieces, stalls, 0
+    def __init__(self, pieces: list[bytes], *, stalls: bool = False, hangs_up: bool = False) -> None:
+        self.pieces, self.stalls, self.hangs_up, self.taken = pieces, stalls, hangs_up, 0
         self.answer: Answer | None = None
+
+    async def __call__(self) -> bytes:
+        return b"".join([piece async for piece in self])
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self.pieces:
@@ -46,6 +50,8 @@ class Protocol:
             yield piece
         if self.stalls:
             await asyncio.sleep(3600)
+        if self.hangs_up:
+            raise RSGIProtocolError
 
     def response_bytes(self, status: int, headers: Sent, body: bytes) -> None:
         self.answer = Answer(status, headers, body)
@@ -117,6 +123,13 @@ def test_stalled_senders_take_no_thread_from_others() -> None:
 
 def test_body_cut_short_never_reaches_the_application() -> None:
     answer = answered(Protocol([b"{}"]), headers=[("content-length", "500")])
+
+    assert answer.status == 400
+
+
+@pytest.mark.parametrize("header", [("content-length", "500"), ("transfer-encoding", "chunked")])
+def test_sender_who_hangs_up_is_a_400_and_never_reaches_the_application(header: tuple[str, str]) -> None:
+    answer = answered(Protocol([b"{}"], hangs_up=True), headers=[header])
 
     assert answer.status == 400
 
