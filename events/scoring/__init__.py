@@ -1,11 +1,12 @@
 """How risky an agent's action is: a pure, explainable, online anomaly detector.
 
-`fold(state, event, context)` scores one event and folds it into an agent's state; `assess()` leaves the state
+`fold(state, event, context, baseline)` scores one event and folds it into an agent's state; `assess()` leaves the state
 it is given alone. No database, settings, clock or randomness: the same events in the same order give the same
 numbers for one `MODEL_VERSION`.
 """
 
 from agents.risk import HIGH, MEDIUM, band_of
+from events.scoring.baseline import Baseline, decode_baseline, encode_baseline, pool
 from events.scoring.contract import Assessment, Context, Event, FinancialScope, Verdict, normal_actions
 from events.scoring.model import MODEL_VERSION, assess, fold, replay, with_day_total
 from events.scoring.reasons import Reason
@@ -17,6 +18,7 @@ __all__ = [
     "MODEL_VERSION",
     "AgentState",
     "Assessment",
+    "Baseline",
     "Context",
     "Event",
     "FinancialScope",
@@ -25,10 +27,13 @@ __all__ = [
     "Verdict",
     "assess",
     "band_of",
+    "decode_baseline",
     "decode_state",
+    "encode_baseline",
     "encode_state",
     "fold",
     "normal_actions",
+    "pool",
     "replay",
     "with_day_total",
 ]

@@ -59,9 +59,8 @@ KIND_OF = {key: kind for kind, keys in KEYS.items() for key in keys}
 RANK = {key: rank for rank, key in enumerate(KIND_OF)}
 NAME_KEYS = ("name", "tool", "function", "action")
 MONEY = frozenset({"dollars", "amount", "total", "cents", "quantity"})
-FAILED = frozenset(
-    {"error", "failed", "failure", "denied", "forbidden", "unauthorized", "rejected", "401", "403"}
-)
+REFUSED = frozenset({"denied", "forbidden", "unauthorized", "refused", "401", "403"})
+"""Statuses of somebody who was not let in; that something merely went wrong says nothing of the agent."""
 
 DOLLARS_AT_LEAST: dict[str, float] = {
     "usd": 1.0, "$": 1.0, "us$": 1.0, "usdc": 1.0, "usdt": 1.0,
@@ -82,16 +81,17 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     tools: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
-    host: str | None = None
+    hosts: tuple[str, ...] = ()
     resource: str | None = None
     amount: float | None = None
     instruments: tuple[str, ...] = ()
     venues: tuple[str, ...] = ()
     leverage: float | None = None
-    failed: bool = False
+    refused: bool = False
 
 
 NOTHING = Facts()
+QUOTES = "'\"<>[] "
 Flat = dict[str, object]
 Stated = dict[str, list[object]]
 """What was stated of each kind of fact, the most telling first."""
@@ -112,13 +112,13 @@ def read(details: object) -> Facts:
         tools=tools,
         verbs=verbs,
         targets=targets,
-        host=_host(stated.get("host"), targets),
+        hosts=_hosts(stated.get("host"), targets),
         resource=_first_text(stated["resource"]) if "resource" in stated else None,
         amount=None if MONEY.isdisjoint(stated) else _amount(stated),
         instruments=_first_stated(stated["instrument"]) if "instrument" in stated else (),
         venues=_first_stated(stated["venue"]) if "venue" in stated else (),
         leverage=_leverage(stated["leverage"]) if "leverage" in stated else None,
-        failed="status" in top and not FAILED.isdisjoint(_texts(top["status"])),
+        refused="status" in top and not REFUSED.isdisjoint(_texts(top["status"])),
     )
 
 
@@ -177,13 +177,15 @@ def _text(value: object) -> str | None:
 
 
 def _texts(values: list[object]) -> list[str]:
-    """Every text among the values and in their lists."""
+    """Every text among the values and in their lists; what a long list hides past its start counts as one."""
     texts = []
     for value in values:
         for item in value[:MAX_LIST] if isinstance(value, list) else (value,):
             text = _text(item)
             if text is not None:
                 texts.append(text)
+        if isinstance(value, list) and len(value) > MAX_LIST:
+            texts.append(f"{len(value) - MAX_LIST} more")
     return texts
 
 
@@ -224,8 +226,8 @@ def _inner_name(item: dict[object, object]) -> str | None:
 
 
 def _destination(text: str) -> str:
-    """Where something goes: of a URL the host, else the text itself."""
-    return _bare_host(text.partition("://")[2]) if "://" in text else text
+    """Where something goes: of a URL the host, else the text itself without quotes or brackets about it."""
+    return _bare_host(text.partition("://")[2]) if "://" in text else text.strip(QUOTES) or text
 
 
 def _bare_host(text: str) -> str:
@@ -233,15 +235,19 @@ def _bare_host(text: str) -> str:
     return host.rpartition("@")[2].partition(":")[0].rstrip(".") or text[:MAX_TEXT]
 
 
-def _host(stated: list[object] | None, targets: tuple[str, ...]) -> str | None:
-    """The host that is named, else the one of the first target that has one."""
-    if stated is not None and (text := _first_text(stated)) is not None:
-        return _bare_host(text.partition("://")[2] or text)
-    for target in targets:
-        if "@" in target:
-            return target.rpartition("@")[2].strip("'\"<>[] ") or None
-        if "." in target and " " not in target and not target.replace(".", "").isdigit():
-            return target
+def _hosts(stated: list[object] | None, targets: tuple[str, ...]) -> tuple[str, ...]:
+    """The hosts that are named and those of the targets that have one; each once, in order."""
+    hosts = [host for target in targets if (host := _host_of(target)) is not None]
+    if stated is not None:
+        hosts += [_bare_host(text.partition("://")[2] or text).strip(QUOTES) for text in _texts(stated)]
+    return tuple(dict.fromkeys(hosts)) if len(hosts) > 1 else tuple(hosts)
+
+
+def _host_of(target: str) -> str | None:
+    if "@" in target:
+        return target.rpartition("@")[2].strip(QUOTES) or None
+    if "." in target and " " not in target and not target.replace(".", "").isdigit():
+        return target
     return None
 
 

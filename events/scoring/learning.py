@@ -1,10 +1,9 @@
 """How an event changes what the scorer remembers of its agent."""
 
-from math import exp, log1p
+from math import exp, log1p, sqrt
 
 from events.scoring.contract import Event
 from events.scoring.details import Facts
-from events.scoring.features import AMOUNT, HOST, OMITTED, RESOURCE, View
 from events.scoring.priors import FAILURES, TRANSACTIONS
 from events.scoring.state import (
     DAY,
@@ -20,24 +19,39 @@ from events.scoring.state import (
     RESCALE_AFTER,
     AgentState,
 )
+from events.scoring.view import AMOUNT, HOST, OMITTED, RESOURCE, SESSION_GAP, View
 
 MEAN_RATE = 0.05
 """Share of a new value in the running means."""
+FAINT_RATE = MEAN_RATE / 4
+LONG_RATE = 0.005
+"""The same for the usual amount, so that it lags some two hundred transactions behind a slow climb."""
 
 
-def learn(state: AgentState, event: Event, facts: Facts, seen: View, *, habitual: bool) -> None:
-    """Fold the event into the state: its last minutes always, its habits only if `habitual`."""
+def learn(state: AgentState, event: Event, facts: Facts, seen: View, *, band: str) -> None:
+    """Fold the event into the state: its last minutes always, its habits only if it scored low.
+
+    A medium event leaves one faint trace, that the agent went somewhere new: one who keeps going to new places
+    under an officer's eyes would else be medium for good.
+    """
     _last_minutes(state, event, facts, seen)
-    if habitual:
+    if band == "low":
         _habits(state, event, facts, seen)
+    elif band == "medium" and seen.aims and (seen.new or not seen.destinations):
+        kind = KIND[event.action_type]
+        state.rates[kind] += (1.0 - state.rates[kind]) * FAINT_RATE
 
 
 def _last_minutes(state: AgentState, event: Event, facts: Facts, seen: View) -> None:
     """Counts of what just happened; a transaction counts toward its day even when it was over a limit."""
-    state.last_at = max(event.received_at, state.last_at)
+    # Events overtake each other by moments; a clock that was set back is followed
+    if event.received_at > state.last_at - SESSION_GAP:
+        state.last_at = max(event.received_at, state.last_at)
+    else:
+        state.last_at = event.received_at
     state.burst = seen.burst + 1.0
     state.reads = seen.reads + (event.action_type == "data_access")
-    state.failures = seen.failures + (event.action_type in FAILURES or facts.failed)
+    state.failures = seen.failures + (event.action_type in FAILURES or facts.refused)
     state.anomalies = seen.anomalies + (event.action_type == "transaction_anomaly")
     if seen.has_tool:
         state.last_tool = seen.tool
@@ -57,12 +71,15 @@ def _habits(state: AgentState, event: Event, facts: Facts, seen: View) -> None:
     weight = exp((event.received_at - state.landmark) / FADE)
     state.burst_level += (log1p(seen.burst) - state.burst_level) * share
     state.learned += weight
+    state.hours[seen.hour] += weight
     _remember_names(state, event, seen, weight)
     if event.action_type in TRANSACTIONS:
         _tried(state, AMOUNT, new=facts.amount is None)
         if facts.amount is not None:
-            state.amounts.append(log1p(facts.amount))
+            state.amounts.append(sqrt(facts.amount))
             del state.amounts[:-MAX_AMOUNTS]
+            share = max(LONG_RATE, 1.0 / state.trials[AMOUNT])
+            state.usual_amount += (log1p(facts.amount) - state.usual_amount) * share
 
 
 def _remember_names(state: AgentState, event: Event, seen: View, weight: float) -> None:
@@ -71,8 +88,9 @@ def _remember_names(state: AgentState, event: Event, seen: View, weight: float) 
         before = [state.destinations.add(name, weight, MAX_DESTINATIONS) for name in seen.destinations]
         new = not before or min(before) * fading < FORGOTTEN
         _tried(state, KIND[event.action_type], new=new)
-    if seen.host is not None and seen.destinations:
-        _tried(state, HOST, new=state.hosts.add(seen.host, weight, MAX_HOSTS) * fading < FORGOTTEN)
+    if seen.hosts:
+        known = [state.hosts.add(name, weight, MAX_HOSTS) for name in seen.hosts]
+        _tried(state, HOST, new=min(known) * fading < FORGOTTEN)
     if seen.resource is not None:
         _tried(
             state,
@@ -101,6 +119,7 @@ def _rescale(state: AgentState, now: float) -> None:
     factor = exp(-min(age / FADE, 700.0))
     state.landmark = now
     state.learned *= factor
+    state.hours = [weight * factor for weight in state.hours]
     for table in (
         state.tools,
         state.aimed,

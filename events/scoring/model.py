@@ -5,22 +5,24 @@ from collections.abc import Iterable
 import msgspec
 
 from agents.risk import band_of
+from events.scoring.baseline import Baseline
 from events.scoring.contract import Assessment, Context, Event, Verdict
 from events.scoring.details import read
-from events.scoring.features import signals, view
-from events.scoring.head import combine
+from events.scoring.features import signals
+from events.scoring.head import ENOUGH_HABITS, combine
 from events.scoring.learning import learn
 from events.scoring.priors import PRIOR_LOGITS, PRIORS, TRANSACTIONS
 from events.scoring.reasons import Signal, strongest
 from events.scoring.rules import broken_rules
 from events.scoring.state import DAY, AgentState
+from events.scoring.view import view
 
-MODEL_VERSION = "1.0"
+MODEL_VERSION = "2.0"
 """Changes whenever the same events would score differently; stored with every event."""
 
 
-def fold(state: AgentState, event: Event, context: Context) -> Verdict:
-    """Score one event of an agent and fold it into `state` itself.
+def fold(state: AgentState, event: Event, context: Context, baseline: Baseline | None = None) -> Verdict:
+    """Score one event of an agent and fold it into `state` itself; `baseline`, the tenant's, is only read.
 
     `event.action_type` is one of the ten types (anything else is a KeyError, and `state` as it was: validate
     first); details may be anything. Events scored medium or high are not learned from, so an attack doesn't
@@ -30,18 +32,21 @@ def fold(state: AgentState, event: Event, context: Context) -> Verdict:
     facts = read(event.details)
     seen = view(state, event, facts)
     broken = broken_rules(state, event, context, facts, seen.anomalies)
-    evidence = signals(state, event, context, facts, seen)
-    score = combine(prior_logit=prior_logit, evidence=evidence, broken=len(broken), learned=seen.learned)
+    evidence = signals(state, event, context, facts, seen, baseline)
+    judged = seen.learned >= ENOUGH_HABITS or (baseline is not None and baseline.is_enough(seen.at))
+    score = combine(prior_logit=prior_logit, evidence=evidence, broken=len(broken), capped=not judged)
     band = band_of(score)
     reasons = strongest(broken + evidence) or strongest([_nothing_unusual(event.action_type)])
-    learn(state, event, facts, seen, habitual=band == "low")
+    learn(state, event, facts, seen, band=band)
     return Verdict(score, band, reasons, MODEL_VERSION)
 
 
-def assess(state: AgentState, event: Event, context: Context) -> Assessment:
+def assess(
+    state: AgentState, event: Event, context: Context, baseline: Baseline | None = None
+) -> Assessment:
     """`fold()` into a copy: the verdict and the state after the event; `state` itself is left as it was."""
     after = state.changeable()
-    verdict = fold(after, event, context)
+    verdict = fold(after, event, context, baseline)
     return Assessment(verdict.score, verdict.band, verdict.reasons, verdict.model_version, after)
 
 

@@ -14,7 +14,7 @@ PRIORS: dict[str, float] = {
     "authentication_failure": 0.20,
     "data_access": 0.03,
     "data_mutation": 0.06,
-    "transaction_initiated": 0.10,
+    "transaction_initiated": 0.06,
     "transaction_anomaly": 0.60,
     "unauthorized_access_attempt": 0.90,
     "message_signed": 0.04,

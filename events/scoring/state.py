@@ -32,8 +32,9 @@ MAX_RESOURCES = 32
 MAX_HOSTS = 16
 MAX_TOOLS = 40
 MAX_BIGRAMS = 40
-MAX_AMOUNTS = 32
-LAYOUT = 2
+MAX_AMOUNTS = 48
+HOURS = 24
+LAYOUT = 3
 
 KINDS = (
     "api_call",
@@ -134,8 +135,9 @@ class AgentState(msgspec.Struct, array_like=True):
 
     Habits (learned from low events only): `learned` events in all; `tools`, `aimed` (of those, with a
     target), `bigrams`, `destinations`, `resources`, `hosts` by digest; by the order of `KINDS`, `trials`,
-    how often one was seen, and `rates`, the running share of new ones; `amounts`, the last log-dollar
-    amounts; the running means of tool and bigram surprise (nats) and of the burst level.
+    how often one was seen, and `rates`, the running share of new ones; `amounts`, the last amounts as square
+    roots of dollars, and `usual_amount`, the long running mean of their log-dollars; `hours`, how often each
+    hour of the day (UTC); the running means of tool and bigram surprise (nats) and of the burst level.
     Last minutes (from every event): `burst`, `reads`, `failures`, `anomalies` as fading counts at
     `last_at`; `last_tool`; `day` (days since the epoch) and `day_usd`, the day's
     transactions so far.
@@ -154,6 +156,8 @@ class AgentState(msgspec.Struct, array_like=True):
     trials: list[float] = msgspec.field(default_factory=lambda: [0.0] * len(KINDS))
     rates: list[float] = msgspec.field(default_factory=lambda: [1.0] * len(KINDS))
     amounts: list[float] = msgspec.field(default_factory=list)
+    usual_amount: float = 0.0
+    hours: list[float] = msgspec.field(default_factory=lambda: [0.0] * HOURS)
     tool_surprise: float = 0.0
     bigram_surprise: float = 0.0
     burst_level: float = 0.0
@@ -178,6 +182,7 @@ class AgentState(msgspec.Struct, array_like=True):
             trials=self.trials[:],
             rates=self.rates[:],
             amounts=self.amounts[:],
+            hours=self.hours[:],
         )
 
     def fading(self, now: float) -> float:

@@ -1,0 +1,97 @@
+"""What a tenant's agents have in common, for judging one that is too young to have habits of its own.
+
+Pure and optional: whoever keeps a tenant's baseline folds each event into it that scored low, and hands it to
+`fold()`. It weighs in only as far as the agent is young, and only in the agent's favour.
+"""
+
+from math import exp
+
+import msgspec
+
+from events.scoring.contract import Event
+from events.scoring.details import read
+from events.scoring.priors import SENDING
+from events.scoring.state import FADE, RESCALE_AFTER, StateUnreadable, Table, digest
+
+MAX_DESTINATIONS, MAX_HOSTS, MAX_TOOLS = 1_024, 256, 256
+ENOUGH_EVENTS = 100.0
+"""Events (faded) from which a tenant's habits may carry a young agent's score into high."""
+SHARED = 0.8
+"""How much of a name's novelty goes, for an agent without any habits, when its tenant knows the name."""
+BASELINE_LAYOUT = 1
+
+
+def _table() -> Table:
+    return msgspec.field(default_factory=Table)
+
+
+class Baseline(msgspec.Struct, array_like=True):
+    """A tenant's pooled habits: destinations, their hosts and tools, with weights that fade as a state's do."""
+
+    layout: int = BASELINE_LAYOUT
+    landmark: float = 0.0
+    learned: float = 0.0
+    destinations: Table = _table()
+    hosts: Table = _table()
+    tools: Table = _table()
+
+    def fading(self, now: float) -> float:
+        """What a stored weight is multiplied by to read it at `now`."""
+        return exp(min((self.landmark - now) / FADE, 0.0))
+
+    def is_enough(self, now: float) -> bool:
+        """Whether the tenant's habits can stand in for an agent's own."""
+        return self.learned * self.fading(now) >= ENOUGH_EVENTS
+
+    def strangeness(self, table: Table, names: list[bytes], *, at: float, maturity: float) -> float:
+        """The share of these names' novelty that stays: all, unless the tenant knows every one of them."""
+        fading = self.fading(at)
+        if not names or not all(table.knows(name, fading) for name in names):
+            return 1.0
+        return 1.0 - SHARED * (1.0 - maturity)
+
+
+def pool(baseline: Baseline, event: Event) -> None:
+    """Fold into `baseline` an event of any of the tenant's agents; only such as scored low."""
+    facts = read(event.details)
+    _rescale(baseline, event.received_at)
+    weight = exp((event.received_at - baseline.landmark) / FADE)
+    baseline.learned += weight
+    if facts.tool:
+        baseline.tools.add(digest(facts.tool), weight, MAX_TOOLS)
+    if event.action_type in SENDING:
+        for target in facts.targets:
+            baseline.destinations.add(digest(target), weight, MAX_DESTINATIONS)
+        for host in facts.hosts:
+            baseline.hosts.add(digest(host), weight, MAX_HOSTS)
+
+
+def _rescale(baseline: Baseline, now: float) -> None:
+    age = now - baseline.landmark
+    if age <= RESCALE_AFTER and baseline.learned > 0:
+        return
+    factor = exp(-min(age / FADE, 700.0))
+    baseline.landmark = now
+    baseline.learned *= factor
+    for table in (baseline.destinations, baseline.hosts, baseline.tools):
+        table.scale(factor)
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Baseline)
+
+
+def encode_baseline(baseline: Baseline) -> bytes:
+    """The baseline as MessagePack, about 25 KB at its fullest."""
+    return _encoder.encode(baseline)
+
+
+def decode_baseline(data: bytes) -> Baseline:
+    """The baseline from `encode_baseline()`; raises `StateUnreadable` for anything else or another layout."""
+    try:
+        baseline = _decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise StateUnreadable(str(error)) from error
+    if baseline.layout != BASELINE_LAYOUT:
+        raise StateUnreadable(f"layout {baseline.layout}, this version reads {BASELINE_LAYOUT}")
+    return baseline

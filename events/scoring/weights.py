@@ -1,0 +1,35 @@
+"""What each difference from habit is worth, in log-odds for one unit of its value.
+
+Those under "fitted" come out of `bench/fit_risk.py`: a logistic regression with weights held at or above zero,
+on public streams that this project neither made nor carries:
+
+- AgentDojo (Debenedetti et al., 2024): tool calls of language-model agents, each task clean and with an injection;
+- the transaction simulator of the Fraud Detection Handbook (Le Borgne et al., 2022);
+- Agent Security Bench (Zhang et al., 2025), runs with human labels.
+
+Those under "judged" speak of what no public stream shows truly: real timing, failures, declared limits.
+`docs/risk-model.md` has the figures they reach.
+"""
+
+# Fitted
+NEW_DESTINATION = 0.8
+NEW_DESTINATION_OF_MUTATION = 0.3
+READ_THEN_SEND = 1.0
+READ_THEN_SEND_OF_MUTATION = 0.3
+NEW_HOST = 0.2
+EXTERNAL_HOST = 1.0
+UNUSUAL_TOOL = 0.1
+UNUSUAL_SEQUENCE = 0.05
+NEW_RESOURCE = 0.05
+UNUSUAL_AMOUNT = 1.2
+
+# Judged
+KNOWN_DESTINATION = -0.3
+NEAR_TRADE_LIMIT = 0.9
+TOKEN_AMOUNT = 1.0
+DRIFTED_AMOUNT = 1.2
+BURST = 0.5
+UNUSUAL_HOUR = 0.25
+FAILURE = 1.0
+FAILURE_BEFORE = 0.25
+ANOMALY_BEFORE = 0.6
