@@ -8,7 +8,7 @@ numbers for one `MODEL_VERSION`.
 from agents.risk import HIGH, MEDIUM, band_of
 from events.scoring.baseline import Baseline, decode_baseline, encode_baseline, pool
 from events.scoring.contract import Assessment, Context, Event, FinancialScope, Verdict, normal_actions
-from events.scoring.model import MODEL_VERSION, assess, fold, replay, with_day_total
+from events.scoring.model import MODEL_VERSION, assess, fold, replay, teach, with_day_total
 from events.scoring.reasons import Reason
 from events.scoring.state import AgentState, StateUnreadable, decode_state, encode_state
 
@@ -35,5 +35,6 @@ __all__ = [
     "normal_actions",
     "pool",
     "replay",
+    "teach",
     "with_day_total",
 ]

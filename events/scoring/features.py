@@ -23,7 +23,7 @@ PRIOR_TRIALS = 2.0
 MOST_TRIALS = 20.0
 """Trials that a running rate remembers."""
 SELDOM = 0.25
-FIRST_TRUST = 0.5
+FIRST_TRUST = 3.0
 FEW_TRIALS = 3.0
 """Sends of one kind at which knowing where they go counts for half."""
 MUTATION_CARRIES = 0.5
@@ -32,8 +32,8 @@ READING_COUNTS = 0.5
 """An unusual tool that only reads is worth half of one that does something."""
 MAX_SURPRISE = 6.0
 FEW_AMOUNTS = 5
-LEAST_SPREAD, LEAST_SHARE = 0.5, 0.1
-"""Least spread of amounts' square roots, absolute and as a share of the median."""
+LEAST_SPREAD, LEAST_SHARE, LEAST_OF_FEW = 0.5, 0.1, 2.0
+"""Least spread of amounts' square roots: absolute, as a share of the median, and wider the fewer there are."""
 MAX_ABOVE = log(30.0)
 """The most an amount is worth, at thirty spreads above the median; one that is left out is worth it too."""
 TOKEN_SHARE = 0.1
@@ -180,7 +180,7 @@ def _amount(state: AgentState, context: Context, facts: Facts, seen: View) -> li
 def _deviations(ordered: list[float], middle: float, size: float) -> float:
     """How many robust standard deviations (1.4826 MAD, not below the least) a size is above the median."""
     above = size - middle
-    least = max(LEAST_SPREAD, LEAST_SHARE * middle)
+    least = max(LEAST_SPREAD, (LEAST_SHARE + LEAST_OF_FEW / len(ordered)) * middle)
     if above <= least:  # at most one deviation whatever the spread, so most amounts need none
         return 1.0
     distances = sorted([abs(value - middle) for value in ordered])

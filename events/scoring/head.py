@@ -9,7 +9,7 @@ COLD_CAP = 0.84
 ENOUGH_HABITS = 30.0
 """Learned events (faded) from which an agent's own habits may carry a score into high."""
 BEND = 1.0
-PAST_BEND = 0.3
+PAST_BEND = 0.2
 """Past a score of 0.73 evidence counts for less: habits alone should seldom reach high, and only together."""
 RULE_FLOOR = 0.90
 MORE_RULES = 0.6

@@ -23,7 +23,6 @@ from events.scoring.view import AMOUNT, HOST, OMITTED, RESOURCE, SESSION_GAP, Vi
 
 MEAN_RATE = 0.05
 """Share of a new value in the running means."""
-FAINT_RATE = MEAN_RATE / 4
 LONG_RATE = 0.005
 """The same for the usual amount, so that it lags some two hundred transactions behind a slow climb."""
 
@@ -38,8 +37,7 @@ def learn(state: AgentState, event: Event, facts: Facts, seen: View, *, band: st
     if band == "low":
         _habits(state, event, facts, seen)
     elif band == "medium" and seen.aims and (seen.new or not seen.destinations):
-        kind = KIND[event.action_type]
-        state.rates[kind] += (1.0 - state.rates[kind]) * FAINT_RATE
+        _tried(state, KIND[event.action_type], new=True)
 
 
 def _last_minutes(state: AgentState, event: Event, facts: Facts, seen: View) -> None:

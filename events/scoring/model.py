@@ -50,6 +50,12 @@ def assess(
     return Assessment(verdict.score, verdict.band, verdict.reasons, verdict.model_version, after)
 
 
+def teach(state: AgentState, event: Event) -> None:
+    """Fold an event that is known to be ordinary into `state`, whatever it would score."""
+    facts = read(event.details)
+    learn(state, event, facts, view(state, event, facts), band="low")
+
+
 def replay(events: Iterable[Event], context: Context) -> AgentState:
     """The state after these events of one agent, oldest first, as if they had been assessed one by one."""
     state = AgentState()
