@@ -22,7 +22,7 @@ PRIOR_TRIALS = 2.0
 """What is held of an agent's rate of novelty before it is known, and for how many trials that counts."""
 MOST_TRIALS = 20.0
 """Trials that a running rate remembers."""
-SELDOM = 0.25
+SELDOM = 0.35
 FIRST_TRUST = 3.0
 FEW_TRIALS = 3.0
 """Sends of one kind at which knowing where they go counts for half."""
@@ -30,7 +30,8 @@ MUTATION_CARRIES = 0.5
 """A mutation that names a target (an invitation, a share) carries less out than a call or a payment does."""
 READING_COUNTS = 0.5
 """An unusual tool that only reads is worth half of one that does something."""
-MAX_SURPRISE = 6.0
+SURPRISE_SLACK = 1.0
+MAX_SURPRISE = 5.0
 FEW_AMOUNTS = 5
 LEAST_SPREAD, LEAST_SHARE, LEAST_OF_FEW = 0.5, 0.1, 2.0
 """Least spread of amounts' square roots: absolute, as a share of the median, and wider the fewer there are."""
@@ -44,6 +45,7 @@ BURST_SLACK = 1.5
 MAX_BURST = 2.0
 MAX_FAILURES = 2.9
 SETTLED_HOURS = 50.0
+QUIET_HOUR = 3.0
 MAX_HOUR = 2.0
 
 
@@ -142,12 +144,12 @@ def _tool(
 ) -> list[Signal]:
     found = []
     counts = seen.maturity * (1.0 if event.action_type in SENDING else READING_COUNTS)
-    excess = seen.unigram - state.tool_surprise
+    excess = seen.unigram - state.tool_surprise - SURPRISE_SLACK
     if excess > 0:
         strange = 1.0 if baseline is None else _strangeness(baseline, baseline.tools, [seen.tool], seen)
         weight = weights.UNUSUAL_TOOL * min(excess, MAX_SURPRISE) * counts * strange
         found.append(Signal("unusual_tool", weight, facts.tool))
-    excess = seen.bigram - state.bigram_surprise
+    excess = seen.bigram - state.bigram_surprise - SURPRISE_SLACK
     if excess > 0:
         weight = weights.UNUSUAL_SEQUENCE * min(excess, MAX_SURPRISE) * counts
         found.append(Signal("unusual_sequence", weight, facts.tool))
@@ -220,9 +222,9 @@ def _pace(state: AgentState, event: Event, seen: View) -> list[Signal]:
 
 
 def _hour(state: AgentState, seen: View) -> float:
-    """How much rarer than one hour in 24 the agent is active around this hour, in nats, at most MAX_HOUR."""
+    """How much rarer than a third of its average hour the agent is active around this one, in nats."""
     hours, hour = state.hours, seen.hour
     near = hours[hour] / 2 + (hours[hour - 1] + hours[(hour + 1) % HOURS]) / 4
-    if near * HOURS >= state.learned:
+    if near * HOURS * QUIET_HOUR >= state.learned:
         return 0.0
-    return min(log((seen.learned / HOURS + 1.0) / (near * seen.fading + 1.0)), MAX_HOUR)
+    return min(log((seen.learned / HOURS + 1.0) / (QUIET_HOUR * near * seen.fading + 1.0)), MAX_HOUR)
