@@ -26,7 +26,7 @@ def _table() -> Table:
 
 
 class Baseline(msgspec.Struct, array_like=True):
-    """A tenant's pooled habits: destinations, their hosts and tools, with weights that fade as a state's do."""
+    """A tenant's pooled habits: destinations, their hosts and tools, which fade as a state's do."""
 
     layout: int = BASELINE_LAYOUT
     landmark: float = 0.0

@@ -34,7 +34,7 @@ SURPRISE_SLACK = 1.0
 MAX_SURPRISE = 5.0
 FEW_AMOUNTS = 5
 LEAST_SPREAD, LEAST_SHARE, LEAST_OF_FEW = 0.5, 0.1, 2.0
-"""Least spread of amounts' square roots: absolute, as a share of the median, and wider the fewer there are."""
+"""Least spread of amounts' square roots: absolute, as a share of the median, and wider while few."""
 MAX_ABOVE = log(30.0)
 """The most an amount is worth, at thirty spreads above the median; one that is left out is worth it too."""
 TOKEN_SHARE = 0.1
@@ -63,7 +63,9 @@ def signals(
         found += _host(state, event, context, facts, seen, baseline)
     if seen.resource is not None and not state.resources.knows(seen.resource, seen.fading):
         value = rarity(state, RESOURCE) * seen.maturity
-        found.append(Signal("new_resource", weights.NEW_RESOURCE * value, facts.resource, len(state.resources)))
+        found.append(
+            Signal("new_resource", weights.NEW_RESOURCE * value, facts.resource, len(state.resources))
+        )
     if seen.has_tool:
         found += _tool(state, event, facts, seen, baseline)
     if event.action_type in TRANSACTIONS:

@@ -30,8 +30,8 @@ LONG_RATE = 0.005
 def learn(state: AgentState, event: Event, facts: Facts, seen: View, *, band: str) -> None:
     """Fold the event into the state: its last minutes always, its habits only if it scored low.
 
-    A medium event leaves one faint trace, that the agent went somewhere new: one who keeps going to new places
-    under an officer's eyes would else be medium for good.
+    A medium event leaves one trace, that the agent went somewhere new: one who goes to new places all the time
+    would else be medium for good. Where it went is not learned.
     """
     _last_minutes(state, event, facts, seen)
     if band == "low":

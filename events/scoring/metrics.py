@@ -1,6 +1,6 @@
 """How well scores tell attacks from ordinary events, as the field measures it.
 
-Each takes scores and whether each was an attack; ties count half in the ROC area and stand together elsewhere.
+Each takes scores and whether each was an attack; equal scores count half, or stand together.
 """
 
 import numpy as np

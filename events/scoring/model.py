@@ -41,9 +41,7 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
     return Verdict(score, band, reasons, MODEL_VERSION)
 
 
-def assess(
-    state: AgentState, event: Event, context: Context, baseline: Baseline | None = None
-) -> Assessment:
+def assess(state: AgentState, event: Event, context: Context, baseline: Baseline | None = None) -> Assessment:
     """`fold()` into a copy: the verdict and the state after the event; `state` itself is left as it was."""
     after = state.changeable()
     verdict = fold(after, event, context, baseline)

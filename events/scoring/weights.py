@@ -1,9 +1,10 @@
 """What each difference from habit is worth, in log-odds for one unit of its value.
 
-Those under "fitted" come out of `bench/fit_risk.py`: a logistic regression with weights held at or above zero,
-on public streams that this project neither made nor carries:
+All are at or above zero but the one for a destination that the agent knows, so no difference lowers a score.
+Those under "fitted" were set with `bench/fit_risk.py` and judged on public streams that this project neither
+made nor carries:
 
-- AgentDojo (Debenedetti et al., 2024): tool calls of language-model agents, each task clean and with an injection;
+- AgentDojo (Debenedetti et al., 2024): tool calls of language-model agents, each task clean and attacked;
 - the transaction simulator of the Fraud Detection Handbook (Le Borgne et al., 2022);
 - Agent Security Bench (Zhang et al., 2025), runs with human labels.
 
@@ -12,10 +13,10 @@ Those under "judged" speak of what no public stream shows truly: real timing, fa
 """
 
 # Fitted
-NEW_DESTINATION = .25
-NEW_DESTINATION_OF_MUTATION = .1
+NEW_DESTINATION = 0.25
+NEW_DESTINATION_OF_MUTATION = 0.1
 READ_THEN_SEND = 1.85
-READ_THEN_SEND_OF_MUTATION = .15
+READ_THEN_SEND_OF_MUTATION = 0.15
 NEW_HOST = 0.2
 EXTERNAL_HOST = 1.5
 UNUSUAL_TOOL = 0.12
