@@ -1,8 +1,8 @@
 """How risky an agent's action is: a pure, explainable, online anomaly detector.
 
 `fold(state, event, context, baseline)` scores one event and folds it into an agent's state; `assess()` leaves
-the state it is given alone. No database, settings, clock or randomness: the same events in the same order give the same
-numbers for one `MODEL_VERSION`.
+the state it is given alone. No database, settings, clock or randomness: the same events in the same order
+give the same numbers for one `MODEL_VERSION`.
 """
 
 from agents.risk import HIGH, MEDIUM, band_of

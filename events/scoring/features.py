@@ -14,16 +14,16 @@ from events.scoring.contract import Context, Event
 from events.scoring.details import Facts
 from events.scoring.priors import FAILURES, SENDING, TRANSACTIONS
 from events.scoring.reasons import Signal
-from events.scoring.state import HOURS, KIND, SENDING_KINDS, AgentState, Table
-from events.scoring.view import AMOUNT, HOST, RESOURCE, View
+from events.scoring.state import HOURS, KIND, AgentState, Table
+from events.scoring.view import AMOUNT, HOST, READ_BEFORE, RESOURCE, View
 
 PRIOR_RATE = 0.5
 PRIOR_TRIALS = 2.0
 """What is held of an agent's rate of novelty before it is known, and for how many trials that counts."""
 MOST_TRIALS = 20.0
 """Trials that a running rate remembers."""
-SELDOM = 0.35
-FIRST_TRUST = 3.0
+SELDOM = 0.6
+"""What a nat of rarity adds to sending somewhere new after reading, as a share."""
 FEW_TRIALS = 3.0
 """Sends of one kind at which knowing where they go counts for half."""
 MUTATION_CARRIES = 0.5
@@ -96,11 +96,9 @@ def _destination(
     mutates = event.action_type == "data_mutation"
     worth = weights.NEW_DESTINATION_OF_MUTATION if mutates else weights.NEW_DESTINATION
     found = [Signal("new_destination", worth * nats, told, len(state.destinations))]
-    if seen.reads > 0.1:
-        trials = sum(state.trials[:SENDING_KINDS])
-        trust = (trials + FIRST_TRUST) / (trials + FEW_TRIALS)
+    if seen.reads > READ_BEFORE:
         worth = weights.READ_THEN_SEND_OF_MUTATION if mutates else weights.READ_THEN_SEND
-        value = trust * strange + SELDOM * nats
+        value = strange + SELDOM * nats
         found.append(Signal("read_then_send", worth * value, told))
     return found
 

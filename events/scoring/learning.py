@@ -16,26 +16,31 @@ from events.scoring.state import (
     MAX_HOSTS,
     MAX_RESOURCES,
     MAX_TOOLS,
+    MAX_WAITING,
     RESCALE_AFTER,
     AgentState,
 )
-from events.scoring.view import AMOUNT, HOST, OMITTED, RESOURCE, SESSION_GAP, View
+from events.scoring.view import AMOUNT, HOST, OMITTED, READ_BEFORE, RESOURCE, SESSION_GAP, View
 
 MEAN_RATE = 0.05
 """Share of a new value in the running means."""
+PROBATION = 3 * DAY
+"""How long a destination waits that was first written to after reading: what was read may have named it."""
 LONG_RATE = 0.005
 """The same for the usual amount, so that it lags some two hundred transactions behind a slow climb."""
 
 
-def learn(state: AgentState, event: Event, facts: Facts, seen: View, *, band: str) -> None:
+def learn(
+    state: AgentState, event: Event, facts: Facts, seen: View, *, band: str, trusted: bool = False
+) -> None:
     """Fold the event into the state: its last minutes always, its habits only if it scored low.
 
-    A medium event leaves one trace, that the agent went somewhere new: one who goes to new places all the time
+    A medium event leaves one trace, that the agent went somewhere new: one that always goes to new places
     would else be medium for good. Where it went is not learned.
     """
     _last_minutes(state, event, facts, seen)
     if band == "low":
-        _habits(state, event, facts, seen)
+        _habits(state, event, facts, seen, trusted=trusted)
     elif band == "medium" and seen.aims and (seen.new or not seen.destinations):
         _tried(state, KIND[event.action_type], new=True)
 
@@ -59,7 +64,7 @@ def _last_minutes(state: AgentState, event: Event, facts: Facts, seen: View) -> 
         state.day = today
 
 
-def _habits(state: AgentState, event: Event, facts: Facts, seen: View) -> None:
+def _habits(state: AgentState, event: Event, facts: Facts, seen: View, *, trusted: bool) -> None:
     # Running means start as the plain mean and then forget slowly
     share = max(MEAN_RATE, 1.0 / (seen.learned + 1.0))
     if seen.has_tool:
@@ -70,7 +75,7 @@ def _habits(state: AgentState, event: Event, facts: Facts, seen: View) -> None:
     state.burst_level += (log1p(seen.burst) - state.burst_level) * share
     state.learned += weight
     state.hours[seen.hour] += weight
-    _remember_names(state, event, seen, weight)
+    _remember_names(state, event, seen, weight, trusted=trusted)
     if event.action_type in TRANSACTIONS:
         _tried(state, AMOUNT, new=facts.amount is None)
         if facts.amount is not None:
@@ -80,12 +85,17 @@ def _habits(state: AgentState, event: Event, facts: Facts, seen: View) -> None:
             state.usual_amount += (log1p(facts.amount) - state.usual_amount) * share
 
 
-def _remember_names(state: AgentState, event: Event, seen: View, weight: float) -> None:
+def _remember_names(state: AgentState, event: Event, seen: View, weight: float, *, trusted: bool) -> None:
     fading = 1 / weight
     if seen.aims:
-        before = [state.destinations.add(name, weight, MAX_DESTINATIONS) for name in seen.destinations]
-        new = not before or min(before) * fading < FORGOTTEN
-        _tried(state, KIND[event.action_type], new=new)
+        names = seen.destinations
+        if seen.new and seen.reads > READ_BEFORE and not trusted:
+            names = [
+                name for name in names if name not in seen.new_names or _has_waited(state, name, seen.at)
+            ]
+        for name in names:
+            state.destinations.add(name, weight, MAX_DESTINATIONS)
+        _tried(state, KIND[event.action_type], new=bool(seen.new) or not seen.destinations)
     if seen.hosts:
         known = [state.hosts.add(name, weight, MAX_HOSTS) for name in seen.hosts]
         _tried(state, HOST, new=min(known) * fading < FORGOTTEN)
@@ -100,6 +110,15 @@ def _remember_names(state: AgentState, event: Event, seen: View, weight: float) 
         state.bigrams.add(seen.pair, weight, MAX_BIGRAMS)
         if seen.destinations:
             state.aimed.add(seen.tool, weight, MAX_TOOLS)
+
+
+def _has_waited(state: AgentState, name: bytes, now: float) -> bool:
+    """Whether a destination first written to after reading has been known for long enough to be trusted."""
+    since = state.waiting.get(name)
+    if not since:
+        state.waiting.add(name, now, MAX_WAITING)
+        return False
+    return now - since >= PROBATION
 
 
 def _tried(state: AgentState, kind: int, *, new: bool) -> None:

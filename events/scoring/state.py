@@ -30,6 +30,7 @@ FORGOTTEN = 0.05
 MAX_DESTINATIONS = 56
 MAX_RESOURCES = 32
 MAX_HOSTS = 16
+MAX_WAITING = 24
 MAX_TOOLS = 40
 MAX_BIGRAMS = 40
 MAX_AMOUNTS = 48
@@ -134,7 +135,8 @@ class AgentState(msgspec.Struct, array_like=True):
     """One agent's habits and its last minutes. Times are seconds since the epoch by the receive clock.
 
     Habits (learned from low events only): `learned` events in all; `tools`, `aimed` (of those, with a
-    target), `bigrams`, `destinations`, `resources`, `hosts` by digest; by the order of `KINDS`, `trials`,
+    target), `bigrams`, `destinations`, `resources`, `hosts` by digest; `waiting`, when a
+    destination was first written to after reading; by the order of `KINDS`, `trials`,
     how often one was seen, and `rates`, the running share of new ones; `amounts`, the last amounts as square
     roots of dollars, and `usual_amount`, the long running mean of their log-dollars; `hours`, how often each
     hour of the day (UTC); the running means of tool and bigram surprise (nats) and of the burst level.
@@ -153,6 +155,7 @@ class AgentState(msgspec.Struct, array_like=True):
     destinations: Table = _table()
     resources: Table = _table()
     hosts: Table = _table()
+    waiting: Table = _table()
     trials: list[float] = msgspec.field(default_factory=lambda: [0.0] * len(KINDS))
     rates: list[float] = msgspec.field(default_factory=lambda: [1.0] * len(KINDS))
     amounts: list[float] = msgspec.field(default_factory=list)
@@ -179,6 +182,7 @@ class AgentState(msgspec.Struct, array_like=True):
             destinations=self.destinations.copy(),
             resources=self.resources.copy(),
             hosts=self.hosts.copy(),
+            waiting=self.waiting.copy(),
             trials=self.trials[:],
             rates=self.rates[:],
             amounts=self.amounts[:],

@@ -26,6 +26,8 @@ OMITTED = digest("")
 HOST, RESOURCE, AMOUNT = KIND["host"], KIND["resource"], KIND["amount"]
 SESSION_GAP = 1_800.0
 HOUR = 3_600.0
+READ_BEFORE = 0.1
+"""Fading count of reads from which a send counts as one after reading (for 23 minutes after one)."""
 
 
 class View(msgspec.Struct, frozen=True, gc=False):
@@ -33,9 +35,9 @@ class View(msgspec.Struct, frozen=True, gc=False):
 
     `at` is when it was received. Names are digests: `tool` (or OMITTED) and the `pair` it makes with the tool
     before, `destinations`, `hosts` (where something is sent) and `resource` (None where there is none). `new`
-    are the targets that the agent doesn't know, `new_names` their digests. `has_tool` says that a tool is stated or should
-    have been, and then `unigram` and `bigram` are its surprises in nats; `aims`, that the event sends
-    something to a target, stated or not. `fading` is the factor for stored weights, `learned` the faded
+    are the targets that the agent doesn't know, `new_names` their digests. `has_tool` says that a tool
+    is stated or should have been, and then `unigram` and `bigram` are its surprises in nats; `aims`, that the
+    event sends something to a target, stated or not. `fading` is the factor for stored weights, `learned` the faded
     number of learned events, `maturity` 0 to 1, `hour` that of the day (UTC); the counts of the last minutes
     are faded to now, without this event.
     """

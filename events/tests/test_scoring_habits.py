@@ -16,6 +16,7 @@ from events.scoring import (
     decode_state,
     encode_state,
     fold,
+    teach,
 )
 from events.scoring.priors import PRIORS, SENDING
 from events.scoring.reasons import SHORT
@@ -63,7 +64,11 @@ def next_event(
 
 @pytest.fixture(scope="module")
 def mature() -> AgentState:
-    return live(history())[-1].state
+    """Twenty rounds that are known to be ordinary."""
+    state = AgentState()
+    for minute, (action_type, details) in enumerate(history()):
+        teach(state, Event(action_type, NOON + 60 * minute, details))
+    return state
 
 
 def test_new_agent_of_good_conduct_is_never_high() -> None:
@@ -206,10 +211,12 @@ def test_reported_times_play_no_part(mature: AgentState) -> None:
 
 
 def test_clock_that_steps_back_is_harmless(mature: AgentState) -> None:
-    verdict = assess(mature, Event("api_call", mature.last_at - 3_600, {}), Context())
+    overtaken = assess(mature, Event("api_call", mature.last_at - 5, {}), Context())
+    set_back = assess(mature, Event("api_call", mature.last_at - 7_200, {}), Context())
 
-    assert 0 <= verdict.score <= 1
-    assert verdict.state.last_at == mature.last_at
+    assert overtaken.state.last_at == mature.last_at
+    assert set_back.state.last_at == mature.last_at - 7_200
+    assert 0 <= set_back.score <= overtaken.score <= 1
 
 
 def test_habits_fade(mature: AgentState) -> None:
