@@ -37,9 +37,9 @@ class View(msgspec.Struct, frozen=True, gc=False):
     before, `destinations`, `hosts` (where something is sent) and `resource` (None where there is none). `new`
     are the targets that the agent doesn't know, `new_names` their digests. `has_tool` says that a tool
     is stated or should have been, and then `unigram` and `bigram` are its surprises in nats; `aims`, that the
-    event sends something to a target, stated or not. `fading` is the factor for stored weights, `learned` the faded
-    number of learned events, `maturity` 0 to 1, `hour` that of the day (UTC); the counts of the last minutes
-    are faded to now, without this event.
+    event sends something to a target, stated or not. `fading` is the factor for stored weights, `learned` the
+    faded number of learned events, `maturity` 0 to 1, `hour` that of the day (UTC); the counts of the
+    last minutes are faded to now, without this event.
     """
 
     at: float

@@ -15,7 +15,7 @@ Those under "judged" speak of what no public stream shows truly: real timing, fa
 # Fitted
 NEW_DESTINATION = 0.25
 NEW_DESTINATION_OF_MUTATION = 0.1
-READ_THEN_SEND = 1.25
+READ_THEN_SEND = 1.15
 READ_THEN_SEND_OF_MUTATION = 0.15
 NEW_HOST = 0.2
 EXTERNAL_HOST = 1.5

@@ -66,8 +66,8 @@ class Command(ServiceCommand):
             raise StreamUnreadable(f"{options['events']}: no events")
         history = _stream(options["warmup"]) if options["warmup"] else []
         states = taught(history, before=rows[0].event.received_at)
-        watched = _watched(rows, sys.stderr) if sys.stderr.isatty() else iter(rows)
-        return list(scored(watched, contexts, states, runs_apart=options["runs_apart"]))
+        replayed = watched(rows, sys.stderr) if sys.stderr.isatty() else iter(rows)
+        return list(scored(replayed, contexts, states, runs_apart=options["runs_apart"]))
 
 
 def _stream(path: Path) -> list[Row]:
@@ -78,7 +78,7 @@ def _stream(path: Path) -> list[Row]:
             raise StreamUnreadable(f"{path}: {error}") from error
 
 
-def _watched(rows: list[Row], terminal: TextIO) -> Iterator[Row]:
+def watched(rows: list[Row], terminal: TextIO) -> Iterator[Row]:
     """The rows, with a bar on the terminal that says how far they have been read."""
     every = max(len(rows) // STEPS, 1)
     for number, row in enumerate(rows, 1):
