@@ -22,6 +22,9 @@ PRIOR_TRIALS = 2.0
 """What is held of an agent's rate of novelty before it is known, and for how many trials that counts."""
 MOST_TRIALS = 20.0
 """Trials that a running rate remembers."""
+MAX_RARITY = 2.5
+WITHIN_HOME = 0.5
+"""What is new but inside the agent's own domain is half as strange."""
 SELDOM = 0.6
 """What a nat of rarity adds to sending somewhere new after reading, as a share."""
 FEW_TRIALS = 3.0
@@ -58,7 +61,7 @@ def signals(
     baseline: Baseline | None = None,
 ) -> list[Signal]:
     """Every difference that may weigh something, in no particular order."""
-    found = _destination(state, event, facts, seen, baseline) if seen.aims else []
+    found = _destination(state, event, context, seen, baseline) if seen.aims else []
     if seen.hosts or (seen.aims and not facts.targets):
         found += _host(state, event, context, facts, seen, baseline)
     if seen.resource is not None and not state.resources.knows(seen.resource, seen.fading):
@@ -76,7 +79,8 @@ def signals(
 def rarity(state: AgentState, kind: int) -> float:
     """What one new name of this kind is worth, in nats: -ln of the agent's own recent rate of new ones."""
     trials = min(state.trials[kind], MOST_TRIALS)
-    return -log((state.rates[kind] * trials + PRIOR_RATE * PRIOR_TRIALS) / (trials + PRIOR_TRIALS))
+    rate = (state.rates[kind] * trials + PRIOR_RATE * PRIOR_TRIALS) / (trials + PRIOR_TRIALS)
+    return min(-log(rate), MAX_RARITY)
 
 
 def _strangeness(baseline: Baseline, table: Table, names: list[bytes], seen: View) -> float:
@@ -84,13 +88,15 @@ def _strangeness(baseline: Baseline, table: Table, names: list[bytes], seen: Vie
 
 
 def _destination(
-    state: AgentState, event: Event, facts: Facts, seen: View, baseline: Baseline | None
+    state: AgentState, event: Event, context: Context, seen: View, baseline: Baseline | None
 ) -> list[Signal]:
     kind = KIND[event.action_type]
     if seen.destinations and not seen.new:
         trials = state.trials[kind]
         return [Signal("known_destination", weights.KNOWN_DESTINATION * trials / (trials + FEW_TRIALS))]
     strange = 1.0 if baseline is None else _strangeness(baseline, baseline.destinations, seen.new_names, seen)
+    if seen.new and all(_inside(target.rpartition("@")[2], context.home_domain) for target in seen.new):
+        strange *= WITHIN_HOME
     nats = rarity(state, kind) * strange
     told = seen.new[0] if seen.new else None
     mutates = event.action_type == "data_mutation"

@@ -149,9 +149,7 @@ def test_preparation_is_scored_but_not_judged() -> None:
 
 def test_a_run_counts_by_its_label_else_by_its_events() -> None:
     labelled = read_stream([line(0, seq="a", label_seq="attack"), line(1, seq="b")])
-    unlabelled = read_stream(
-        [line(0, seq="a", label_seq=None, label_event="attack"), line(1, seq="b")]
-    )
+    unlabelled = read_stream([line(0, seq="a", label_seq=None, label_event="attack"), line(1, seq="b")])
 
     for rows in (labelled, unlabelled):
         figures = report(list(scored(rows, {}, runs_apart=True)))
