@@ -14,7 +14,7 @@ from events.scoring.contract import Context, Event
 from events.scoring.details import Facts
 from events.scoring.priors import FAILURES, SENDING, TRANSACTIONS
 from events.scoring.reasons import Signal
-from events.scoring.state import HOURS, KIND, AgentState, Table
+from events.scoring.state import HOURS, KIND, NUMBER, AgentState, Table
 from events.scoring.view import AMOUNT, HOST, READ_BEFORE, RESOURCE, View
 
 PRIOR_RATE = 0.5
@@ -168,9 +168,9 @@ def _amount(state: AgentState, context: Context, facts: Facts, seen: View) -> li
         limit = context.financial_scope.max_single_trade_usd
         used = 1.0 if facts.amount is None else min(facts.amount / limit, 1.0)
         found.append(Signal("near_trade_limit", weights.NEAR_TRADE_LIMIT * used * used, facts.amount, limit))
-    if len(state.amounts) < FEW_AMOUNTS:
+    if len(state.amounts) < FEW_AMOUNTS * NUMBER:
         return found
-    ordered = sorted(state.amounts)
+    ordered = sorted(state.recent_amounts())
     middle = ordered[len(ordered) // 2]
     if facts.amount is None:
         stated = min(1.25 * (1.0 - state.rates[AMOUNT]), 1.0)
@@ -229,8 +229,7 @@ def _pace(state: AgentState, event: Event, seen: View) -> list[Signal]:
 
 def _hour(state: AgentState, seen: View) -> float:
     """How much rarer than a third of its average hour the agent is active around this one, in nats."""
-    hours, hour = state.hours, seen.hour
-    near = hours[hour] / 2 + (hours[hour - 1] + hours[(hour + 1) % HOURS]) / 4
+    near = state.around(seen.hour)
     if near * HOURS * QUIET_HOUR >= state.learned:
         return 0.0
     return min(log((seen.learned / HOURS + 1.0) / (QUIET_HOUR * near * seen.fading + 1.0)), MAX_HOUR)

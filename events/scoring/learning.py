@@ -10,7 +10,6 @@ from events.scoring.state import (
     FADE,
     FORGOTTEN,
     KIND,
-    MAX_AMOUNTS,
     MAX_BIGRAMS,
     MAX_DESTINATIONS,
     MAX_HOSTS,
@@ -74,13 +73,12 @@ def _habits(state: AgentState, event: Event, facts: Facts, seen: View, *, truste
     weight = exp((event.received_at - state.landmark) / FADE)
     state.burst_level += (log1p(seen.burst) - state.burst_level) * share
     state.learned += weight
-    state.hours[seen.hour] += weight
+    state.add_hour(seen.hour, weight)
     _remember_names(state, event, seen, weight, trusted=trusted)
     if event.action_type in TRANSACTIONS:
         _tried(state, AMOUNT, new=facts.amount is None)
         if facts.amount is not None:
-            state.amounts.append(sqrt(facts.amount))
-            del state.amounts[:-MAX_AMOUNTS]
+            state.add_amount(sqrt(facts.amount))
             share = max(LONG_RATE, 1.0 / state.trials[AMOUNT])
             state.usual_amount += (log1p(facts.amount) - state.usual_amount) * share
 
@@ -136,7 +134,7 @@ def _rescale(state: AgentState, now: float) -> None:
     factor = exp(-min(age / FADE, 700.0))
     state.landmark = now
     state.learned *= factor
-    state.hours = [weight * factor for weight in state.hours]
+    state.scale_hours(factor)
     for table in (
         state.tools,
         state.aimed,

@@ -51,6 +51,7 @@ KIND = {kind: index for index, kind in enumerate(KINDS)}
 SENDING_KINDS = 4
 
 NAME = 8
+NUMBER = 8
 NO_NAME = bytes(NAME)
 _weight = Struct("<d")
 _unpack = _weight.unpack_from
@@ -139,7 +140,8 @@ class AgentState(msgspec.Struct, array_like=True):
     destination was first written to after reading; by the order of `KINDS`, `trials`,
     how often one was seen, and `rates`, the running share of new ones; `amounts`, the last amounts as square
     roots of dollars, and `usual_amount`, the long running mean of their log-dollars; `hours`, how often each
-    hour of the day (UTC); the running means of tool and bigram surprise (nats) and of the burst level.
+    hour of the day (UTC), both packed as doubles; the running means of tool and bigram surprise (nats) and of
+    the burst level.
     Last minutes (from every event): `burst`, `reads`, `failures`, `anomalies` as fading counts at
     `last_at`; `last_tool`; `day` (days since the epoch) and `day_usd`, the day's
     transactions so far.
@@ -158,9 +160,9 @@ class AgentState(msgspec.Struct, array_like=True):
     waiting: Table = _table()
     trials: list[float] = msgspec.field(default_factory=lambda: [0.0] * len(KINDS))
     rates: list[float] = msgspec.field(default_factory=lambda: [1.0] * len(KINDS))
-    amounts: list[float] = msgspec.field(default_factory=list)
+    amounts: bytearray = msgspec.field(default_factory=bytearray)
     usual_amount: float = 0.0
-    hours: list[float] = msgspec.field(default_factory=lambda: [0.0] * HOURS)
+    hours: bytearray = msgspec.field(default_factory=lambda: bytearray(HOURS * NUMBER))
     tool_surprise: float = 0.0
     bigram_surprise: float = 0.0
     burst_level: float = 0.0
@@ -188,6 +190,34 @@ class AgentState(msgspec.Struct, array_like=True):
             amounts=self.amounts[:],
             hours=self.hours[:],
         )
+
+    def recent_amounts(self) -> tuple[float, ...]:
+        """The last amounts, as square roots of dollars, oldest first."""
+        return unpack(f"<{len(self.amounts) // NUMBER}d", self.amounts)
+
+    def add_amount(self, root: float) -> None:
+        """Remember an amount's square root; beyond MAX_AMOUNTS the oldest goes."""
+        self.amounts += _weight.pack(root)
+        del self.amounts[: -MAX_AMOUNTS * NUMBER]
+
+    def around(self, hour: int) -> float:
+        """How often the agent was active in this hour of the day, the hours beside it counting half."""
+        at = hour * NUMBER
+        before, after = (at or HOURS * NUMBER) - NUMBER, (at + NUMBER) % (HOURS * NUMBER)
+        hours = self.hours
+        beside: float = _unpack(hours, before)[0] + _unpack(hours, after)[0]
+        own: float = _unpack(hours, at)[0]
+        return own / 2 + beside / 4
+
+    def add_hour(self, hour: int, weight: float) -> None:
+        """Count an event in this hour of the day."""
+        at = hour * NUMBER
+        _weight.pack_into(self.hours, at, _unpack(self.hours, at)[0] + weight)
+
+    def scale_hours(self, factor: float) -> None:
+        """Multiply what is counted of every hour."""
+        counts = unpack(f"<{HOURS}d", self.hours)
+        self.hours = bytearray(b"".join(_weight.pack(count * factor) for count in counts))
 
     def fading(self, now: float) -> float:
         """What a stored weight is multiplied by to read it at `now`."""

@@ -82,7 +82,9 @@ def view(state: AgentState, event: Event, facts: Facts) -> View:
         )
     sends = event.action_type in SENDING
     destinations = [digest(target) for target in facts.targets]
-    new, new_names = _unknown(state, facts.targets, destinations, fading) if sends else ([], [])
+    new, new_names = (
+        _unknown(state, facts.targets, destinations, fading) if sends and destinations else ([], [])
+    )
     # By position: so many keywords take 1 µs more
     return View(
         event.received_at,
@@ -122,12 +124,12 @@ def _unknown(
     state: AgentState, targets: tuple[str, ...], names: list[bytes], fading: float
 ) -> tuple[list[str], list[bytes]]:
     """The targets that the agent doesn't know, and their digests."""
-    new = [
-        (target, name)
-        for target, name in zip(targets, names, strict=True)
-        if not state.destinations.knows(name, fading)
-    ]
-    return [target for target, _ in new], [name for _, name in new]
+    new, new_names = [], []
+    for target, name in zip(targets, names, strict=True):
+        if not state.destinations.knows(name, fading):
+            new.append(target)
+            new_names.append(name)
+    return new, new_names
 
 
 def _faded(count: float, elapsed: float, fade: float) -> float:
