@@ -1,0 +1,97 @@
+"""The ways in which agents meet a stream: without a past, at a task they never did, at tasks they know.
+
+A run's name tells its task: `model|suite|task|clean` or `…|inj`. Clean runs are what an agent did before; an
+agent that knows the task has done it clean, one at an unseen task has done all others.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from events.scoring import AgentState, Context
+from events.scoring.backtest import Row, Scored, read_agents, read_stream, scored, taught
+
+
+class Streams(NamedTuple):
+    """The three public streams and what is known of their agents."""
+
+    tasks: list[Row]
+    task_agents: dict[str, Context]
+    payments: list[Row]
+    tools: list[Row]
+    tool_agents: dict[str, Context]
+
+
+def load(folder: Path) -> Streams:
+    """The streams in a folder."""
+    return Streams(
+        _rows(folder / "agentdojo_dev.jsonl"),
+        read_agents((folder / "agentdojo_dev_agents.json").read_bytes()),
+        _rows(folder / "txn_fraudhandbook_dev.jsonl"),
+        _rows(folder / "asb_assebench_security.jsonl"),
+        read_agents((folder / "asb_agents.json").read_bytes()),
+    )
+
+
+def _rows(path: Path) -> list[Row]:
+    with path.open("rb") as lines:
+        return read_stream(lines)
+
+
+def task_of(row: Row) -> str:
+    """The suite and number of the task that a run was about."""
+    return "|".join(row.run.split("|")[1:3])
+
+
+def is_clean(row: Row) -> bool:
+    """Whether the row is from a run without an injection."""
+    return row.run.endswith("|clean")
+
+
+class Part(NamedTuple):
+    """Runs to judge, and what their agents learned before them from history known to be ordinary."""
+
+    states: dict[str, AgentState]
+    runs: list[Row]
+
+
+def cold(rows: list[Row]) -> list[Part]:
+    """One stream, every agent without a past."""
+    return [Part({}, rows)]
+
+
+def unseen_task(rows: list[Row]) -> list[Part]:
+    """The runs of each task, after clean runs of all other tasks."""
+    return [Part(_taught(history, runs), runs) for history, runs in by_task(rows)]
+
+
+def mature(rows: list[Row]) -> list[Part]:
+    """Runs with an injection, after all clean runs."""
+    runs = [row for row in rows if not is_clean(row)]
+    return [Part(_taught([row for row in rows if is_clean(row)], runs), runs)]
+
+
+def judged(parts: Iterable[Part], agents: dict[str, Context], *, apart: bool) -> list[Scored]:
+    """The verdicts on all parts; with `apart` each run by itself, from what was learned before."""
+    found: list[Scored] = []
+    for part in parts:
+        found += scored(part.runs, agents, part.states, runs_apart=apart)
+    return found
+
+
+def by_task(rows: list[Row]) -> Iterator[tuple[list[Row], list[Row]]]:
+    """For each task the clean runs of all others, and its own runs."""
+    for task in sorted({task_of(row) for row in rows}):
+        suite = task.split("|", maxsplit=1)[0]
+        yield (
+            [row for row in rows if is_clean(row) and task_of(row) != task and _suite(row) == suite],
+            [row for row in rows if task_of(row) == task],
+        )
+
+
+def _suite(row: Row) -> str:
+    return row.run.split("|")[1]
+
+
+def _taught(history: list[Row], runs: list[Row]) -> dict[str, AgentState]:
+    return taught(history, before=min(row.event.received_at for row in runs))
