@@ -7,6 +7,7 @@ the streams. Weights stay above zero. `--held-out` judges each fit on what it ha
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ LEAST = 0.02
 MOST_MEDIUM = 0.02
 """Share of ordinary events at medium or above beyond which a fit pays for them."""
 PRICE = 5.0
+PARTS = 3
 Figures = dict[str, Any]
+Kept = Callable[[Row], bool]
 Ready = dict[str, tuple[list[Part], dict[str, Context], bool]]
 
 
@@ -54,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
             say(f"{name} = {getattr(weights, name):.2f}")
         return 0
     for name, is_left_out in _parts(parsed.held_out):
-        fit(_only(streams, lambda row, out=is_left_out: not out(row)))
+        fit(_only(streams, partial(_is_not, is_left_out)))
         say(f"  {name} left out: {_shown(measure(prepared(_only(streams, is_left_out))))}")
         say("    " + " ".join(f"{name}={getattr(weights, name):.2f}" for name in FITTED))
     return 0
@@ -119,12 +122,22 @@ def worth(figures: dict[str, Figures]) -> float:
     return total
 
 
-def _parts(held_out: str) -> list[tuple[str, Callable[[Row], bool]]]:
+def _parts(held_out: str) -> list[tuple[str, Kept]]:
     if held_out == "suites":
-        return [
-            (suite, lambda row, suite=suite: f"|{suite}|" in row.run) for suite in ("banking", "workspace")
-        ]
-    return [(f"part {part}", lambda row, part=part: _number(row) % 3 == part) for part in range(3)]
+        return [(suite, partial(_is_of_suite, suite)) for suite in ("banking", "workspace")]
+    return [(f"part {part}", partial(_is_of_part, part)) for part in range(PARTS)]
+
+
+def _is_of_suite(suite: str, row: Row) -> bool:
+    return f"|{suite}|" in row.run
+
+
+def _is_of_part(part: int, row: Row) -> bool:
+    return _number(row) % PARTS == part
+
+
+def _is_not(kept: Kept, row: Row) -> bool:
+    return not kept(row)
 
 
 def _number(row: Row) -> int:
@@ -133,7 +146,7 @@ def _number(row: Row) -> int:
     return int((words[2] if len(words) > 2 else words[0])[1:])
 
 
-def _only(streams: Streams, kept: Callable[[Row], bool]) -> Streams:
+def _only(streams: Streams, kept: Kept) -> Streams:
     payments = [row for row in streams.payments if kept(row)] or streams.payments
     return streams._replace(tasks=[row for row in streams.tasks if kept(row)], payments=payments)
 
