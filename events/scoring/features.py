@@ -229,6 +229,9 @@ def _pace(state: AgentState, event: Event, seen: View) -> list[Signal]:
 
 def _hour(state: AgentState, seen: View) -> float:
     """How much rarer than a third of its average hour the agent is active around this one, in nats."""
+    # Most hours are busy enough by themselves
+    if state.in_hour(seen.hour) / 2 * HOURS * QUIET_HOUR >= state.learned:
+        return 0.0
     near = state.around(seen.hour)
     if near * HOURS * QUIET_HOUR >= state.learned:
         return 0.0

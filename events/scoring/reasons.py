@@ -111,8 +111,9 @@ _weight = attrgetter("weight")
 def strongest(signals: list[Signal], count: int = 3) -> tuple[Reason, ...]:
     """The `count` heaviest signals as reasons, heaviest first, ties by name."""
     ranked = [signal for signal in signals if signal.weight > 0]
-    ranked.sort(key=_name)
-    ranked.sort(key=_weight, reverse=True)
+    if len(ranked) > 1:
+        ranked.sort(key=_name)
+        ranked.sort(key=_weight, reverse=True)
     return tuple([_told(signal) for signal in ranked[:count]])
 
 

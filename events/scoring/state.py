@@ -33,7 +33,7 @@ MAX_HOSTS = 16
 MAX_WAITING = 24
 MAX_TOOLS = 40
 MAX_BIGRAMS = 40
-MAX_AMOUNTS = 48
+MAX_AMOUNTS = 40
 HOURS = 24
 LAYOUT = 3
 
@@ -54,6 +54,7 @@ NAME = 8
 NUMBER = 8
 NO_NAME = bytes(NAME)
 _weight = Struct("<d")
+_doubles = tuple(Struct(f"<{count}d") for count in range(MAX_AMOUNTS + 1))
 _unpack = _weight.unpack_from
 
 
@@ -193,12 +194,17 @@ class AgentState(msgspec.Struct, array_like=True):
 
     def recent_amounts(self) -> tuple[float, ...]:
         """The last amounts, as square roots of dollars, oldest first."""
-        return unpack(f"<{len(self.amounts) // NUMBER}d", self.amounts)
+        return _doubles[len(self.amounts) // NUMBER].unpack(self.amounts)
 
     def add_amount(self, root: float) -> None:
         """Remember an amount's square root; beyond MAX_AMOUNTS the oldest goes."""
         self.amounts += _weight.pack(root)
         del self.amounts[: -MAX_AMOUNTS * NUMBER]
+
+    def in_hour(self, hour: int) -> float:
+        """How often the agent was active in this hour of the day."""
+        count: float = _unpack(self.hours, hour * NUMBER)[0]
+        return count
 
     def around(self, hour: int) -> float:
         """How often the agent was active in this hour of the day, the hours beside it counting half."""

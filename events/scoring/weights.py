@@ -1,8 +1,8 @@
 """What each difference from habit is worth, in log-odds for one unit of its value.
 
 All are at or above zero but the one for a destination that the agent knows, so no difference lowers a score.
-Those under "fitted" were set with `bench/fit_risk.py` and judged on public streams that this project neither
-made nor carries:
+Those under "chosen" were set by hand, to round figures, with the measure of `bench/fit_risk.py` in view: it
+judges weights by replaying public streams that this project neither made nor carries, and finds some by itself.
 
 - AgentDojo (Debenedetti et al., 2024): tool calls of language-model agents, each task clean and attacked;
 - the transaction simulator of the Fraud Detection Handbook (Le Borgne et al., 2022);
@@ -12,7 +12,7 @@ Those under "judged" speak of what no public stream shows truly: real timing, fa
 `docs/risk-model.md` has the figures they reach.
 """
 
-# Fitted
+# Chosen
 NEW_DESTINATION = 0.25
 NEW_DESTINATION_OF_MUTATION = 0.1
 READ_THEN_SEND = 1.15
@@ -23,11 +23,11 @@ UNUSUAL_TOOL = 0.12
 UNUSUAL_SEQUENCE = 0.06
 NEW_RESOURCE = 0.05
 UNUSUAL_AMOUNT = 1.7
+TOKEN_AMOUNT = 1.2
 
 # Judged
 KNOWN_DESTINATION = -0.3
 NEAR_TRADE_LIMIT = 0.9
-TOKEN_AMOUNT = 1.2
 DRIFTED_AMOUNT = 1.2
 BURST = 0.5
 UNUSUAL_HOUR = 0.25
