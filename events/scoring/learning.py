@@ -69,7 +69,8 @@ def _habits(state: AgentState, event: Event, facts: Facts, seen: View, *, truste
     if seen.has_tool:
         state.tool_surprise += (seen.unigram - state.tool_surprise) * share
         state.bigram_surprise += (seen.bigram - state.bigram_surprise) * share
-    _rescale(state, event.received_at)
+    if event.received_at - state.landmark > RESCALE_AFTER or not state.learned:
+        _rescale(state, event.received_at)
     weight = exp((event.received_at - state.landmark) / FADE)
     state.burst_level += (log1p(seen.burst) - state.burst_level) * share
     state.learned += weight
@@ -128,10 +129,7 @@ def _tried(state: AgentState, kind: int, *, new: bool) -> None:
 
 def _rescale(state: AgentState, now: float) -> None:
     """Move the landmark up to `now` before weights grow unwieldy, and to the first event at the start."""
-    age = now - state.landmark
-    if age <= RESCALE_AFTER and state.learned > 0:
-        return
-    factor = exp(-min(age / FADE, 700.0))
+    factor = exp(-min((now - state.landmark) / FADE, 700.0))
     state.landmark = now
     state.learned *= factor
     state.scale_hours(factor)

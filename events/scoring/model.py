@@ -1,6 +1,7 @@
 """The model: one event in, a verdict and the agent's next state out."""
 
 from collections.abc import Iterable
+from functools import cache
 
 import msgspec
 
@@ -12,7 +13,7 @@ from events.scoring.features import signals
 from events.scoring.head import ENOUGH_HABITS, combine
 from events.scoring.learning import learn
 from events.scoring.priors import PRIOR_LOGITS, PRIORS, TRANSACTIONS
-from events.scoring.reasons import Signal, strongest
+from events.scoring.reasons import LEAST_TOLD, Reason, Signal, strongest
 from events.scoring.rules import broken_rules
 from events.scoring.state import DAY, AgentState
 from events.scoring.view import view
@@ -36,7 +37,7 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
     judged = seen.learned >= ENOUGH_HABITS or (baseline is not None and baseline.is_enough(seen.at))
     score = combine(prior_logit=prior_logit, evidence=evidence, broken=len(broken), capped=not judged)
     band = band_of(score)
-    reasons = strongest(broken + evidence) or strongest([_nothing_unusual(event.action_type)])
+    reasons = strongest(broken + evidence) or _nothing_unusual(event.action_type)
     learn(state, event, facts, seen, band=band)
     return Verdict(score, band, reasons, MODEL_VERSION)
 
@@ -76,6 +77,7 @@ def with_day_total(state: AgentState, events: Iterable[Event], *, received_at: f
     return msgspec.structs.replace(state, day=day, day_usd=total)
 
 
-def _nothing_unusual(action_type: str) -> Signal:
+@cache
+def _nothing_unusual(action_type: str) -> tuple[Reason, ...]:
     """The reason of an event that only its type speaks for."""
-    return Signal("action_type", 0.001, action_type, PRIORS[action_type])
+    return strongest([Signal("action_type", LEAST_TOLD, action_type, PRIORS[action_type])])

@@ -9,6 +9,8 @@ import msgspec
 
 from events.scoring.details import MAX_AMOUNT
 
+LEAST_TOLD = 0.01
+"""The least weight that is worth a reason."""
 SHORT = 80
 """Longest observed or expected text, in characters."""
 
@@ -110,7 +112,7 @@ _weight = attrgetter("weight")
 
 def strongest(signals: list[Signal], count: int = 3) -> tuple[Reason, ...]:
     """The `count` heaviest signals as reasons, heaviest first, ties by name."""
-    ranked = [signal for signal in signals if signal.weight > 0]
+    ranked = [signal for signal in signals if signal.weight >= LEAST_TOLD]
     if len(ranked) > 1:
         ranked.sort(key=_name)
         ranked.sort(key=_weight, reverse=True)

@@ -2,7 +2,8 @@
 
 All are at or above zero but the one for a destination that the agent knows, so no difference lowers a score.
 Those under "chosen" were set by hand, to round figures, with the measure of `bench/fit_risk.py` in view: it
-judges weights by replaying public streams that this project neither made nor carries, and finds some by itself.
+judges weights, and finds some by itself, by replaying public streams that this project
+neither made nor carries.
 
 - AgentDojo (Debenedetti et al., 2024): tool calls of language-model agents, each task clean and attacked;
 - the transaction simulator of the Fraud Detection Handbook (Le Borgne et al., 2022);
