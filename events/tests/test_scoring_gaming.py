@@ -250,3 +250,25 @@ def test_splitting_trades_between_agents_does_not_share_a_limit(mature: AgentSta
         )
         assert first.band == "high"
         assert second.band != "low"
+
+
+def test_an_hour_the_agent_is_never_active_in_is_told_but_decides_nothing(mature: AgentState) -> None:
+    by_day = assess(mature, Event("api_call", MONDAY + HOUR, {"tool": "send_email"}), UNKNOWN)
+    by_night = assess(mature, Event("api_call", MONDAY - 9 * HOUR + DAY, {"tool": "send_email"}), UNKNOWN)
+
+    assert "unusual_hour" in {reason.name for reason in by_night.reasons}
+    assert "unusual_hour" not in {reason.name for reason in by_day.reasons}
+    assert by_day.score < by_night.score < 2 * by_day.score
+
+
+def test_a_refused_call_makes_the_next_ones_weigh_more(mature: AgentState) -> None:
+    state = mature.changeable()
+    before = after(state, "api_call", {"tool": "send_email", "to": "colleague@acme.example"})
+    for status in (401, "403", "Forbidden", "denied"):
+        after_one = Event("api_call", state.last_at + 1, {"tool": "send_email", "status": status})
+        fold(state, after_one, UNKNOWN)
+
+    again = after(state, "api_call", {"tool": "send_email", "to": "colleague@acme.example"})
+
+    assert "repeated_failures" in {reason.name for reason in again.reasons}
+    assert again.score > before.score
