@@ -54,7 +54,7 @@ class Lane(Protocol):
 
 TOO_SLOW = Answer(408, JSON, b'{"error":"The request body did not arrive in time"}')
 CUT_SHORT = Answer(400, JSON, b'{"error":"The request body is cut short or its chunks are malformed"}')
-FULL = Answer(503, [*JSON, ("retry-after", "1")], b'{"error":"At capacity; retry with exponential backoff"}')
+FULL = Answer(503, [JSON[0], ("retry-after", "1")], b'{"error":"At capacity; retry with backoff"}')
 FAILED = Answer(500, JSON, b'{"error":"Internal server error"}')
 
 

@@ -38,6 +38,7 @@ from events.storage import ScoredEvent
 log = logging.getLogger(__name__)
 
 BUCKET = "events"
+MOST_LOOKUPS = 16
 ALLOW = {"Allow": "GET, POST, HEAD"}
 FULL = "More events arrive than can be stored; retry with exponential backoff"
 JSON_TYPES = frozenset(
@@ -53,15 +54,17 @@ class EventLane:
     def __init__(self) -> None:
         self._committers: dict[Environment, GroupCommitter] = {}
         self._checks = ThreadPoolExecutor(1, thread_name_prefix="callers")
+        self._lookups: dict[tuple[Environment, str], asyncio.Future[None]] = {}
         self._waiting: dict[int, asyncio.Future[Outcome | Exception]] = {}
 
     async def answer(self, headers: Mapping[str, str], body: bytes) -> Answer | None:
         """The answer to a request, or None: the view must see it."""
-        caller = _caller(headers)
-        if caller is None:
+        asked = _asked(headers)
+        key = await self._caller(*asked) if asked is not None else None
+        if asked is None or key is None:
             return None
-        environment, key = caller
-        verdict = rate_limits.take(BUCKET, str(key.id))
+        environment = asked[0]
+        verdict = await self._place(environment, key)
         if verdict is None:
             return None
         self._keep_fresh(environment, key)
@@ -85,11 +88,43 @@ class EventLane:
         self._checks.submit(connections.close_all)
         self._checks.shutdown(wait=True)
 
+    async def _caller(self, environment: Environment, digest: str) -> ApiKey | None:
+        """The key, looked up if need be, once for all who ask; None for one that the view must judge."""
+        key = recent_keys.find(environment, digest)
+        if key is None:
+            await self._look_up(environment, digest)
+            key = recent_keys.find(environment, digest)
+        if key is None or Scope.EVENTS_WRITE not in key.scopes or key.is_expired(now()):
+            return None
+        return key
+
+    async def _place(self, environment: Environment, key: ApiKey) -> Verdict | None:
+        """A place under the rate limit, with more reserved if need be; None where the view must count."""
+        identity = str(key.id)
+        verdict = rate_limits.take(BUCKET, identity)
+        if verdict is None:
+            await self._look_up(environment, key.digest)
+            verdict = rate_limits.take(BUCKET, identity)
+        return verdict
+
+    async def _look_up(self, environment: Environment, digest: str) -> None:
+        """Wait for a look at the key and a reservation, one for all who ask at a time."""
+        pending = self._lookups.get((environment, digest))
+        if pending is None:
+            # Whoever tries many keys tries them on the view.
+            if len(self._lookups) >= MOST_LOOKUPS:
+                return
+            loop = asyncio.get_running_loop()
+            pending = loop.run_in_executor(self._checks, _refresh, environment, digest)
+            self._lookups[environment, digest] = pending
+            pending.add_done_callback(lambda _: self._lookups.pop((environment, digest)))
+        await asyncio.shield(pending)
+
     def _keep_fresh(self, environment: Environment, key: ApiKey) -> None:
         """Have the key looked up and its requests counted in time, so that none has to wait for it."""
-        is_due = recent_keys.claim_check(environment, key.digest)
-        if rate_limits.claim_renewal(BUCKET, str(key.id)) or is_due:
-            self._checks.submit(_refresh, environment, key)
+        is_claimed = rate_limits.claim_renewal(BUCKET, str(key.id))
+        if recent_keys.claim_check(environment, key.digest) or is_claimed:
+            self._checks.submit(_refresh, environment, key.digest, is_claimed=is_claimed)
 
     @cached_property
     def _headers(self) -> Headers:
@@ -119,20 +154,15 @@ class EventLane:
                 future.set_result(outcome)
 
 
-def _caller(headers: Mapping[str, str]) -> tuple[Environment, ApiKey] | None:
-    """The environment and the key of an ordinary request; None for one that the view must see."""
+def _asked(headers: Mapping[str, str]) -> tuple[Environment, str] | None:
+    """The environment and the key's digest of an ordinary request; None for one that the view must see."""
     if headers.get("content-type", "").lower() not in JSON_TYPES or "idempotency-key" in headers:
         return None
     if not _is_allowed(headers.get("host", "")):
         return None
     scheme, _, secret = headers.get("authorization", "").partition(" ")
     environment = keys.environment_of(secret) if scheme == "Bearer" else None
-    if environment is None:
-        return None
-    key = recent_keys.find(environment, keys.digest(secret))
-    if key is None or Scope.EVENTS_WRITE not in key.scopes or key.is_expired(now()):
-        return None
-    return environment, key
+    return None if environment is None else (environment, keys.digest(secret))
 
 
 @lru_cache(maxsize=64)
@@ -141,17 +171,19 @@ def _is_allowed(host: str) -> bool:
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
-def _refresh(environment: Environment, key: ApiKey) -> None:
-    """Look the key up again and reserve its next requests; what fails is left to the view."""
+def _refresh(environment: Environment, digest: str, *, is_claimed: bool = False) -> None:
+    """Look the key up and reserve its next requests; what fails is left to the view."""
     with environments.use(environment):
         connections[environment.alias].close_if_unusable_or_obsolete()
         try:
-            services.check(digest=key.digest, now=now())
+            key = services.check(digest=digest, now=now())
         except (ServiceError, DatabaseError, InterfaceError) as error:
-            log.info("API key %s is no longer vouched for: %s", key.id, type(error).__name__)
-            recent_keys.drop(environment, key.digest)
-        else:
-            rate_limits.renew(BUCKET, str(key.id), limit=settings.RATE_LIMITS[BUCKET])
+            log.info("an API key is not vouched for: %s", type(error).__name__)
+            recent_keys.drop(environment, digest)
+            return
+        identity = str(key.id)
+        if is_claimed or rate_limits.claim_renewal(BUCKET, identity, when_due=False):
+            rate_limits.renew(BUCKET, identity, limit=settings.RATE_LIMITS[BUCKET])
 
 
 def _report(body: bytes, received_at: datetime) -> Report | None:

@@ -116,8 +116,11 @@ class Load:
             while sent < total:
                 now = time.perf_counter()
                 while sent < total and idle and started + sent / rate <= now:
-                    self._send(idle.popleft(), started + sent / rate)
-                    sent += 1
+                    connection = idle.popleft()
+                    # The server may have ended it while it was idle; it comes back by itself.
+                    if connection.sock is not None:
+                        self._send(connection, started + sent / rate)
+                        sent += 1
                 pause = (
                     0.01
                     if not idle or sent == total

@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 LEASE_SECONDS = 1.0
 LARGEST_SHARE = 20
 """A reservation is at most the limit divided by this."""
+FIRST_SHARE = 1_000
+"""And so much more than was needed of the last one: a caller who begins in haste is soon served ahead."""
 CLAIM_SECONDS = 2.0
 KEPT_LEASES = 10_000
 
@@ -163,16 +165,16 @@ def renew(bucket: str, identity: str, *, limit: int) -> None:
     _hit_ahead(_name(bucket, identity), limit, 0)
 
 
-def claim_renewal(bucket: str, identity: str) -> bool:
-    """Whether the caller's reservation is due to be renewed; true once for each, so act upon it."""
+def claim_renewal(bucket: str, identity: str, *, when_due: bool = True) -> bool:
+    """Whether the caller's reservation is due to be renewed, or none is there; true once, so act upon it."""
     lease = _leases.get(_name(bucket, identity))
-    return lease is not None and lease.claim_renewal()
+    return lease is None or lease.claim_renewal(when_due=when_due)
 
 
 def _hit_ahead(name: str, limit: int, cost: int) -> Verdict:
     last = _leases.get(name) or Lease(_NOBODY, 0, 0)
     # A reservation is renewed when half of it is gone, so that the next one soon lasts for its whole second.
-    reserve = min(2 * last.taken + 1, limit // LARGEST_SHARE)
+    reserve = min(2 * last.taken + limit // FIRST_SHARE + 1, limit // LARGEST_SHARE)
     # What goes on serving is no more than is sure to be counted anew.
     kept = reserve if cost == 0 else 0
     back = last.shrink(kept)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from compliance.api.answers import Answer
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.identifiers import new_id
-from compliance.tenancy import keys, recent_keys
+from compliance.tenancy import keys, recent_keys, services
 from compliance.tenancy.models import ApiKey
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from events.group_commit import LARGEST_GROUP, LONGEST_QUEUE
@@ -261,12 +262,32 @@ def test_key_without_the_scope_is_left_to_the_view(world: World, web: Web) -> No
     assert web.ask_lane(reader, world.report()) is None
 
 
-def test_key_nobody_checked_lately_is_left_to_the_view(world: World, web: Web, key: str) -> None:
-    recent_keys.drop(Environment.LIVE, keys.digest(key))
+def test_key_nobody_checked_lately_is_looked_up_once_for_all_who_ask(
+    world: World, web: Web, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+    check = services.check
 
-    assert web.ask_lane(key, world.report()) is None
-    assert web.post(key, world.report()).status == 201
-    assert web.ask_lane(key, world.report()) is not None
+    def counted(*, digest: str, now: datetime) -> ApiKey:
+        looks.append(digest)
+        return check(digest=digest, now=now)
+
+    monkeypatch.setattr(services, "check", counted)
+    recent_keys.drop(Environment.LIVE, keys.digest(key))
+    rate_limits.forget_leases()
+
+    async def play() -> list[Any]:
+        return await asyncio.gather(*(web.send(key, world.report()) for _ in range(20)))
+
+    assert {answer.status for answer in web.run(play())} == {201}
+    assert len(looks) <= 2
+
+
+def test_unknown_key_is_left_to_the_view(world: World, web: Web) -> None:
+    unknown = keys.new_secret(Environment.LIVE)
+
+    assert web.ask_lane(unknown, world.report()) is None
+    assert web.post(unknown, world.report()).status == 401
 
 
 def test_key_revoked_elsewhere_is_refused_within_a_second(world: World, web: Web, key: str) -> None:
