@@ -183,54 +183,53 @@ def test_refusal_is_answered_byte_for_byte_as_the_view_does(
     assert quick.body == slow.body
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        ("idempotency-key", "k"),
-        ("content-type", "text/plain"),
-        ("content-type", ""),
-        ("content-type", "application/json; charset=latin-1"),
-        ("host", "evil.example"),
-        ("host", ""),
-        ("authorization", ""),
-        ("authorization", "Basic eDp5"),
-        ("authorization", "Bearer nonsense"),
-        ("authorization", "Bearer \udcff"),
-    ],
-)
-def test_what_is_out_of_the_ordinary_is_left_to_the_view(
-    world: World, web: Web, key: str, header: tuple[str, str]
-) -> None:
+UNUSUAL_HEADERS = [
+    ("idempotency-key", "k"),
+    ("content-type", "text/plain"),
+    ("content-type", ""),
+    ("content-type", "application/json; charset=latin-1"),
+    ("host", "evil.example"),
+    ("host", ""),
+    ("authorization", ""),
+    ("authorization", "Basic eDp5"),
+    ("authorization", "Bearer nonsense"),
+    ("authorization", "Bearer \udcff"),
+]
+
+
+def test_what_is_out_of_the_ordinary_is_left_to_the_view(world: World, web: Web, key: str) -> None:
     assert web.ask_lane(key, world.report()) is not None
-    assert web.ask_lane(key, world.report(), header) is None
+
+    for header in UNUSUAL_HEADERS:
+        assert web.ask_lane(key, world.report(), header) is None, header
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b"null",
-        b'{"agent_id": NaN}',
-        b'{"a": 1, "a": 2}',
-        b'{"action_type": "nonsense"}',
-        b'{"details": {"a": "\\u0000"}}',
-        b"[" * 100_000,
-        b"\xff",
-    ],
-)
+MALFORMED = [
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b'{"agent_id": NaN}',
+    b'{"a": 1, "a": 2}',
+    b'{"action_type": "nonsense"}',
+    b'{"details": {"a": "\\u0000"}}',
+    b"[" * 100_000,
+    b"\xff",
+]
+
+
 def test_malformed_body_is_left_to_the_view_and_costs_no_reservation(
-    world: World, web: Web, key: str, body: bytes
+    world: World, web: Web, key: str
 ) -> None:
-    before = dict(web.post(key, world.report()).headers)["x-ratelimit-remaining"]
+    for count, body in enumerate(MALFORMED, 1):
+        before = dict(web.post(key, world.report()).headers)["x-ratelimit-remaining"]
 
-    refused = web.post(key, body)
+        refused = web.post(key, body)
 
-    after = dict(web.post(key, world.report()).headers)["x-ratelimit-remaining"]
-    assert (refused.status, web.seen_by_view) == (400, 1)
-    assert list(body_of(refused)) == ["error"]
-    assert int(before) - int(after) == 2
+        after = dict(web.post(key, world.report()).headers)["x-ratelimit-remaining"]
+        assert (refused.status, web.seen_by_view) == (400, count), body[:40]
+        assert list(body_of(refused)) == ["error"]
+        assert int(before) - int(after) == 2
 
 
 def test_header_that_is_there_twice_is_left_to_the_view(world: World, web: Web, key: str) -> None:
