@@ -183,39 +183,23 @@ def test_refusal_is_answered_byte_for_byte_as_the_view_does(
     assert quick.body == slow.body
 
 
-UNUSUAL_HEADERS = [
-    ("idempotency-key", "k"),
-    ("content-type", "text/plain"),
-    ("content-type", ""),
-    ("content-type", "application/json; charset=latin-1"),
-    ("host", "evil.example"),
-    ("host", ""),
-    ("authorization", ""),
-    ("authorization", "Basic eDp5"),
-    ("authorization", "Bearer nonsense"),
-    ("authorization", "Bearer \udcff"),
-]
+UNUSUAL_HEADERS = {
+    "idempotency-key": ["k"],
+    "content-type": ["text/plain", "", "application/json; charset=latin-1"],
+    "host": ["evil.example", ""],
+    "authorization": ["", "Basic eDp5", "Bearer nonsense", "Bearer \udcff"],
+}
 
 
 def test_what_is_out_of_the_ordinary_is_left_to_the_view(world: World, web: Web, key: str) -> None:
     assert web.ask_lane(key, world.report()) is not None
 
-    for header in UNUSUAL_HEADERS:
+    for header in [(name, value) for name, values in UNUSUAL_HEADERS.items() for value in values]:
         assert web.ask_lane(key, world.report(), header) is None, header
 
 
-MALFORMED = [
-    b"",
-    b"{",
-    b"[]",
-    b"null",
-    b'{"agent_id": NaN}',
-    b'{"a": 1, "a": 2}',
-    b'{"action_type": "nonsense"}',
-    b'{"details": {"a": "\\u0000"}}',
-    b"[" * 100_000,
-    b"\xff",
-]
+SYNTAX = [b"", b"{", b"[]", b"null", b"[" * 100_000, b"\xff", b'{"agent_id": NaN}', b'{"a": 1, "a": 2}']
+MALFORMED = [*SYNTAX, b'{"action_type": "nonsense"}', b'{"details": {"a": "\\u0000"}}']
 
 
 def test_malformed_body_is_left_to_the_view_and_costs_no_reservation(

@@ -98,7 +98,7 @@ def test_page_is_an_index_range_scan(
 
     on_events = [node for node in found if str(node.get("Relation Name", "")).startswith("events_")]
     assert {node["Node Type"] for node in on_events} <= {"Index Scan", "Index Only Scan"}
-    assert not {"Sort", "Incremental Sort", "Seq Scan"} & {node["Node Type"] for node in found}
+    assert not {"Sort", "Incremental Sort"} & {node["Node Type"] for node in found}
     assert sum(node.get("Rows Removed by Filter", 0) for node in on_events) == 0
     assert sum(node["Actual Rows"] for node in on_events) <= 11 + len(on_events)
 
@@ -160,5 +160,5 @@ def test_agent_of_another_tenant_costs_nothing_to_ask_for(world: World, filled: 
     found = plan_of(question)
 
     assert page_of(question).rows == []
-    assert sum(node["Actual Rows"] for node in found if "events_" in str(node.get("Relation Name"))) == 0
-    assert sum(node.get("Rows Removed by Filter", 0) for node in found) == 0
+    on_events = [node for node in found if "events_" in str(node.get("Relation Name"))]
+    assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in on_events) == 0
