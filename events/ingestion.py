@@ -26,7 +26,7 @@ from events import memory, rolling, standing, storage, threshold
 from events.intake import Report
 from events.memory import Lesson, Memory
 from events.models import RiskBand
-from events.scoring import AgentState, Event, Verdict, assess, fold
+from events.scoring import AgentState, Event, Verdict, assess, fold, replay
 from events.standing import Standing
 from events.storage import ScoredEvent
 
@@ -182,22 +182,12 @@ def _draw_up(draft: _Draft, submission: Submission) -> Outcome:
     verdict = fold(draft.state, event, draft.agent.profile.context)
     if verdict.band == RiskBand.HIGH:
         draft.is_stopped = True
-        draft.state = _folded(draft)
+        draft.state = replay(draft.events, draft.agent.profile.context, start=draft.seen.state)
         return ALONE
     row = _row(submission, draft.agent, verdict)
     draft.events.append(event)
     draft.rows.append(row)
     return row
-
-
-def _folded(draft: _Draft) -> AgentState:
-    """The state after the draft's events and no more."""
-    if draft.seen.state is None:
-        raise ValueError("a draft starts from a state")
-    state = draft.seen.state.changeable()
-    for event in draft.events:
-        fold(state, event, draft.agent.profile.context)
-    return state
 
 
 def _store(drafts: Sequence[_Draft], held: Held) -> bool:

@@ -4,18 +4,15 @@ Planning over all partitions costs more than reading a page; prepared, it is don
 What decides about a partial index (the band) or a plan (the page's size) stands in the text itself.
 """
 
-from datetime import datetime
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 import msgspec
 import orjson
-import psycopg
-from django.db import connections
 
 from agents.models import Agent
-from compliance import environments
+from compliance import sql
 from compliance.api.pagination import Cursor
 from events.models import BehaviorEvent, RiskBand
 
@@ -42,7 +39,7 @@ class EventPage(msgspec.Struct, frozen=True):
 
 def page_of(question: Question) -> EventPage:
     """The page that answers the question; an agent of another tenant has no events."""
-    found = _read(question)
+    found = sql.prepared(*statement(question))
     rows = [dict(zip(SHOWN, (*row[:-1], orjson.Fragment(row[-1])), strict=True)) for row in found]
     if len(rows) <= question.limit:
         return EventPage(rows, None)
@@ -53,14 +50,14 @@ def page_of(question: Question) -> EventPage:
 def statement(question: Question) -> tuple[str, dict[str, Any]]:
     """The query and its parameters."""
     cursor = question.cursor
-    sql = _sql(
+    text = _sql(
         by_agent=question.agent_id is not None,
         band=RiskBand(question.band) if question.band else None,
         by_type=question.action_type is not None,
         past="nothing" if cursor is None else "moment" if cursor.id is None else "row",
         limit=question.limit + 1,
     )
-    return sql, {
+    return text, {
         "tenant": question.tenant_id,
         "agent": question.agent_id,
         "type": question.action_type,
@@ -87,11 +84,3 @@ def _sql(*, by_agent: bool, band: RiskBand | None, by_type: bool, past: str, lim
         f" details::text FROM {BehaviorEvent._meta.db_table} event WHERE {' AND '.join(conditions)}"
         f" ORDER BY occurred_at DESC, event.id DESC LIMIT {limit:d}"
     )
-
-
-def _read(question: Question) -> list[tuple[str, str, str, float, str, datetime, str]]:
-    sql, params = statement(question)
-    connection = connections[environments.current().alias]
-    connection.ensure_connection()
-    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        return cursor.execute(sql, params, prepare=True, binary=True).fetchall()

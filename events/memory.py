@@ -14,11 +14,10 @@ from functools import cache
 from typing import Any
 
 import msgspec
-from django.db import connections
 from redis.commands.core import Script
 from redis.exceptions import RedisError
 
-from compliance import environments, redis
+from compliance import redis, sql
 from compliance.bounded import Bounded
 from compliance.identifiers import first_id_at
 from events.models import ActionType, BehaviorEvent
@@ -29,7 +28,6 @@ from events.scoring import (
     StateUnreadable,
     decode_state,
     encode_state,
-    fold,
     replay,
     with_day_total,
 )
@@ -170,11 +168,8 @@ def without_history(agent_ids: Collection[str], *, now: datetime) -> set[str]:
     """Those of the agents that did nothing in the days a rebuild looks at: their state is a new one."""
     if not agent_ids:
         return set()
-    connection = connections[environments.current().alias]
-    with connection.cursor() as cursor:
-        ids, earliest = list(agent_ids), first_id_at(now - REPLAYED_DAYS)
-        cursor.execute(_WITHOUT_HISTORY, {"ids": ids, "earliest": earliest})
-        return {row[0] for row in cursor.fetchall()}
+    asked = {"ids": list(agent_ids), "earliest": first_id_at(now - REPLAYED_DAYS)}
+    return {row[0] for row in sql.query(_WITHOUT_HISTORY, asked)}
 
 
 def remember(lessons: Iterable[Lesson]) -> None:
@@ -280,9 +275,7 @@ def _refolded(lessons: Sequence[Lesson]) -> list[Lesson]:
         held = NOTHING if stored is None else _decoded(lesson.agent_id, bytes(stored))
         state = lesson.state
         if held.state is not None:
-            state = held.state.changeable()
-            for event in lesson.events:
-                fold(state, event, lesson.context)
+            state = replay(lesson.events, lesson.context, start=held.state)
         found.append(msgspec.structs.replace(lesson, seen=held.tag, state=state))
     return found
 

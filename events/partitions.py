@@ -16,12 +16,12 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError, OperationalError, connections
+from django.db import IntegrityError, OperationalError
 from psycopg import errors
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
-from compliance import environments
+from compliance import environments, sql
 from compliance.identifiers import first_id_at, moment_of
 from events.spans import TABLE, Partition, Span, gap, missing
 
@@ -86,7 +86,7 @@ def maintain(*, actor: Actor, now: datetime, dry_run: bool = False) -> Maintenan
 
 def listed() -> list[Partition]:
     """The partitions there are, oldest first, without the default."""
-    rows = _query(
+    rows = sql.query(
         "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits i"
         " JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = %s::regclass",
         [TABLE],
@@ -104,7 +104,7 @@ def listed() -> list[Partition]:
 
 def default_rows(*, at_most: int = 100_000) -> int:
     """How many rows wait in the default partition, counted up to `at_most`."""
-    count: int = _query(f"SELECT count(*) FROM (SELECT 1 FROM {DEFAULT} LIMIT %s) x", [at_most])[0][0]
+    count: int = sql.query(f"SELECT count(*) FROM (SELECT 1 FROM {DEFAULT} LIMIT %s) x", [at_most])[0][0]
     return count
 
 
@@ -117,7 +117,7 @@ def _for_default(existing: list[Partition], now: datetime, horizon: datetime) ->
     known = [*existing, *missing(existing, now=now, span=_span())]
     found: list[Partition] = []
     position = horizon
-    while rows := _query(
+    while rows := sql.query(
         f"SELECT id FROM {DEFAULT} WHERE id >= %s AND id < %s ORDER BY id LIMIT 1",
         [first_id_at(position), first_id_at(now)],
     ):
@@ -148,16 +148,16 @@ def _make(partition: Partition, now: datetime) -> int:
             partition = Partition.over(cut, partition.end)
         name, (low, high) = partition.name, partition.bounds
         within = f"id >= '{low}' AND id < '{high}'"
-        _execute(
+        sql.execute(
             f"CREATE TABLE {name} (LIKE {TABLE} INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE"
             f" INCLUDING INDEXES, CONSTRAINT within CHECK ({within}))"
         )
-        moved = _execute(
+        moved = sql.execute(
             f"WITH moved AS (DELETE FROM {DEFAULT} WHERE {within} RETURNING *)"
             f" INSERT INTO {name} SELECT * FROM moved"
         )
-        _execute(f"ALTER TABLE {TABLE} ATTACH PARTITION {name} FOR VALUES FROM ('{low}') TO ('{high}')")
-        _execute(f"ALTER TABLE {name} DROP CONSTRAINT within")
+        sql.execute(f"ALTER TABLE {TABLE} ATTACH PARTITION {name} FOR VALUES FROM ('{low}') TO ('{high}')")
+        sql.execute(f"ALTER TABLE {name} DROP CONSTRAINT within")
     log.info("partition %s made, %d rows moved to it", name, moved)
     return moved
 
@@ -165,17 +165,19 @@ def _make(partition: Partition, now: datetime) -> int:
 def _waiting(partition: Partition) -> bool:
     """Whether the default holds rows of `partition`."""
     low, high = partition.bounds
-    return bool(_query(f"SELECT 1 FROM {DEFAULT} WHERE id >= %s AND id < %s LIMIT 1", [low, high]))
+    return bool(sql.query(f"SELECT 1 FROM {DEFAULT} WHERE id >= %s AND id < %s LIMIT 1", [low, high]))
 
 
 def _drop(partition: Partition, actor: Actor, now: datetime) -> bool:
     """Drop one partition with its rows, and tell the audit log."""
     with environments.atomic():
         _begin()
-        found = _query("SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(%s)", [partition.name])
+        found = sql.query(
+            "SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(%s)", [partition.name]
+        )
         if not found:
             return False
-        _execute(f"DROP TABLE {partition.name}")
+        sql.execute(f"DROP TABLE {partition.name}")
         _record(partition.name, partition.start, partition.end, max(found[0][0], 0), actor, now)
     log.info("partition %s dropped", partition.name)
     return True
@@ -184,10 +186,10 @@ def _drop(partition: Partition, actor: Actor, now: datetime) -> bool:
 def _forget_default(horizon: datetime, actor: Actor, now: datetime) -> int:
     """Delete the default's rows that are past their retention; how many."""
     with environments.atomic():
-        oldest = _query(f"SELECT id FROM {DEFAULT} ORDER BY id LIMIT 1", [])
+        oldest = sql.query(f"SELECT id FROM {DEFAULT} ORDER BY id LIMIT 1", [])
         if not oldest or moment_of(oldest[0][0]) >= horizon:
             return 0
-        deleted = _execute(f"DELETE FROM {DEFAULT} WHERE id < '{first_id_at(horizon)}'")
+        deleted = sql.execute(f"DELETE FROM {DEFAULT} WHERE id < '{first_id_at(horizon)}'")
         if deleted:
             _record(DEFAULT, moment_of(oldest[0][0]), horizon, deleted, actor, now)
     return deleted
@@ -229,20 +231,6 @@ def _patiently(step: Callable[[], Any]) -> Any:
 
 def _begin() -> None:
     """One maintainer at a time, and nobody waits long behind it."""
-    _execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-    _execute("SET LOCAL statement_timeout = 0")
-    _query("SELECT pg_advisory_xact_lock(%s)", [_ADVISORY_LOCK])
-
-
-def _query(sql: str, params: list[Any]) -> list[Any]:
-    with connections[environments.current().alias].cursor() as cursor:
-        cursor.execute(sql, params)
-        rows: list[Any] = cursor.fetchall()
-    return rows
-
-
-def _execute(sql: str) -> int:
-    """Run a statement; how many rows it touched."""
-    with connections[environments.current().alias].cursor() as cursor:
-        cursor.execute(sql)
-        return int(cursor.rowcount)
+    sql.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+    sql.execute("SET LOCAL statement_timeout = 0")
+    sql.query("SELECT pg_advisory_xact_lock(%s)", [_ADVISORY_LOCK])

@@ -29,12 +29,6 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
     def of_agent(self, agent_id: UUID | str | None) -> "BehaviorEventQuerySet":
         return self.filter(agent_id=agent_id) if agent_id else self
 
-    def in_band(self, band: str | None) -> "BehaviorEventQuerySet":
-        return self.filter(risk_band=band) if band else self
-
-    def of_type(self, action_type: str | None) -> "BehaviorEventQuerySet":
-        return self.filter(action_type=action_type) if action_type else self
-
     def high_risk(self) -> "BehaviorEventQuerySet":
         return self.filter(risk_band="high")
 

@@ -6,13 +6,11 @@ event that commits late is not passed by.
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connections
 
-from compliance import environments
+from compliance import environments, sql
 from compliance.identifiers import first_id_at, moment_of
 from events.models import BehaviorEvent, RiskDay, RiskWatermark
 
@@ -90,7 +88,7 @@ def is_behind(*, now: datetime) -> bool:
 
 def _settled_until(now: datetime) -> UUID:
     """No transaction is left that could still commit an event with a lower id."""
-    oldest = _query(_OLDEST_TRANSACTION, {})[0][0]
+    oldest = sql.query(_OLDEST_TRANSACTION)[0][0]
     return first_id_at((now if oldest is None else min(now, oldest)) - LAG)
 
 
@@ -103,21 +101,8 @@ def _next_chunk(settled: UUID) -> int | None:
     rest = BehaviorEvent.objects.filter(id__gte=mark.upto, id__lt=settled).order_by("id")
     beyond = rest.values_list("id", flat=True)[CHUNK : CHUNK + 1].first()
     upto = beyond or settled
-    _execute(_SUM_UP, {"low": mark.upto, "high": upto, "half_life": HALF_LIFE.total_seconds()})
+    sql.execute(_SUM_UP, {"low": mark.upto, "high": upto, "half_life": HALF_LIFE.total_seconds()})
     counted = CHUNK if beyond else rest.count()
     mark.upto = upto
     mark.save(update_fields=["upto"])
     return counted
-
-
-def _query(sql: str, params: dict[str, Any]) -> list[Any]:
-    with connections[environments.current().alias].cursor() as cursor:
-        cursor.execute(sql, params)
-        rows: list[Any] = cursor.fetchall()
-    return rows
-
-
-def _execute(sql: str, params: dict[str, Any]) -> int:
-    with connections[environments.current().alias].cursor() as cursor:
-        cursor.execute(sql, params)
-        return int(cursor.rowcount)

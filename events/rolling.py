@@ -8,16 +8,14 @@ when it scores above what is there, and once an hour it is written anew from the
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connections
 from django.db.models import Case, DecimalField, F, FloatField, Value, When
 from django.db.models.functions import Cast, Extract, Power
 
 from agents.models import Agent
-from compliance import environments
+from compliance import sql
 from compliance.identifiers import moment_of
 from events import risk_days
 from events.risk_days import HALF_LIFE
@@ -73,7 +71,7 @@ def raise_risks(scores: Mapping[UUID, float] | Mapping[str, float], *, now: date
     if not scores:
         return 0
     given = {"ids": list(scores), "scores": list(scores.values())}
-    return _execute(_RAISE, {**given, "now": now, "half_life": HALF_LIFE.total_seconds()})
+    return sql.execute(_RAISE, {**given, "now": now, "half_life": HALF_LIFE.total_seconds()})
 
 
 def fade_risk(*, now: datetime) -> int:
@@ -87,7 +85,7 @@ def fade_risk(*, now: datetime) -> int:
     first_day = (now - settings.RISK_WINDOW).astimezone(UTC).date()
     limits = {"mark": mark, "raised_since": moment_of(mark), "first_day": first_day}
     constants = {"half_life": HALF_LIFE.total_seconds(), "negligible": NEGLIGIBLE}
-    return _execute(_WRITE, {**limits, **constants, "now": now})
+    return sql.execute(_WRITE, {**limits, **constants, "now": now})
 
 
 def _fade(now: datetime) -> int:
@@ -97,9 +95,3 @@ def _fade(now: datetime) -> int:
     return Agent.objects.filter(risk_score__gt=0, risk_updated_at__lt=now).update(
         risk_score=Case(When(risk_score__lt=NEGLIGIBLE, then=0.0), default=rounded), risk_updated_at=now
     )
-
-
-def _execute(sql: str, params: dict[str, Any]) -> int:
-    with connections[environments.current().alias].cursor() as cursor:
-        cursor.execute(sql, params)
-        return int(cursor.rowcount)

@@ -9,12 +9,10 @@ from datetime import datetime
 from uuid import UUID
 
 import msgspec
-import psycopg
-from django.db import connections
 
 from agents.models import Agent
 from certificates.models import Certificate
-from compliance import environments
+from compliance import sql
 from compliance.bounded import Bounded
 from events.context import context_of
 from events.risk_days import HALF_LIFE
@@ -77,8 +75,4 @@ def of_agents(agent_ids: Collection[str], *, now: datetime) -> Mapping[str, Stan
 
 
 def _read(agent_ids: Collection[str], now: datetime) -> list[tuple[str, str, float, bool]]:
-    connection = connections[environments.current().alias]
-    connection.ensure_connection()
-    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        ids = f"{{{','.join(agent_ids)}}}"
-        return cursor.execute(_QUERY, [now, now, ids], prepare=True, binary=True).fetchall()
+    return sql.prepared(_QUERY, [now, now, f"{{{','.join(agent_ids)}}}"])

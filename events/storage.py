@@ -5,10 +5,8 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-import psycopg
-from django.db import connections
 
-from compliance import environments
+from compliance import sql
 from events.models import BehaviorEvent
 from events.scoring import Reason
 
@@ -41,14 +39,8 @@ def insert(events: Sequence[ScoredEvent]) -> None:
 
     Raises Django's `OperationalError` when PostgreSQL is away.
     """
-    connection = connections[environments.current().alias]
-    connection.ensure_connection()
     text = b"".join(_lines(events))
-    with (
-        connection.wrap_database_errors,
-        psycopg.Cursor(connection.connection) as cursor,
-        cursor.copy(_COPY) as copy,
-    ):
+    with sql.driver_cursor() as cursor, cursor.copy(_COPY) as copy:
         copy.write(text)
 
 

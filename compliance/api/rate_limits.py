@@ -14,7 +14,6 @@ import math
 import time
 from collections import deque
 from functools import cache
-from math import inf
 from threading import Lock
 from time import monotonic
 from typing import Any, NamedTuple
@@ -99,7 +98,7 @@ class Lease:
         self.left = count
         self._verdict = verdict
         self._began = monotonic()
-        self._claimed_at = -inf
+        self._claimed_at = -math.inf
         self._lock = Lock()
 
     def take(self) -> Verdict | None:

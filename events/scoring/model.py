@@ -55,9 +55,12 @@ def teach(state: AgentState, event: Event) -> None:
     learn(state, event, facts, view(state, event, facts), band="low", trusted=True)
 
 
-def replay(events: Iterable[Event], context: Context) -> AgentState:
-    """The state after these events of one agent, oldest first, as if they had been assessed one by one."""
-    state = AgentState()
+def replay(events: Iterable[Event], context: Context, *, start: AgentState | None = None) -> AgentState:
+    """The state after these events of one agent, oldest first, as if they had been assessed one by one.
+
+    They go on from `start`, which is left as it was, or from nothing.
+    """
+    state = AgentState() if start is None else start.changeable()
     for event in events:
         fold(state, event, context)
     return state

@@ -1,0 +1,45 @@
+"""SQL by hand on the current environment's database, for what the ORM can't say or says too slowly.
+
+Errors are Django's (`OperationalError` and the rest), and an open transaction is the caller's.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from django.db import connections
+
+from compliance import environments
+
+Params = Sequence[Any] | Mapping[str, Any] | None
+
+
+def query(sql: str, params: Params = None) -> list[Any]:
+    """The rows of a statement."""
+    with connections[environments.current().alias].cursor() as cursor:
+        cursor.execute(sql, params)
+        rows: list[Any] = cursor.fetchall()
+    return rows
+
+
+def execute(sql: str, params: Params = None) -> int:
+    """Run a statement; how many rows it touched."""
+    with connections[environments.current().alias].cursor() as cursor:
+        cursor.execute(sql, params)
+        return int(cursor.rowcount)
+
+
+def prepared(sql: str, params: Params) -> list[Any]:
+    """The rows of a statement that the server plans once for each connection; parameters go apart from it."""
+    with driver_cursor() as cursor:
+        return cursor.execute(sql, params, prepare=True, binary=True).fetchall()
+
+
+@contextmanager
+def driver_cursor() -> Iterator[psycopg.Cursor[Any]]:
+    """psycopg's own cursor, for COPY and prepared statements."""
+    connection = connections[environments.current().alias]
+    connection.ensure_connection()
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
+        yield cursor
