@@ -1,8 +1,9 @@
 """Rate limits: an exact sliding window in Redis, and in the process's memory while Redis is away.
 
-A bucket is a list of the times of the requests let through, newest first. A request is let through
-when fewer than the limit stand inside the window, so no window of 60 seconds ever holds more than the
-limit, wherever it begins. One script, one round trip, amortised constant time.
+A bucket is a log of how many requests were let through at which moment, newest first, and their total. A
+request is let through when fewer than the limit stand inside the window, so no window of 60 seconds ever
+holds more than the limit, wherever it begins. One script, one round trip, amortised constant time: however
+many are counted at once, they are one entry.
 
 A busy caller's requests are counted some ahead: a process reserves as many as it may need in the next second
 and lets them through without a round trip; what it did not need it gives back with its next count. The limit
@@ -39,28 +40,40 @@ _SCRIPT = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
-local wanted, ahead = tonumber(ARGV[3]), tonumber(ARGV[4])
-if tonumber(ARGV[5]) > 0 then redis.call('LREM', KEYS[1], ARGV[5], ARGV[6]) end
-local oldest = redis.call('LINDEX', KEYS[1], -1)
-while oldest and tonumber(oldest) <= now - window do
-  redis.call('RPOP', KEYS[1])
-  oldest = redis.call('LINDEX', KEYS[1], -1)
+local wanted, ahead, back = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local log, total = KEYS[1], KEYS[2]
+local used = tonumber(redis.call('GET', total) or 0)
+local function read(entry)
+  local moment, count = string.match(entry, '(%d+):(%d+)')
+  return tonumber(moment), tonumber(count)
 end
-local used = redis.call('LLEN', KEYS[1])
-local taken = 0
-if used + wanted <= limit then
-  taken = math.min(wanted + ahead, limit - used)
-  local times = {}
-  for i = 1, math.min(taken, 1000) do times[i] = now end
-  local left = taken
-  while left > 0 do
-    local count = math.min(left, 1000)
-    redis.call('LPUSH', KEYS[1], unpack(times, 1, count))
-    left = left - count
+if back > 0 then
+  local at = redis.call('LPOS', log, ARGV[6])
+  if at then
+    local moment, count = read(ARGV[6])
+    back = math.min(back, count)
+    redis.call('LSET', log, at, moment .. ':' .. count - back)
+    used = used - back
   end
-  redis.call('PEXPIRE', KEYS[1], window)
 end
-return {taken, limit - used - taken, (oldest and tonumber(oldest) or now) + window, now}
+local oldest = redis.call('LINDEX', log, -1)
+while oldest do
+  local moment, count = read(oldest)
+  if moment > now - window then break end
+  redis.call('RPOP', log)
+  used = used - count
+  oldest = redis.call('LINDEX', log, -1)
+end
+if not oldest then used = 0 end
+local taken = 0
+if used + wanted <= limit then taken = math.min(wanted + ahead, limit - used) end
+if taken > 0 then
+  redis.call('LPUSH', log, now .. ':' .. taken)
+  redis.call('PEXPIRE', log, window)
+end
+redis.call('SET', total, used + taken, 'PX', window)
+local leaves = oldest and read(oldest) or now
+return {taken, limit - used - taken, leaves + window, now}
 """
 
 
@@ -90,10 +103,13 @@ def _with_remaining(verdict: Verdict, remaining: int) -> Verdict:
 
 
 class Lease:
-    """Requests counted ahead for one caller by this process, to be let through within a second."""
+    """Requests counted ahead for one caller by this process, to be let through within a second.
 
-    def __init__(self, verdict: Verdict, count: int, counted_ms: int) -> None:
-        self.counted_ms = counted_ms
+    `entry` is what stands for them in the caller's log.
+    """
+
+    def __init__(self, verdict: Verdict, count: int, entry: str = "") -> None:
+        self.entry = entry
         self.taken = 0
         self.left = count
         self._verdict = verdict
@@ -171,18 +187,18 @@ def claim_renewal(bucket: str, identity: str, *, when_due: bool = True) -> bool:
 
 
 def _hit_ahead(name: str, limit: int, cost: int) -> Verdict:
-    last = _leases.get(name) or Lease(_NOBODY, 0, 0)
+    last = _leases.get(name) or Lease(_NOBODY, 0)
     # A reservation is renewed when half of it is gone, so that the next one soon lasts for its whole second.
     reserve = min(2 * last.taken + limit // FIRST_SHARE + 1, limit // LARGEST_SHARE)
     # What goes on serving is no more than is sure to be counted anew.
     kept = reserve if cost == 0 else 0
     back = last.shrink(kept)
-    count = _count(name, limit, cost, ahead=reserve, back=back, back_ms=last.counted_ms)
+    count = _count(name, limit, cost, ahead=reserve, back=back, entry=last.entry)
     verdict = _verdict(count, limit, cost)
     # What was taken meanwhile of that which had just been returned.
     owed = max(min(back, kept) - last.close(), 0)
     reserved = max(count.taken - cost - owed, 0)
-    _leases.put(name, Lease(verdict, reserved, count.now_ms))
+    _leases.put(name, Lease(verdict, reserved, count.entry))
     return _with_remaining(verdict, verdict.remaining + reserved)
 
 
@@ -216,6 +232,11 @@ class _Count(NamedTuple):
     reset_ms: int
     now_ms: int
 
+    @property
+    def entry(self) -> str:
+        """What stands for them in the log."""
+        return f"{self.now_ms}:{self.taken}"
+
 
 def _verdict(count: _Count, limit: int, cost: int) -> Verdict:
     return Verdict(
@@ -227,12 +248,14 @@ def _verdict(count: _Count, limit: int, cost: int) -> Verdict:
     )
 
 
-def _count(name: str, limit: int, wanted: int, *, ahead: int = 0, back: int = 0, back_ms: int = 0) -> _Count:
-    """Let `wanted` through or none, and up to `ahead` more, once `back` of `back_ms` are returned."""
+def _count(name: str, limit: int, wanted: int, *, ahead: int = 0, back: int = 0, entry: str = "") -> _Count:
+    """Let `wanted` through or none, and up to `ahead` more, once `back` of those of `entry` are returned."""
     window_ms = settings.RATE_LIMIT_WINDOW_SECONDS * 1000
     try:
         answer = redis.circuit.call(
-            lambda: _script()(keys=[name], args=[limit, window_ms, wanted, ahead, back, back_ms])
+            lambda: _script()(
+                keys=[f"{name}:log", f"{name}:total"], args=[limit, window_ms, wanted, ahead, back, entry]
+            )
         )
     except RedisError as error:
         log.debug("rate limits counted in memory: %s", type(error).__name__)
@@ -245,6 +268,31 @@ def _script() -> Any:
     return redis.client().register_script(_SCRIPT)
 
 
+class _MemoryLog:
+    """How many requests of one caller were let through at which moment (ms), oldest first."""
+
+    def __init__(self) -> None:
+        self._entries: deque[tuple[int, int]] = deque()
+        self.total = 0
+
+    def add(self, moment: int, count: int) -> None:
+        """Count requests at a moment; a negative number takes back the newest."""
+        self.total += count
+        while count < 0 and self._entries:
+            moment, newest = self._entries.pop()
+            count += newest
+        if count > 0:
+            self._entries.append((moment, count))
+
+    def leave_behind(self, moment: int) -> None:
+        """Forget what was counted up to a moment."""
+        while self._entries and self._entries[0][0] <= moment:
+            self.total -= self._entries.popleft()[1]
+
+    def oldest(self, default: int) -> int:
+        return self._entries[0][0] if self._entries else default
+
+
 class _MemoryWindow:
     """The same window for one process; keeps the service limited, if less strictly, without Redis."""
 
@@ -252,23 +300,20 @@ class _MemoryWindow:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._buckets: dict[str, deque[int]] = {}
+        self._buckets: dict[str, _MemoryLog] = {}
 
     def count(self, name: str, limit: int, window_ms: int, wanted: int, ahead: int, back: int) -> _Count:
         now_ms = time.time_ns() // 1_000_000
         with self._lock:
             if len(self._buckets) > self.MAX_BUCKETS:
                 self._buckets.clear()
-            times = self._buckets.setdefault(name, deque())
-            for _ in range(min(back, len(times))):
-                times.pop()
-            while times and times[0] <= now_ms - window_ms:
-                times.popleft()
-            room = limit - len(times)
+            entries = self._buckets.setdefault(name, _MemoryLog())
+            entries.add(now_ms, -min(back, entries.total))
+            entries.leave_behind(now_ms - window_ms)
+            room = limit - entries.total
             taken = min(wanted + ahead, room) if wanted <= room else 0
-            times.extend([now_ms] * taken)
-            oldest = times[0] if times else now_ms
-            return _Count(taken, room - taken, oldest + window_ms, now_ms)
+            entries.add(now_ms, taken)
+            return _Count(taken, room - taken, entries.oldest(now_ms) + window_ms, now_ms)
 
 
 _memory = _MemoryWindow()
