@@ -20,7 +20,8 @@ def commands(port: int, environ: Mapping[str, str], *, local: Path) -> dict[str,
     return {
         "web": [
             *(python, "-m", "granian", "--interface", "rsgi", "compliance.server:application"),
-            *("--host", HOST, "--port", str(port), "--no-ws", "--http", "1", "--loop", "uvloop"),
+            *("--host", HOST, "--port", str(port), "--no-ws", "--http", "1"),
+            *("--loop", "uvloop", "--runtime-mode", "st"),
             *("--workers", environ["WEB_WORKERS"], "--backpressure", str(BACKPRESSURE)),
             *("--respawn-failed-workers", "--respawn-interval", "0.5", "--workers-kill-timeout", "5"),
         ],
