@@ -6,7 +6,7 @@ from bench.harness import answers
 from bench.harness.history import History
 from bench.harness.load import Load, Outcome
 from bench.harness.report import Row
-from bench.harness.stats import percentile
+from bench.harness.stats import median, percentile
 from bench.harness.traffic import reads
 from bench.parts.run import Run, failures_of
 from compliance.localdev.console import say, step
@@ -35,14 +35,15 @@ def growth(run: Run) -> None:
 
 
 def _rate(run: Run, part: str) -> float:
+    """The median over the repetitions."""
     found: list[Outcome] = []
 
     def measure() -> list[Outcome]:
-        found.append(run.single(run.service))
+        found.extend(run.single(run.service) for _ in range(run.options.repetitions))
         return found
 
     run.checked(part, measure)
-    return found[0].rate
+    return median([outcome.rate for outcome in found])
 
 
 def _pages(run: Run, history: History) -> None:
