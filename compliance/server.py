@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 BODY_SECONDS = 10.0
 """How long a client may take to send a body of at most 1 MiB."""
 SMALL_BODY = 64 * 1024
+LARGEST_BODY: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 DEFAULT_THREADS = 8
 WAITING_PER_THREAD = 16
 """Requests that may wait for each thread, a fraction of a second's work; more are turned away at once."""
@@ -144,7 +145,7 @@ class Server:
             return CUT_SHORT
         lane = self._lanes.get((scope.method, scope.path))
         answer = None
-        is_too_large = len(body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        is_too_large = len(body) > LARGEST_BODY
         # A header that is there twice is left to the application's reading, and so is a body cut off here:
         # what was read of it may look whole.
         if lane is not None and len(named) == len(headers) and not is_too_large:
@@ -191,20 +192,19 @@ async def _answer_in_lane(lane: Lane, headers: Mapping[str, str], body: bytes) -
 
 async def read_body(protocol: Any) -> bytes:
     """The body; of one over the limit a byte more than allowed, which is enough to refuse it."""
-    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     found = bytearray()
     async for piece in protocol:
         found += piece
-        if len(found) > limit:
+        if len(found) > LARGEST_BODY:
             break
-    return bytes(found[: limit + 1])
+    return bytes(found[: LARGEST_BODY + 1])
 
 
 def is_cut_short(length: str | None, body: bytes) -> bool:
     """Whether the sender went away before all that it had announced was sent."""
     if length is None or not length.isdecimal():
         return False
-    return len(body) < min(int(length), settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1)
+    return len(body) < min(int(length), LARGEST_BODY + 1)
 
 
 def environ_of(scope: Any, headers: Headers, body: bytes) -> Environ:

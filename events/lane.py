@@ -24,6 +24,7 @@ from compliance.api.parsers import loads
 from compliance.api.permissions import Scope
 from compliance.api.rate_limits import Verdict
 from compliance.api.renderers import dumps
+from compliance.api.throttling import EventsThrottle
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.errors import ServiceError, Unavailable
@@ -37,7 +38,7 @@ from events.storage import ScoredEvent
 
 log = logging.getLogger(__name__)
 
-BUCKET = "events"
+BUCKET = EventsThrottle.bucket
 MOST_LOOKUPS = 16
 ALLOW = {"Allow": "GET, POST, HEAD"}
 FULL = "More events arrive than can be stored; retry with exponential backoff"
@@ -63,11 +64,11 @@ class EventLane:
         key = await self._caller(*asked) if asked is not None else None
         if asked is None or key is None:
             return None
-        environment = asked[0]
-        verdict = await self._place(environment, key)
+        environment, identity = asked[0], str(key.id)
+        verdict = await self._place(environment, key, identity)
         if verdict is None:
             return None
-        self._keep_fresh(environment, key)
+        self._keep_fresh(environment, key, identity)
         received_at = now()
         report = _report(body, received_at)
         outcome = None
@@ -78,7 +79,7 @@ class EventLane:
         if isinstance(outcome, Exception):
             return _refused(outcome, verdict)
         # The view counts the request itself.
-        rate_limits.give_back(BUCKET, str(key.id))
+        rate_limits.give_back(BUCKET, identity)
         return None
 
     def close(self) -> None:
@@ -98,9 +99,8 @@ class EventLane:
             return None
         return key
 
-    async def _place(self, environment: Environment, key: ApiKey) -> Verdict | None:
+    async def _place(self, environment: Environment, key: ApiKey, identity: str) -> Verdict | None:
         """A place under the rate limit, with more reserved if need be; None where the view must count."""
-        identity = str(key.id)
         verdict = rate_limits.take(BUCKET, identity)
         if verdict is None:
             await self._look_up(environment, key.digest)
@@ -120,9 +120,9 @@ class EventLane:
             pending.add_done_callback(lambda _: self._lookups.pop((environment, digest)))
         await asyncio.shield(pending)
 
-    def _keep_fresh(self, environment: Environment, key: ApiKey) -> None:
+    def _keep_fresh(self, environment: Environment, key: ApiKey, identity: str) -> None:
         """Have the key looked up and its requests counted in time, so that none has to wait for it."""
-        is_claimed = rate_limits.claim_renewal(BUCKET, str(key.id))
+        is_claimed = rate_limits.claim_renewal(BUCKET, identity)
         if recent_keys.claim_check(environment, key.digest) or is_claimed:
             self._checks.submit(_refresh, environment, key.digest, is_claimed=is_claimed)
 

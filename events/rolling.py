@@ -7,7 +7,7 @@ when it scores above what is there, and once an hour it is written anew from the
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 from django.conf import settings
@@ -57,13 +57,6 @@ FROM (
 WHERE agent.id = found.id AND (agent.risk_updated_at IS NULL OR agent.risk_updated_at < %(raised_since)s)
     AND (agent.risk_score > 0 OR found.risk >= %(negligible)s)
 """
-
-
-def rolling_risk(*, score: float, written_at: datetime | None, now: datetime) -> float:
-    """The risk at `now` of an agent whose risk was `score` at `written_at`; 0 to 1."""
-    if written_at is None:
-        return 0.0
-    return score * 2 ** -(max(now - written_at, timedelta(0)) / HALF_LIFE)
 
 
 def raise_risks(scores: Mapping[UUID, float] | Mapping[str, float], *, now: datetime) -> int:

@@ -1,4 +1,4 @@
-"""A tenant with a key, and a certified agent of theirs."""
+"""A tenant with a key and a certified agent of theirs, and a web worker to report to."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,12 +9,15 @@ from django.db.models import QuerySet
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
 from compliance import environments, redis
+from compliance.api import rate_limits
 from compliance.environments import Environment
+from compliance.tenancy import recent_keys
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from events.models import BehaviorEvent
 from events.querysets import BehaviorEventQuerySet
+from events.tests.web import Web, warm
 from webhooks.models import Message
 
 
@@ -54,3 +57,26 @@ def forgotten() -> Iterator[None]:
             client = redis.client()
             for name in client.scan_iter(redis.key("risk", "*")):
                 client.delete(name)
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    """A web worker; for `committed` tests."""
+    server = Web()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def key(world: World, web: Web) -> str:
+    """A key that the lane lets through."""
+    secret = str(world.api.key)
+    warm(web, secret, [world.agent])
+    return secret
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine finds the lane open for as long as a busy caller does."""
+    monkeypatch.setattr(rate_limits, "LEASE_SECONDS", 60.0)
+    monkeypatch.setattr(recent_keys, "FRESH_SECONDS", 60.0)

@@ -5,12 +5,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agents.models import Agent
+from events import standing
 from events.risk_days import HALF_LIFE
-from events.rolling import fade_risk, rolling_risk
+from events.rolling import fade_risk
 from events.tests.conftest import World
 from events.tests.factories import make_event, make_high_event
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def present_risk(agent: Agent, moment: datetime) -> float:
+    return standing.of_agents([str(agent.id)], now=moment)[str(agent.id)].present_risk
 
 
 @pytest.mark.parametrize(
@@ -23,12 +28,14 @@ START = datetime(2026, 5, 1, tzinfo=UTC)
         (0.5, timedelta(seconds=-5), 0.5),
     ],
 )
-def test_risk_fades(score: float, age: timedelta, expected: float) -> None:
-    assert rolling_risk(score=score, written_at=START, now=START + age) == pytest.approx(expected)
+def test_risk_fades(world: World, score: float, age: timedelta, expected: float) -> None:
+    Agent.objects.filter(id=world.agent.id).update(risk_score=score, risk_updated_at=START)
+
+    assert present_risk(world.agent, START + age) == pytest.approx(expected)
 
 
-def test_agent_without_events_has_none() -> None:
-    assert rolling_risk(score=0.0, written_at=None, now=START) == 0.0
+def test_agent_without_events_has_none(world: World) -> None:
+    assert present_risk(world.agent, START) == 0.0
 
 
 def test_flood_of_ordinary_events_does_not_dilute(world: World) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connections
 
+from agents.models import Agent
 from compliance.api import rate_limits
 from compliance.api.answers import Answer, Headers
 from compliance.server import Environ, Server
@@ -153,3 +154,22 @@ def _take_all(identity: str) -> int:
     while rate_limits.take("events", identity) is not None:
         taken += 1
     return taken
+
+
+def report(agent: Agent, **more: Any) -> dict[str, Any]:
+    return {"agent_id": str(agent.id), "action_type": "api_call", **more}
+
+
+def assert_unavailable(answer: Answer) -> None:
+    headers = {name.lower(): value for name, value in answer.headers}
+    assert (answer.status, list(body_of(answer))) == (503, ["error"])
+    assert int(headers["retry-after"]) >= 1
+    assert "x-ratelimit-limit" in headers
+
+
+def warm(web: Web, key: str, agents: list[Agent]) -> None:
+    """An agent's first event rebuilds the scorer's memory, which is the view's work."""
+    for agent in agents:
+        assert web.post(key, report(agent)).status == 201
+    web.seen_by_view = 0
+    reserve(key, 500)

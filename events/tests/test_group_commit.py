@@ -1,0 +1,158 @@
+"""Events that arrive together share a commit, and nothing of each other's fate."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+
+from agents.models import Agent, AgentStatus
+from certificates.tests.factories import make_certified_agent
+from compliance import environments
+from compliance.api.answers import Answer
+from compliance.identifiers import new_id
+from events.group_commit import LARGEST_GROUP, LONGEST_QUEUE
+from events.models import BehaviorEvent
+from events.tests.conftest import World
+from events.tests.web import Web, assert_unavailable, body_of, report, reserve, warm
+
+pytestmark = pytest.mark.usefixtures("committed")
+
+
+@pytest.fixture
+def refused_session(world: World) -> Iterator[str]:
+    """A session id whose rows PostgreSQL refuses."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " RAISE EXCEPTION 'refused' USING ERRCODE = 'invalid_parameter_value'; END $$;"
+            "CREATE TRIGGER refuse BEFORE INSERT ON events_behaviorevent FOR EACH ROW"
+            " WHEN (NEW.session_id = 'refused') EXECUTE FUNCTION refuse()"
+        )
+    yield "refused"
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TRIGGER refuse ON events_behaviorevent; DROP FUNCTION refuse()")
+
+
+def agents_of(world: World, count: int) -> list[Agent]:
+    return [make_certified_agent(world.tenant) for _ in range(count)]
+
+
+def test_each_of_many_events_at_once_gets_its_own_answer(
+    world: World, web: Web, key: str, patient: None
+) -> None:
+    agents = agents_of(world, 8)
+    warm(web, key, agents)
+    bodies = [report(agents[number % 8], details={"number": number}) for number in range(240)]
+
+    answers = web.post_all(key, bodies)
+
+    assert {answer.status for answer in answers} == {201}
+    found = [body_of(answer)["data"] for answer in answers]
+    assert [data["details"]["number"] for data in found] == list(range(240))
+    assert [data["agent_id"] for data in found] == [body["agent_id"] for body in bodies]
+    ids = {data["id"] for data in found}
+    assert len(ids) == 240
+    assert world.events().filter(id__in=ids).count() == 240
+    assert web.seen_by_view < 24
+
+
+def test_refused_neighbours_leave_the_others_alone(world: World, web: Web, key: str) -> None:
+    agents = agents_of(world, 3)
+    warm(web, key, agents)
+    Agent.objects.filter(id=agents[0].id).update(status=AgentStatus.SUSPENDED)
+    unknown = world.report() | {"agent_id": str(new_id())}
+    bodies = [body for _ in range(20) for body in (report(agents[0]), unknown, report(agents[1]), b"{")]
+
+    statuses = [answer.status for answer in web.post_all(key, bodies)]
+
+    assert statuses == [422, 404, 201, 400] * 20
+
+
+def test_client_that_goes_away_leaves_its_neighbours_alone(world: World, web: Web, key: str) -> None:
+    agents = agents_of(world, 4)
+    warm(web, key, agents)
+
+    async def play() -> list[Answer | BaseException]:
+        tasks = [asyncio.ensure_future(web.send(key, report(agents[n % 4]))) for n in range(40)]
+        await asyncio.sleep(0)
+        for task in tasks[::2]:
+            task.cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    found = web.run(play())
+
+    assert all(isinstance(gone, asyncio.CancelledError) for gone in found[::2])
+    assert {answer.status for answer in found[1::2]} == {201}
+    assert web.post(key, report(agents[0])).status == 201
+
+
+def test_group_whose_backend_is_gone_is_503_and_the_next_is_stored(world: World, web: Web, key: str) -> None:
+    agents = agents_of(world, 4)
+    warm(web, key, agents)
+    assert web.post(key, report(agents[0])).status == 201
+    before = BehaviorEvent.objects.for_tenant(world.tenant.id).count()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+    down = web.post_all(key, [report(agent) for agent in agents])
+    up = web.post_all(key, [report(agent) for agent in agents])
+
+    refused = [answer for answer in down if answer.status != 201]
+    assert refused
+    for answer in refused:
+        assert_unavailable(answer)
+    assert {answer.status for answer in up} == {201}
+    stored = BehaviorEvent.objects.for_tenant(world.tenant.id).count() - before
+    assert stored == len(down) - len(refused) + len(up)
+
+
+def test_row_that_postgresql_refuses_sinks_no_neighbour(
+    world: World, web: Web, key: str, patient: None, refused_session: str
+) -> None:
+    agents = agents_of(world, 5)
+    warm(web, key, agents)
+    bodies = [report(agents[number % 4]) for number in range(LARGEST_GROUP - 1)]
+    bodies.insert(50, report(agents[4], session_id=refused_session))
+
+    answers = web.post_all(key, bodies)
+
+    statuses = [answer.status for answer in answers]
+    assert statuses.pop(50) == 400
+    assert set(statuses) == {201}
+    ids = [body_of(answer)["data"]["id"] for answer in answers if answer.status == 201]
+    assert world.events().filter(id__in=ids).count() == LARGEST_GROUP - 1
+
+
+def test_more_than_the_queue_holds_is_turned_away_at_once(
+    world: World, web: Web, key: str, patient: None
+) -> None:
+    count = LONGEST_QUEUE + LARGEST_GROUP + 50
+    warm(web, key, [world.agent])
+    reserve(key, count)
+    before = world.events().count()
+
+    async def begin() -> list[asyncio.Task[Answer]]:
+        tasks = [asyncio.ensure_future(web.send(key, world.report())) for _ in range(count)]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.sleep(0.2)
+        return tasks
+
+    async def finish(tasks: list[asyncio.Task[Answer]]) -> list[Answer]:
+        return await asyncio.gather(*tasks)
+
+    with environments.atomic(), connection.cursor() as cursor:
+        cursor.execute("LOCK TABLE events_behaviorevent IN EXCLUSIVE MODE")
+        tasks = web.run(begin())
+        turned_away = [task.result() for task in tasks if task.done()]
+    answers = web.run(finish(tasks))
+
+    assert 50 <= len(turned_away) <= 50 + LARGEST_GROUP
+    for answer in turned_away:
+        assert_unavailable(answer)
+    stored = [answer for answer in answers if answer.status == 201]
+    assert len(stored) == count - len(turned_away)
+    assert world.events().count() - before == len(stored)
