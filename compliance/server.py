@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 
 BODY_SECONDS = 10.0
 """How long a client may take to send a body of at most 1 MiB."""
-SMALL_BODY = 64 * 1024
 LARGEST_BODY: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 DEFAULT_THREADS = 8
 WAITING_PER_THREAD = 16
@@ -158,9 +157,9 @@ class Server:
         return answer
 
     async def _read_body(self, protocol: Any, length: str | None) -> bytes:
-        """The body, in pieces or, where it is known to be small, at once; raises `TimeoutError`."""
+        """The body, at once or, where its size may be beyond the limit, in pieces; raises `TimeoutError`."""
         with self._deadlines.within(self._body_seconds):
-            if length is not None and length.isdecimal() and int(length) <= SMALL_BODY:
+            if length is not None and length.isdecimal() and int(length) <= LARGEST_BODY:
                 found: bytes = await protocol()
                 return found
             return await read_body(protocol)
