@@ -14,14 +14,12 @@ from typing import Any
 from bench.risk_model import regimes
 from bench.risk_model.regimes import Part, Streams
 from compliance.localdev.console import say
-from events.scoring import Context, weights
-from events.scoring.backtest import Row, Scored, report
+from events.scoring import weights
+from events.scoring.backtest import NOBODY, Agents, Row, Scored, report
 
 FITTED = (
     "NEW_DESTINATION",
-    "NEW_DESTINATION_OF_MUTATION",
     "READ_THEN_SEND",
-    "READ_THEN_SEND_OF_MUTATION",
     "NEW_HOST",
     "EXTERNAL_HOST",
     "UNUSUAL_TOOL",
@@ -37,10 +35,12 @@ LEAST = 0.02
 MOST_MEDIUM = 0.02
 """Share of ordinary events at medium or above beyond which a fit pays for them."""
 PRICE = 5.0
+WORTH_MOVING = 3e-3
+"""The least gain that moves a weight: less is noise of the few attacks that there are."""
 PARTS = 3
 Figures = dict[str, Any]
 Kept = Callable[[Row], bool]
-Ready = dict[str, tuple[list[Part], dict[str, Context], bool]]
+Ready = dict[str, tuple[list[Part], Agents, bool]]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -79,7 +79,7 @@ def _improve(name: str, step: float, ready: Ready, best: float) -> float:
     for candidate in (present * step, max(present / step, LEAST)):
         setattr(weights, name, candidate)
         found = worth(measure(ready))
-        if found > best + 1e-4:
+        if found > best + WORTH_MOVING:
             return found
     setattr(weights, name, present)
     return best
@@ -98,9 +98,9 @@ def prepared(streams: Streams) -> Ready:
     tasks, agents = streams.tasks, streams.task_agents
     return {
         "cold": (regimes.cold(tasks), agents, False),
-        "unseen task": (regimes.unseen_task(tasks), agents, True),
-        "mature": (regimes.mature(tasks), agents, True),
-        "payments": (regimes.cold(streams.payments), {}, False),
+        "unseen task": (regimes.unseen_task(tasks, agents), agents, True),
+        "mature": (regimes.mature(tasks, agents), agents, True),
+        "payments": (regimes.cold(streams.payments), NOBODY, False),
     }
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from bench.risk_model.regimes import Part
 from compliance.localdev.console import say
 from compliance.localdev.layout import ROOT, find_layout
 from events.scoring import AgentState, Context, Verdict, fold
-from events.scoring.backtest import Row, Scored, report
+from events.scoring.backtest import NOBODY, Agents, Row, Scored, report
 
 MEASURES = {
     "non_read_roc_auc": "non-read AUC",
@@ -32,17 +33,18 @@ MEASURES = {
     "agents_revoked_wrongly": "revoked wrongly",
 }
 OURS_ALONE = ("benign_share_high", "agents_revoked_wrongly")
-SERVICE = "service"
+SERVICE, TREES = "service", "HalfSpaceTrees"
+SHARES = ("0.5", "0.99")
 TIMED = ("cold", "transactions")
-"""Whose events are timed, each by the fastest of REPETITIONS replays: the machine may have other work."""
-REPETITIONS = 3
+"""Whose events are timed, in turns: the scorer, then HalfSpaceTrees, each time over all of them."""
+TURNS = 5
 
 
 class Regime(NamedTuple):
     """One way to meet a stream."""
 
     parts: list[Part]
-    agents: dict[str, Context]
+    agents: Agents
     apart: bool
 
 
@@ -55,12 +57,14 @@ def main(arguments: Sequence[str]) -> int:
     parsed = parser.parse_args(arguments)
     met = _regimes(parsed.data)
     figures = _service(met)
-    costs: Costs = {SERVICE: [cost for name in TIMED for cost in _fastest(met[name])]}
-    if not parsed.alone:
-        _add_peers(met, figures, costs)
+    if parsed.alone:
+        costs: Costs = {SERVICE: [_replayed(met) for _ in range(TURNS)]}
+    else:
+        costs = _beside_peers(met, figures)
     say("\n".join([*aligned(_lines(figures)), "", *aligned(_cost_lines(costs))]))
     if parsed.json:
-        parsed.json.write_text(json.dumps({"figures": figures, "microseconds": _quantiles(costs)}, indent=2))
+        measured = {name: quantiles(replays) for name, replays in costs.items()}
+        parsed.json.write_text(json.dumps({"figures": figures, "microseconds": measured}, indent=2))
     return 0
 
 
@@ -69,18 +73,18 @@ def _regimes(folder: Path) -> dict[str, Regime]:
     tasks, agents = streams.tasks, streams.task_agents
     return {
         "cold": Regime(regimes.cold(tasks), agents, apart=False),
-        "unseen task": Regime(regimes.unseen_task(tasks), agents, apart=True),
-        "mature": Regime(regimes.mature(tasks), agents, apart=True),
-        "mature, one stream": Regime(regimes.mature(tasks), agents, apart=False),
-        "transactions": Regime(regimes.cold(streams.payments), {}, apart=False),
+        "unseen task": Regime(regimes.unseen_task(tasks, agents), agents, apart=True),
+        "mature": Regime(regimes.mature(tasks, agents), agents, apart=True),
+        "mature, one stream": Regime(regimes.mature(tasks, agents), agents, apart=False),
+        "transactions": Regime(regimes.cold(streams.payments), NOBODY, apart=False),
         "tools, with scope": Regime(regimes.cold(streams.tools), streams.tool_agents, apart=False),
-        "tools, no scope": Regime(regimes.cold(streams.tools), {}, apart=False),
+        "tools, no scope": Regime(regimes.cold(streams.tools), NOBODY, apart=False),
     }
 
 
 Figures = dict[str, dict[str, dict[str, Any]]]
-Costs = dict[str, list[int]]
-"""Nanoseconds of each timed event, scoring and learning together."""
+Costs = dict[str, list[list[int]]]
+"""By scorer, for each turn the nanoseconds of each timed event, scoring and learning together."""
 
 
 def _service(met: dict[str, Regime]) -> Figures:
@@ -92,8 +96,8 @@ def _service(met: dict[str, Regime]) -> Figures:
     return figures
 
 
-def _fastest(regime: Regime) -> list[int]:
-    return [min(costs) for costs in zip(*(_once(regime) for _ in range(REPETITIONS)), strict=True)]
+def _replayed(met: dict[str, Regime]) -> list[int]:
+    return [cost for name in TIMED for cost in _once(met[name])]
 
 
 def _once(regime: Regime) -> list[int]:
@@ -104,34 +108,42 @@ def _once(regime: Regime) -> list[int]:
         states: dict[str, AgentState] = {}
         for row in part.runs:
             state, event = states.setdefault(row.agent, AgentState()), row.event
-            context = regime.agents.get(row.agent, nothing)
+            context = regime.agents.contexts.get(row.agent, nothing)
             start = perf_counter_ns()
             fold(state, event, context)
             costs.append(perf_counter_ns() - start)
     return costs
 
 
-def _add_peers(met: dict[str, Regime], figures: Figures, costs: Costs) -> None:
+def _beside_peers(met: dict[str, Regime], figures: Figures) -> Costs:
+    """Add the peers' figures to `figures`, and tell what the scorer and its online peer cost in turns."""
     say("  … HalfSpaceTrees and IsolationForest on the same columns")
     tables = {name: table(regime.parts, regime.agents, apart=regime.apart) for name, regime in met.items()}
-    python = find_layout().bench_venv / "bin/python"
-    answered = subprocess.run(
-        [python, ROOT / "bench/risk_model/peers.py"],
-        input=json.dumps({name: (each.events, name in TIMED) for name, each in tables.items()}),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    for name, peers in json.loads(answered.stdout).items():
-        for peer, answer in peers.items():
-            found = [
-                _as_scored(row, score) for row, score in zip(tables[name].rows, answer["scores"], strict=True)
-            ]
+    for name, peers in _ask("figures", {name: each.events for name, each in tables.items()}).items():
+        for peer, scores in peers.items():
+            found = [_as_scored(row, score) for row, score in zip(tables[name].rows, scores, strict=True)]
             figures[name][peer] = {
                 measure: None if measure in OURS_ALONE else figure
                 for measure, figure in report(found).items()
             }
-            costs.setdefault(peer, []).extend(answer["costs"])
+    costs: Costs = {SERVICE: [], TREES: []}
+    for turn in range(TURNS):
+        say(f"  … costs, turn {turn + 1} of {TURNS}")
+        costs[SERVICE].append(_replayed(met))
+        costs[TREES].append(_ask("costs", {name: tables[name].events for name in TIMED}))
+    return costs
+
+
+def _ask(what: str, tables: dict[str, list[list[float]]]) -> Any:
+    """The peers' answer; they run in the benchmarks' own Python."""
+    answered = subprocess.run(
+        [find_layout().bench_venv / "bin/python", ROOT / "bench/risk_model/peers.py", what],
+        input=json.dumps(tables),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(answered.stdout)
 
 
 def _as_scored(row: Row, score: float) -> Scored:
@@ -152,17 +164,18 @@ def _cell(figure: float | None) -> str:
     return str(figure) if isinstance(figure, int) else f"{figure:.4f}"
 
 
-def _quantiles(costs: Costs) -> dict[str, dict[str, float]]:
+def quantiles(replays: list[list[int]]) -> dict[str, float]:
+    """Microseconds at the median and the 99th percentile: of each replay, and then the median of those."""
     return {
-        name: {share: sorted(each)[int(len(each) * float(share))] / 1000 for share in ("0.5", "0.99")}
-        for name, each in costs.items()
-        if each
+        share: median(sorted(replay)[int(len(replay) * float(share))] for replay in replays) / 1000
+        for share in SHARES
     }
 
 
 def _cost_lines(costs: Costs) -> list[list[str]]:
     return [["µs an event", "p50", "p99"]] + [
-        [name, f"{shares['0.5']:.1f}", f"{shares['0.99']:.1f}"] for name, shares in _quantiles(costs).items()
+        [name, *(f"{figure:.1f}" for figure in quantiles(replays).values())]
+        for name, replays in costs.items()
     ]
 
 

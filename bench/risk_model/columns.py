@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from bench.risk_model.regimes import Part
-from events.scoring import AgentState, Context, Event, fold, weights
-from events.scoring.backtest import Row
+from events.scoring import AgentState, Baseline, Context, Event, weights
+from events.scoring.backtest import Agents, Row, scored
 from events.scoring.details import read
 from events.scoring.features import signals
 from events.scoring.priors import PRIORS
@@ -21,23 +21,21 @@ class Table(NamedTuple):
     rows: list[Row]
 
 
-def table(parts: Iterable[Part], agents: dict[str, Context], *, apart: bool) -> Table:
+def table(parts: Iterable[Part], agents: Agents, *, apart: bool) -> Table:
     """Each event's columns, as its agent's state makes them."""
     found = Table([], [])
+
+    def look(state: AgentState, event: Event, context: Context, baseline: Baseline | None) -> None:
+        found.events.append(columns(state, event, context, baseline))
+
     for part in parts:
-        now: dict[str, AgentState] = {}
-        for row in part.runs:
-            key = row.run if apart else row.agent
-            if key not in now:
-                now[key] = part.states[row.agent].changeable() if row.agent in part.states else AgentState()
-            context = agents.get(row.agent, Context())
-            found.events.append(columns(now[key], row.event, context))
-            found.rows.append(row)
-            fold(now[key], row.event, context)
+        found.rows.extend(
+            one.row for one in scored(part.runs, agents, part.learned, runs_apart=apart, look=look)
+        )
     return found
 
 
-def columns(state: AgentState, event: Event, context: Context) -> list[float]:
+def columns(state: AgentState, event: Event, context: Context, baseline: Baseline | None) -> list[float]:
     """The action type's prior, and the value of each difference."""
     facts = read(event.details)
     seen = view(state, event, facts)
@@ -48,7 +46,9 @@ def columns(state: AgentState, event: Event, context: Context) -> list[float]:
             setattr(weights, name, 0.0)
         for name in WEIGHTS:
             setattr(weights, name, 1.0)
-            values.append(sum(signal.weight for signal in signals(state, event, context, facts, seen)))
+            values.append(
+                sum(signal.weight for signal in signals(state, event, context, facts, seen, baseline))
+            )
             setattr(weights, name, 0.0)
     finally:
         for name, weight in kept.items():

@@ -1,32 +1,26 @@
-"""The peers, run by the benchmarks' own Python: tables of numbers in, each event's score and cost out.
+"""The peers, run by the benchmarks' own Python: tables of numbers in, each event's score or cost out.
 
 IsolationForest sees all of a regime's events before it scores any, which flatters it; HalfSpaceTrees scores
 each event and then learns from it.
 """
 
+import gc
 import json
 import sys
 from time import perf_counter_ns
-from typing import Any
 
 from river.anomaly import HalfSpaceTrees  # type: ignore[import-not-found,unused-ignore]
 from river.preprocessing import MinMaxScaler  # type: ignore[import-not-found,unused-ignore]
 from sklearn.ensemble import IsolationForest  # type: ignore[import-not-found,unused-ignore]
 
 SEED = 7
-REPETITIONS = 3
 
 
-def half_space_trees(events: list[list[float]], *, timed: bool) -> dict[str, Any]:
-    """Scores, and if `timed` the nanoseconds of scoring and learning each event, fastest of some replays."""
-    replays = [_replay(events) for _ in range(REPETITIONS if timed else 1)]
-    costs = [min(each) for each in zip(*(costs for _, costs in replays), strict=True)]
-    return {"scores": replays[0][0], "costs": costs if timed else []}
-
-
-def _replay(events: list[list[float]]) -> tuple[list[float], list[int]]:
+def half_space_trees(events: list[list[float]]) -> tuple[list[float], list[int]]:
+    """Scores, and the nanoseconds of scoring and learning each event."""
     scaler, trees = MinMaxScaler(), HalfSpaceTrees(seed=SEED)
     scores, costs = [], []
+    gc.collect()
     for event in events:
         named = {str(index): value for index, value in enumerate(event)}
         start = perf_counter_ns()
@@ -38,21 +32,25 @@ def _replay(events: list[list[float]]) -> tuple[list[float], list[int]]:
     return scores, costs
 
 
-def isolation_forest(events: list[list[float]]) -> dict[str, Any]:
+def isolation_forest(events: list[list[float]]) -> list[float]:
     """Scores of a forest grown on the very events."""
     forest = IsolationForest(random_state=SEED, n_jobs=1).fit(events)
-    return {"scores": [-score for score in forest.score_samples(events)], "costs": []}
+    return [-score for score in forest.score_samples(events)]
 
 
 def main() -> None:
-    tables: dict[str, tuple[list[list[float]], bool]] = json.load(sys.stdin)
+    """`peers.py figures` tells each table's scores by peer, `peers.py costs` all events' nanoseconds."""
+    tables: dict[str, list[list[float]]] = json.load(sys.stdin)
+    if sys.argv[1] == "costs":
+        json.dump([cost for events in tables.values() for cost in half_space_trees(events)[1]], sys.stdout)
+        return
     json.dump(
         {
             name: {
-                "HalfSpaceTrees": half_space_trees(events, timed=timed),
+                "HalfSpaceTrees": half_space_trees(events)[0],
                 "IsolationForest": isolation_forest(events),
             }
-            for name, (events, timed) in tables.items()
+            for name, events in tables.items()
         },
         sys.stdout,
     )

@@ -8,18 +8,27 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from events.scoring import AgentState, Context
-from events.scoring.backtest import Row, Scored, read_agents, read_stream, scored, taught
+from events.scoring.backtest import (
+    NOTHING,
+    Agents,
+    Learned,
+    Row,
+    Scored,
+    read_agents,
+    read_stream,
+    scored,
+    taught,
+)
 
 
 class Streams(NamedTuple):
     """The three public streams and what is known of their agents."""
 
     tasks: list[Row]
-    task_agents: dict[str, Context]
+    task_agents: Agents
     payments: list[Row]
     tools: list[Row]
-    tool_agents: dict[str, Context]
+    tool_agents: Agents
 
 
 def load(folder: Path) -> Streams:
@@ -51,31 +60,31 @@ def is_clean(row: Row) -> bool:
 class Part(NamedTuple):
     """Runs to judge, and what their agents learned before them from history known to be ordinary."""
 
-    states: dict[str, AgentState]
+    learned: Learned
     runs: list[Row]
 
 
 def cold(rows: list[Row]) -> list[Part]:
     """One stream, every agent without a past."""
-    return [Part({}, rows)]
+    return [Part(NOTHING, rows)]
 
 
-def unseen_task(rows: list[Row]) -> list[Part]:
+def unseen_task(rows: list[Row], agents: Agents) -> list[Part]:
     """The runs of each task, after clean runs of all other tasks."""
-    return [Part(_taught(history, runs), runs) for history, runs in by_task(rows)]
+    return [Part(_taught(history, agents, runs), runs) for history, runs in by_task(rows)]
 
 
-def mature(rows: list[Row]) -> list[Part]:
+def mature(rows: list[Row], agents: Agents) -> list[Part]:
     """Runs with an injection, after all clean runs."""
     runs = [row for row in rows if not is_clean(row)]
-    return [Part(_taught([row for row in rows if is_clean(row)], runs), runs)]
+    return [Part(_taught([row for row in rows if is_clean(row)], agents, runs), runs)]
 
 
-def judged(parts: Iterable[Part], agents: dict[str, Context], *, apart: bool) -> list[Scored]:
+def judged(parts: Iterable[Part], agents: Agents, *, apart: bool) -> list[Scored]:
     """The verdicts on all parts; with `apart` each run by itself, from what was learned before."""
     found: list[Scored] = []
     for part in parts:
-        found += scored(part.runs, agents, part.states, runs_apart=apart)
+        found += scored(part.runs, agents, part.learned, runs_apart=apart)
     return found
 
 
@@ -93,5 +102,5 @@ def _suite(row: Row) -> str:
     return row.run.split("|")[1]
 
 
-def _taught(history: list[Row], runs: list[Row]) -> dict[str, AgentState]:
-    return taught(history, before=min(row.event.received_at for row in runs))
+def _taught(history: list[Row], agents: Agents, runs: list[Row]) -> Learned:
+    return taught(history, agents, before=min(row.event.received_at for row in runs))

@@ -2,10 +2,11 @@
 
 import json
 
+from bench.risk import quantiles
 from bench.risk_model import regimes
 from bench.risk_model.columns import WEIGHTS, columns, table
 from events.scoring import AgentState, Context, Event, weights
-from events.scoring.backtest import Row, read_stream
+from events.scoring.backtest import NOBODY, Row, read_stream
 
 
 def rows(*runs: str) -> list[Row]:
@@ -43,16 +44,16 @@ def test_an_unseen_task_is_judged_after_clean_runs_of_the_others_in_its_suite() 
 def test_a_mature_agent_has_done_every_task_clean() -> None:
     stream = rows("m|bank|u0|clean", "m|bank|u0|inj")
 
-    (part,) = regimes.mature(stream)
+    (part,) = regimes.mature(stream, NOBODY)
 
     assert {row.run for row in part.runs} == {"m|bank|u0|inj"}
-    assert len(part.states["m@bank"].destinations) == 2
+    assert len(part.learned.states["m@bank"].destinations) == 2
 
 
 def test_columns_leave_the_weights_as_they_were() -> None:
     before = {name: getattr(weights, name) for name in WEIGHTS}
 
-    values = columns(AgentState(), Event("api_call", 1.7e9, {"tool": "send", "to": "x"}), Context())
+    values = columns(AgentState(), Event("api_call", 1.7e9, {"tool": "send", "to": "x"}), Context(), None)
 
     assert len(values) == len(WEIGHTS) + 1
     assert values[1 + WEIGHTS.index("NEW_DESTINATION")] > 0
@@ -62,6 +63,12 @@ def test_columns_leave_the_weights_as_they_were() -> None:
 def test_a_table_has_a_line_for_each_event() -> None:
     stream = rows("m|bank|u0|clean", "m|bank|u1|clean")
 
-    found = table(regimes.unseen_task(stream), {}, apart=True)
+    found = table(regimes.unseen_task(stream, NOBODY), NOBODY, apart=True)
 
     assert len(found.events) == len(found.rows) == 4
+
+
+def test_costs_are_the_medians_of_each_replays_quantiles() -> None:
+    replays = [[1000 * cost for cost in range(shift, 100 + shift)] for shift in (0, 5, 90)]
+
+    assert quantiles(replays) == {"0.5": 55.0, "0.99": 104.0}

@@ -3,18 +3,21 @@
 A stream is JSON Lines, one event a line in any order: `agent`, `t` (when it was received, RFC 3339),
 `action_type` and `details`; optionally `seq` (the run it belongs to), `label_event` and `label_seq` (`attack`
 or anything else), and `stage` (`prep` for what an attack does before its goal: scored, but not judged).
-Agents are one JSON object: by name, `permitted_actions`, `financial_scope`, `home_domain`, all optional.
+Agents are one JSON object: by name, `permitted_actions`, `financial_scope`, `home_domain` and `tenant`, all
+optional; agents of one tenant share its baseline.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from math import ceil
+from typing import NamedTuple
 
 import msgspec
 
 from agents.risk import HIGH
 from events.scoring import metrics
+from events.scoring.baseline import Baseline, pool
 from events.scoring.contract import Context, Event, FinancialScope, Verdict, normal_actions
 from events.scoring.model import MODEL_VERSION, fold, teach
 from events.scoring.priors import PRIORS
@@ -23,6 +26,7 @@ from events.scoring.state import DAY, AgentState
 ATTACK = "attack"
 PREPARATION = "prep"
 READ = "data_access"
+LOW = "low"
 STRIKES = 3
 STRIKE_SECONDS = 15 * 60
 FEW_FALSE_ALARMS = 0.01
@@ -64,11 +68,33 @@ class Profile(msgspec.Struct, frozen=True):
     permitted_actions: list[str] | None = None
     financial_scope: FinancialScope | None = None
     home_domain: str | None = None
+    tenant: str | None = None
 
     @property
     def context(self) -> Context:
         permitted = None if self.permitted_actions is None else normal_actions(self.permitted_actions)
         return Context(permitted, self.financial_scope, self.home_domain)
+
+
+class Agents(NamedTuple):
+    """What is known of the agents by name, apart from their events."""
+
+    contexts: dict[str, Context]
+    tenants: dict[str, str]
+
+
+NOBODY = Agents({}, {})
+
+
+class Learned(NamedTuple):
+    """What agents by name, and their tenants, have learned."""
+
+    states: dict[str, AgentState]
+    baselines: dict[str, Baseline]
+
+
+NOTHING = Learned({}, {})
+Look = Callable[[AgentState, Event, Context, Baseline | None], None]
 
 
 class Scored(msgspec.Struct, frozen=True):
@@ -99,16 +125,20 @@ def read_stream(lines: Iterable[bytes]) -> list[Row]:
     return sorted(rows, key=lambda row: row.event.received_at)
 
 
-def read_agents(content: bytes) -> dict[str, Context]:
-    """The context of each agent in an agents' file."""
+def read_agents(content: bytes) -> Agents:
+    """The agents in an agents' file."""
     try:
-        return {name: profile.context for name, profile in _profiles.decode(content).items()}
+        profiles = _profiles.decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise StreamUnreadable(f"agents: {error}") from error
+    return Agents(
+        {name: profile.context for name, profile in profiles.items()},
+        {name: profile.tenant for name, profile in profiles.items() if profile.tenant is not None},
+    )
 
 
-def taught(history: Iterable[Row], *, before: float) -> dict[str, AgentState]:
-    """The states of the agents after `history`, which is known to be ordinary and moved to before `before`.
+def taught(history: Iterable[Row], agents: Agents = NOBODY, *, before: float) -> Learned:
+    """What is learned from `history`, which is known to be ordinary and moved to before `before`.
 
     Moved by whole days, so that hours stay what they were.
     """
@@ -116,32 +146,45 @@ def taught(history: Iterable[Row], *, before: float) -> dict[str, AgentState]:
     last = max((row.event.received_at for row in rows), default=before)
     shift = ceil(max(last - before, 0.0) / DAY) * DAY
     states: defaultdict[str, AgentState] = defaultdict(AgentState)
+    baselines: defaultdict[str, Baseline] = defaultdict(Baseline)
     for row in rows:
         event = msgspec.structs.replace(row.event, received_at=row.event.received_at - shift)
         teach(states[row.agent], event)
-    return states
+        if row.agent in agents.tenants:
+            pool(baselines[agents.tenants[row.agent]], event, trusted=True)
+    return Learned(states, baselines)
 
 
 def scored(
     rows: Iterable[Row],
-    contexts: dict[str, Context],
-    states: dict[str, AgentState] | None = None,
+    agents: Agents = NOBODY,
+    learned: Learned = NOTHING,
     *,
     runs_apart: bool = False,
+    look: Look | None = None,
 ) -> Iterator[Scored]:
-    """Each row's verdict, one agent's going on from another, starting from `states`.
+    """Each row's verdict, one agent's going on from another, starting from what was `learned`.
 
-    With `runs_apart` every run starts from `states` afresh, as if no other had been seen.
+    With `runs_apart` every run starts from it afresh, as if no other had been seen. `look` is shown what each
+    event meets before it is scored.
     """
-    start = states or {}
-    now: dict[str, AgentState] = {}
+    states: dict[str, AgentState] = {}
+    baselines = {tenant: learned.baselines.get(tenant, Baseline()) for tenant in agents.tenants.values()}
+    if not runs_apart:
+        baselines = {tenant: baseline.changeable() for tenant, baseline in baselines.items()}
     nothing = Context()
     for row in rows:
-        key = row.run if runs_apart else row.agent
-        if key not in now:
-            now[key] = start[row.agent].changeable() if row.agent in start else AgentState()
-        event = row.event
-        yield Scored(row, event, fold(now[key], event, contexts.get(row.agent, nothing)))
+        agent, key = row.agent, row.run if runs_apart else row.agent
+        if key not in states:
+            states[key] = learned.states[agent].changeable() if agent in learned.states else AgentState()
+        baseline = baselines[agents.tenants[agent]] if agent in agents.tenants else None
+        event, context = row.event, agents.contexts.get(agent, nothing)
+        if look is not None:
+            look(states[key], event, context, baseline)
+        verdict = fold(states[key], event, context, baseline)
+        if baseline is not None and not runs_apart and verdict.band == LOW:
+            pool(baseline, event)
+        yield Scored(row, event, verdict)
 
 
 def report(found: list[Scored]) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """What a tenant's agents have in common, for judging one that is too young to have habits of its own.
 
 Pure and optional: whoever keeps a tenant's baseline folds each event into it that scored low, and hands it to
-`fold()`. It weighs in only as far as the agent is young, and only in the agent's favour.
+`fold()`. It weighs in only in the agent's favour, and the more the younger the agent is.
 """
 
 from math import exp
@@ -11,14 +11,14 @@ import msgspec
 from events.scoring.contract import Event
 from events.scoring.details import read
 from events.scoring.priors import SENDING
-from events.scoring.state import FADE, RESCALE_AFTER, StateUnreadable, Table, digest
+from events.scoring.state import FADE, PROBATION, RESCALE_AFTER, StateUnreadable, Table, digest
 
-MAX_DESTINATIONS, MAX_HOSTS, MAX_TOOLS = 1_024, 256, 256
+MAX_DESTINATIONS, MAX_HOSTS, MAX_TOOLS, MAX_WAITING = 1_024, 256, 256, 512
 ENOUGH_EVENTS = 100.0
 """Events (faded) from which a tenant's habits may carry a young agent's score into high."""
-SHARED = 0.8
-"""How much of a name's novelty goes, for an agent without any habits, when its tenant knows the name."""
-BASELINE_LAYOUT = 1
+SHARED, SHARED_WITH_YOUNG = 0.6, 0.3
+"""How much of a name's novelty goes when the tenant knows it, and how much more for a new agent."""
+BASELINE_LAYOUT = 2
 
 
 def _table() -> Table:
@@ -26,7 +26,10 @@ def _table() -> Table:
 
 
 class Baseline(msgspec.Struct, array_like=True):
-    """A tenant's pooled habits: destinations, their hosts and tools, which fade as a state's do."""
+    """A tenant's pooled habits: destinations, their hosts and tools, which fade as a state's do.
+
+    `waiting` holds when a name was first seen that isn't known yet.
+    """
 
     layout: int = BASELINE_LAYOUT
     landmark: float = 0.0
@@ -34,6 +37,17 @@ class Baseline(msgspec.Struct, array_like=True):
     destinations: Table = _table()
     hosts: Table = _table()
     tools: Table = _table()
+    waiting: Table = _table()
+
+    def changeable(self) -> "Baseline":
+        """A copy that can change without this one changing."""
+        return msgspec.structs.replace(
+            self,
+            destinations=self.destinations.copy(),
+            hosts=self.hosts.copy(),
+            tools=self.tools.copy(),
+            waiting=self.waiting.copy(),
+        )
 
     def fading(self, now: float) -> float:
         """What a stored weight is multiplied by to read it at `now`."""
@@ -48,22 +62,28 @@ class Baseline(msgspec.Struct, array_like=True):
         fading = self.fading(at)
         if not names or not all(table.knows(name, fading) for name in names):
             return 1.0
-        return 1.0 - SHARED * (1.0 - maturity)
+        return 1.0 - SHARED - SHARED_WITH_YOUNG * (1.0 - maturity)
 
 
-def pool(baseline: Baseline, event: Event) -> None:
-    """Fold into `baseline` an event of any of the tenant's agents; only such as scored low."""
+def pool(baseline: Baseline, event: Event, *, trusted: bool = False) -> None:
+    """Fold into `baseline` an event of any of the tenant's agents; only such as scored low.
+
+    A name becomes known when it is seen again three days after the first time, so that an attack on several
+    agents at once doesn't make its destination familiar; at once if the event is `trusted` to be ordinary.
+    """
     facts = read(event.details)
-    _rescale(baseline, event.received_at)
-    weight = exp((event.received_at - baseline.landmark) / FADE)
+    now = event.received_at
+    _rescale(baseline, now)
+    weight = exp((now - baseline.landmark) / FADE)
     baseline.learned += weight
-    if facts.tool:
-        baseline.tools.add(digest(facts.tool), weight, MAX_TOOLS)
+    names = [(baseline.tools, facts.tool, MAX_TOOLS)] if facts.tool else []
     if event.action_type in SENDING:
-        for target in facts.targets:
-            baseline.destinations.add(digest(target), weight, MAX_DESTINATIONS)
-        for host in facts.hosts:
-            baseline.hosts.add(digest(host), weight, MAX_HOSTS)
+        names += [(baseline.destinations, target, MAX_DESTINATIONS) for target in facts.targets]
+        names += [(baseline.hosts, host, MAX_HOSTS) for host in facts.hosts]
+    for table, text, limit in names:
+        name = digest(text)
+        if trusted or table.get(name) or baseline.waiting.has_waited(name, now, PROBATION, MAX_WAITING):
+            table.add(name, weight, limit)
 
 
 def _rescale(baseline: Baseline, now: float) -> None:
@@ -82,7 +102,7 @@ _decoder = msgspec.msgpack.Decoder(Baseline)
 
 
 def encode_baseline(baseline: Baseline) -> bytes:
-    """The baseline as MessagePack, about 25 KB at its fullest."""
+    """The baseline as MessagePack, about 33 KB at its fullest."""
     return _encoder.encode(baseline)
 
 

@@ -17,7 +17,7 @@ from events.scoring.reasons import Signal
 from events.scoring.state import HOURS, KIND, NUMBER, AgentState, Table
 from events.scoring.view import AMOUNT, HOST, READ_BEFORE, RESOURCE, View
 
-PRIOR_RATE = 0.5
+PRIOR_RATE = 0.7
 PRIOR_TRIALS = 2.0
 """What is held of an agent's rate of novelty before it is known, and for how many trials that counts."""
 MOST_TRIALS = 20.0
@@ -29,15 +29,19 @@ SELDOM = 0.6
 """What a nat of rarity adds to sending somewhere new after reading, as a share."""
 FEW_TRIALS = 3.0
 """Sends of one kind at which knowing where they go counts for half."""
-MUTATION_CARRIES = 0.5
+MUTATION_CARRIES = 0.25
 """A mutation that names a target (an invitation, a share) carries less out than a call or a payment does."""
 READING_COUNTS = 0.5
 """An unusual tool that only reads is worth half of one that does something."""
+DECLARED = 0.4
+"""A tool that is seldom used is less strange if the agent was declared for it."""
 SURPRISE_SLACK = 1.0
 MAX_SURPRISE = 5.0
 FEW_AMOUNTS = 5
 LEAST_SPREAD, LEAST_SHARE, LEAST_OF_FEW = 0.5, 0.1, 2.0
 """Least spread of amounts' square roots: absolute, as a share of the median, and wider while few."""
+HALF_AMOUNTS = 8.0
+"""Amounts known at which an unusual one counts for half."""
 MAX_ABOVE = log(30.0)
 """The most an amount is worth, at thirty spreads above the median; one that is left out is worth it too."""
 TOKEN_SHARE = 0.1
@@ -47,7 +51,7 @@ DRIFT_OF_MEDIAN, DRIFT_OF_AMOUNT, MAX_DRIFT = log(2.0), log(4.0), 2.0
 BURST_SLACK = 1.5
 MAX_BURST = 2.0
 MAX_FAILURES = 2.9
-SETTLED_HOURS = 50.0
+SETTLED_HOURS = 100.0
 QUIET_HOUR = 3.0
 MAX_HOUR = 2.0
 
@@ -70,7 +74,7 @@ def signals(
             Signal("new_resource", weights.NEW_RESOURCE * value, facts.resource, len(state.resources))
         )
     if seen.has_tool:
-        found += _tool(state, event, facts, seen, baseline)
+        found += _tool(state, event, context, facts, seen, baseline)
     if event.action_type in TRANSACTIONS:
         found += _amount(state, context, facts, seen)
     return found + _pace(state, event, seen)
@@ -99,14 +103,18 @@ def _destination(
         strange *= WITHIN_HOME
     nats = rarity(state, kind) * strange
     told = seen.new[0] if seen.new else None
-    mutates = event.action_type == "data_mutation"
-    worth = weights.NEW_DESTINATION_OF_MUTATION if mutates else weights.NEW_DESTINATION
-    found = [Signal("new_destination", worth * nats, told, len(state.destinations))]
+    carries = _carries(event)
+    found = [
+        Signal("new_destination", weights.NEW_DESTINATION * nats * carries, told, len(state.destinations))
+    ]
     if seen.reads > READ_BEFORE:
-        worth = weights.READ_THEN_SEND_OF_MUTATION if mutates else weights.READ_THEN_SEND
-        value = strange + SELDOM * nats
-        found.append(Signal("read_then_send", worth * value, told))
+        value = (strange + SELDOM * nats) * carries
+        found.append(Signal("read_then_send", weights.READ_THEN_SEND * value, told))
     return found
+
+
+def _carries(event: Event) -> float:
+    return MUTATION_CARRIES if event.action_type == "data_mutation" else 1.0
 
 
 def _host(
@@ -127,7 +135,7 @@ def _host(
     ]
     new = [pair for pair in outside if not state.hosts.knows(pair[1], seen.fading)]
     found = []
-    carries = MUTATION_CARRIES if event.action_type == "data_mutation" else 1.0
+    carries = _carries(event)
     left_out = seen.aims and not facts.targets
     if new or left_out:
         told = new[0][0] if new else None
@@ -146,10 +154,18 @@ def _inside(host: str, home: str | None) -> bool:
 
 
 def _tool(
-    state: AgentState, event: Event, facts: Facts, seen: View, baseline: Baseline | None
+    state: AgentState,
+    event: Event,
+    context: Context,
+    facts: Facts,
+    seen: View,
+    baseline: Baseline | None,
 ) -> list[Signal]:
+    """Surprise at a tool and its place in the order; less where a scope declares the agent's tools."""
     found = []
     counts = seen.maturity * (1.0 if event.action_type in SENDING else READING_COUNTS)
+    if context.permitted_actions is not None:
+        counts *= DECLARED
     excess = seen.unigram - state.tool_surprise - SURPRISE_SLACK
     if excess > 0:
         strange = 1.0 if baseline is None else _strangeness(baseline, baseline.tools, [seen.tool], seen)
@@ -172,14 +188,15 @@ def _amount(state: AgentState, context: Context, facts: Facts, seen: View) -> li
         return found
     ordered = sorted(state.recent_amounts())
     middle = ordered[len(ordered) // 2]
+    worth = weights.UNUSUAL_AMOUNT * len(ordered) / (len(ordered) + HALF_AMOUNTS)
     if facts.amount is None:
         stated = min(1.25 * (1.0 - state.rates[AMOUNT]), 1.0)
-        found.append(Signal("unusual_amount", weights.UNUSUAL_AMOUNT * MAX_ABOVE * stated, None, middle))
+        found.append(Signal("unusual_amount", worth * MAX_ABOVE * stated, None, middle))
         return found + _drift(state, None, middle)
     size = sqrt(facts.amount)
     above = min(log(max(_deviations(ordered, middle, size), 1.0)), MAX_ABOVE)
     if above:
-        found.append(Signal("unusual_amount", weights.UNUSUAL_AMOUNT * above, facts.amount, middle))
+        found.append(Signal("unusual_amount", worth * above, facts.amount, middle))
     elif seen.aims and (seen.new or not facts.targets) and size <= TOKEN_SHARE * middle:
         found.append(Signal("token_amount", weights.TOKEN_AMOUNT, facts.amount, middle))
     return found + _drift(state, facts.amount, middle)

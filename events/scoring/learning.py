@@ -16,6 +16,7 @@ from events.scoring.state import (
     MAX_RESOURCES,
     MAX_TOOLS,
     MAX_WAITING,
+    PROBATION,
     RESCALE_AFTER,
     AgentState,
 )
@@ -23,8 +24,6 @@ from events.scoring.view import AMOUNT, HOST, OMITTED, READ_BEFORE, RESOURCE, SE
 
 MEAN_RATE = 0.05
 """Share of a new value in the running means."""
-PROBATION = 3 * DAY
-"""How long a destination waits that was first written to after reading: what was read may have named it."""
 LONG_RATE = 0.005
 """The same for the usual amount, so that it lags some two hundred transactions behind a slow climb."""
 
@@ -90,7 +89,10 @@ def _remember_names(state: AgentState, event: Event, seen: View, weight: float, 
         names = seen.destinations
         if seen.new and seen.reads > READ_BEFORE and not trusted:
             names = [
-                name for name in names if name not in seen.new_names or _has_waited(state, name, seen.at)
+                name
+                for name in names
+                if name not in seen.new_names
+                or state.waiting.has_waited(name, seen.at, PROBATION, MAX_WAITING)
             ]
         for name in names:
             state.destinations.add(name, weight, MAX_DESTINATIONS)
@@ -109,15 +111,6 @@ def _remember_names(state: AgentState, event: Event, seen: View, weight: float, 
         state.bigrams.add(seen.pair, weight, MAX_BIGRAMS)
         if seen.destinations:
             state.aimed.add(seen.tool, weight, MAX_TOOLS)
-
-
-def _has_waited(state: AgentState, name: bytes, now: float) -> bool:
-    """Whether a destination first written to after reading has been known for long enough to be trusted."""
-    since = state.waiting.get(name)
-    if not since:
-        state.waiting.add(name, now, MAX_WAITING)
-        return False
-    return now - since >= PROBATION
 
 
 def _tried(state: AgentState, kind: int, *, new: bool) -> None:

@@ -20,6 +20,8 @@ FADE = 30 * DAY
 """Seconds after which an observation weighs 1/e of what it did."""
 RESCALE_AFTER = 10 * FADE
 """Age of the landmark at which stored weights are rewritten, well before exp() grows unwieldy."""
+PROBATION = 3 * DAY
+"""How long a name waits that could be an attack's: an agent's after reading, whatever is new to a tenant."""
 BURST_FADE = 60.0
 READ_FADE = 600.0
 FAILURE_FADE = 600.0
@@ -102,6 +104,14 @@ class Table(msgspec.Struct, array_like=True, gc=False):
         before: float = _unpack(self.weights, at)[0]
         _weight.pack_into(self.weights, at, before + weight)
         return before
+
+    def has_waited(self, name: bytes, now: float, seconds: float, limit: int) -> bool:
+        """Whether the name was first asked for at least so long ago; the first time starts its wait."""
+        since = self.get(name)
+        if not since:
+            self.add(name, now, limit)
+            return False
+        return now - since >= seconds
 
     def items(self) -> list[tuple[bytes, float]]:
         names = [bytes(self.names[at : at + NAME]) for at in range(0, len(self.names), NAME)]

@@ -24,7 +24,8 @@ MATURITY_HALF = 15.0
 """Learned events at which habits count for half."""
 OMITTED = digest("")
 HOST, RESOURCE, AMOUNT = KIND["host"], KIND["resource"], KIND["amount"]
-SESSION_GAP = 1_800.0
+SESSION_GAP = 300.0
+"""Seconds of silence that end a run of tools."""
 HOUR = 3_600.0
 READ_BEFORE = 0.1
 """Fading count of reads from which a send counts as one after reading (for 23 minutes after one)."""

@@ -8,8 +8,9 @@ import pytest
 from django.core.management import call_command
 
 from events.management.commands import backtest_risk
-from events.scoring import MODEL_VERSION, Context
+from events.scoring import MODEL_VERSION, AgentState, Baseline, Context, Event, encode_baseline
 from events.scoring.backtest import (
+    Agents,
     StreamUnreadable,
     read_agents,
     read_stream,
@@ -107,8 +108,8 @@ def test_runs_apart_start_from_the_warm_up_each() -> None:
     first = line(0, seq="one", action_type="transaction_initiated")
     rows = read_stream([first, line(1, seq="two", action_type="transaction_initiated")])
 
-    together = [one.verdict.score for one in scored(rows, {})]
-    apart = [one.verdict.score for one in scored(rows, {}, runs_apart=True)]
+    together = [one.verdict.score for one in scored(rows)]
+    apart = [one.verdict.score for one in scored(rows, runs_apart=True)]
 
     assert apart[0] == apart[1] == together[0] > together[1]
 
@@ -136,13 +137,13 @@ def test_three_highs_within_fifteen_minutes_stop_an_agent(
         for minute, label in zip(minutes, labels, strict=True)
     ]
 
-    assert revoked(scored(read_stream(lines), {})) == (right, wrong)
+    assert revoked(scored(read_stream(lines))) == (right, wrong)
 
 
 def test_preparation_is_scored_but_not_judged() -> None:
     rows = read_stream([line(0), line(1, stage="prep", label_event="attack"), line(2, **BREACH)])
 
-    figures = report(list(scored(rows, {})))
+    figures = report(list(scored(rows)))
 
     assert (figures["events"], figures["attacks"]) == (3, 1)
 
@@ -152,25 +153,60 @@ def test_a_run_counts_by_its_label_else_by_its_events() -> None:
     unlabelled = read_stream([line(0, seq="a", label_seq=None, label_event="attack"), line(1, seq="b")])
 
     for rows in (labelled, unlabelled):
-        figures = report(list(scored(rows, {}, runs_apart=True)))
+        figures = report(list(scored(rows, runs_apart=True)))
         assert (figures["sequences"], figures["sequence_roc_auc"]) == (2, 0.5)
 
 
 def test_history_is_learned_whatever_it_would_score() -> None:
     history = read_stream([line(0, action_type="data_access"), line(1, details={"targets": ["new"]})])
 
-    state = taught(history, before=0.0)["clerk"]
+    state = taught(history, before=0.0).states["clerk"]
 
     assert len(state.destinations) == 1
     assert state.last_at <= 0
 
 
-def test_agents_file_makes_contexts() -> None:
-    contexts = read_agents(
-        b'{"a": {"permitted_actions": ["Pay "], "home_domain": "acme.example", "more": 1}, "b": {}}'
+def test_agents_file_makes_contexts_and_names_tenants() -> None:
+    agents = read_agents(
+        b'{"a": {"permitted_actions": ["Pay "], "home_domain": "acme.example", "more": 1},'
+        b' "b": {"tenant": "acme"}}'
     )
 
-    assert contexts == {"a": Context(frozenset({"pay"}), None, "acme.example"), "b": Context()}
+    assert agents.contexts == {"a": Context(frozenset({"pay"}), None, "acme.example"), "b": Context()}
+    assert agents.tenants == {"b": "acme"}
+
+
+COLLEAGUES = Agents({}, {"clerk": "acme", "buyer": "acme", "stranger": "other"})
+
+
+def test_what_an_agent_did_before_is_less_strange_of_its_tenants_others() -> None:
+    (first,) = read_stream([line(0)])
+    learned = taught([first], COLLEAGUES, before=first.event.received_at)
+
+    known, unknown = (
+        next(scored(read_stream([line(1, agent=agent)]), COLLEAGUES, learned)).verdict.score
+        for agent in ("buyer", "stranger")
+    )
+
+    assert known < unknown
+    assert learned.baselines.keys() == {"acme"}
+
+
+def test_a_replay_teaches_tenants_what_scores_low_and_leaves_the_warm_up_alone() -> None:
+    learned = taught(read_stream([line(0)]), COLLEAGUES, before=0.0)
+    before = encode_baseline(learned.baselines["acme"])
+    rows = read_stream([line(1), line(2, **BREACH), line(3, agent="buyer")])
+    met: dict[str, list[float]] = {"together": [], "apart": []}
+
+    def look(state: AgentState, event: Event, context: Context, baseline: Baseline | None) -> None:
+        assert baseline is not None
+        met[way].append(round(baseline.learned * baseline.fading(event.received_at)))
+
+    for way in met:
+        assert len(list(scored(rows, COLLEAGUES, learned, runs_apart=way == "apart", look=look))) == 3
+
+    assert met == {"together": [0, 1, 1], "apart": [0, 0, 0]}
+    assert encode_baseline(learned.baselines["acme"]) == before
 
 
 @pytest.mark.parametrize(

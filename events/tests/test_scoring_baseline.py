@@ -14,16 +14,21 @@ from events.scoring import (
     pool,
     teach,
 )
+from events.scoring.state import digest
 
 NOON = 1_700_049_600.0
 HOME = Context(home_domain="acme.example")
 KNOWN = {"tool": "send_email", "to": "partner@known.example"}
 
 
+DAY = 86_400.0
+
+
 def make_baseline(events: int = 150) -> Baseline:
+    """A tenant whose agents are known to have written to one partner."""
     baseline = Baseline()
     for minute in range(events):
-        pool(baseline, Event("api_call", NOON + 60 * minute, KNOWN))
+        pool(baseline, Event("api_call", NOON + 60 * minute, KNOWN), trusted=True)
     return baseline
 
 
@@ -41,14 +46,38 @@ def test_what_the_tenant_does_not_know_is_as_strange_as_without_it() -> None:
     assert young(baseline=make_baseline(), to="x@evil.example") == young(to="x@evil.example")
 
 
-def test_a_grown_agent_is_judged_by_its_own_habits() -> None:
-    state = AgentState()
-    for minute in range(2_000):
-        teach(state, Event("api_call", NOON + minute, {"tool": "send_email", "to": "a@acme.example"}))
+@pytest.mark.parametrize(("maturity", "stays"), [(0.0, 0.1), (0.5, 0.25), (1.0, 0.4)])
+def test_the_more_habits_an_agent_has_the_less_its_tenants_count(maturity: float, stays: float) -> None:
+    baseline = make_baseline()
 
-    alone, together = young(state), young(state, make_baseline())
+    strange = baseline.strangeness(
+        baseline.hosts, [digest("known.example")], at=NOON + 10_000, maturity=maturity
+    )
 
-    assert together == pytest.approx(alone, abs=0.02)
+    assert strange == pytest.approx(stays)
+
+
+def test_a_name_is_the_tenants_when_seen_again_three_days_after_the_first_time() -> None:
+    baseline, name = Baseline(), digest("partner@known.example")
+
+    known = []
+    for day in (0, 1, 2.9, 3, 3.1):
+        at = NOON + day * DAY
+        pool(baseline, Event("api_call", at, KNOWN))
+        known.append(baseline.strangeness(baseline.destinations, [name], at=at, maturity=0.0) < 1)
+
+    assert known == [False, False, False, True, True]
+
+
+def test_an_attack_on_all_agents_of_a_tenant_at_once_stays_as_strange() -> None:
+    baseline = make_baseline()
+    attack = KNOWN | {"to": "x@evil.example"}
+    alone = young(baseline=baseline, to=attack["to"])
+
+    for minute in range(40):
+        pool(baseline, Event("api_call", NOON + 60 * minute, attack))
+
+    assert young(baseline=baseline, to=attack["to"]) == alone
 
 
 def test_one_unknown_among_known_destinations_is_new() -> None:
@@ -81,11 +110,11 @@ def test_a_baseline_survives_storage_and_bounds_what_it_holds() -> None:
     baseline = Baseline()
     for turn in range(3_000):
         details = {"tool": f"tool{turn}", "to": f"user{turn}@host{turn}.example"}
-        pool(baseline, Event("api_call", NOON + 43_200 * turn, details))
+        pool(baseline, Event("api_call", NOON + 60 * turn, details), trusted=turn < 2_000)
 
     stored = encode_baseline(baseline)
 
-    assert len(stored) <= 32_768
+    assert 32_000 < len(stored) <= 34_000
     assert encode_baseline(decode_baseline(stored)) == stored
 
 

@@ -212,7 +212,7 @@ def test_what_was_read_has_to_wait_before_its_destination_is_trusted(mature: Age
     state = mature.changeable()
     named = Event("api_call", MONDAY + MINUTE, {"tool": "send_email", "to": "new@acme.example"})
     scores = []
-    for day in (0, 1, 2, 4, 5):
+    for day in (0, 1, 2, 3, 6, 7):
         at = MONDAY + day * DAY
         events = [
             Event("data_access", at, READ.details),
@@ -220,7 +220,7 @@ def test_what_was_read_has_to_wait_before_its_destination_is_trusted(mature: Age
         ]
         scores.append(play(state, events, Context(home_domain="acme.example"))[1].score)
 
-    assert min(scores[:4]) > 1.5 * scores[4]
+    assert min(scores[:5]) > 1.5 * scores[5]
 
 
 def test_two_agents_that_split_an_attack_are_judged_each_by_its_own_habits(mature: AgentState) -> None:

@@ -144,6 +144,51 @@ def test_external_host_scores_above_the_home_domain(mature: AgentState) -> None:
     assert outside.score > inside.score
 
 
+def paying(*amounts: float) -> AgentState:
+    """An agent known to have paid these amounts to one supplier."""
+    state = AgentState()
+    for minute, amount in enumerate(amounts):
+        teach(state, Event("transaction_initiated", NOON + 60 * minute, PAY | {"amount_usd": amount}))
+    return state
+
+
+@pytest.mark.parametrize(("known", "weight"), [(5, 1.7 * 5 / 13), (8, 0.85), (40, 1.7 * 40 / 48)])
+def test_an_unusual_amount_says_the_more_the_more_amounts_are_known(known: int, weight: float) -> None:
+    """Of equal amounts the least spread is a tenth of the root, and as much again as two of the amounts."""
+    spread = 0.1 + 2 / known
+    root = 10 * (1 + spread * 2.718281828459045)
+
+    verdict = next_event(paying(*[100.0] * known), "transaction_initiated", PAY | {"amount_usd": root**2})
+
+    assert {reason.name: reason.weight for reason in verdict.reasons}["unusual_amount"] == round(weight, 3)
+
+
+def test_a_tool_that_was_declared_surprises_less(mature: AgentState) -> None:
+    details = {"tool": "send_report", "to": "colleague1@acme.example"}
+
+    weights = [
+        {reason.name: reason.weight for reason in next_event(mature, "api_call", details, context).reasons}
+        for context in (UNKNOWN, Context(permitted_actions=frozenset({"send_report"})))
+    ]
+
+    for name in ("unusual_tool", "unusual_sequence"):
+        assert weights[1][name] == pytest.approx(0.4 * weights[0][name], abs=1e-3)
+
+
+@pytest.mark.parametrize(("minutes", "stays"), [(4.9, True), (5.1, False)])
+def test_five_minutes_of_silence_end_a_run_of_tools(minutes: float, stays: bool) -> None:
+    """The same tool twice in a row is out of order, unless it begins another run."""
+    state = AgentState()
+    for run in range(20):
+        for second, tool in enumerate(("look", "act")):
+            teach(state, Event("data_access", NOON + 600 * run + second, {"tool": tool}))
+
+    twice = Event("data_access", state.last_at + 60 * minutes, {"tool": "act"})
+    known = {reason.name for reason in assess(state, twice, UNKNOWN).reasons}
+
+    assert ("unusual_sequence" in known) is stays
+
+
 @pytest.mark.parametrize("missing", ["tool", "recipient", "amount_usd"])
 @pytest.mark.parametrize("recipient", ["DE01", "XX99"])
 @pytest.mark.parametrize("amount", [95.0, 9_000.0])

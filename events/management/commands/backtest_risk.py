@@ -12,6 +12,7 @@ import msgspec
 from compliance.commands import ServiceCommand
 from compliance.errors import Invalid
 from events.scoring.backtest import (
+    NOBODY,
     Row,
     Scored,
     StreamUnreadable,
@@ -35,7 +36,7 @@ class Command(ServiceCommand):
             "--events", type=Path, required=True, metavar="FILE", help="JSON Lines, one event each"
         )
         parser.add_argument(
-            "--agents", type=Path, metavar="FILE", help="JSON: scope and domain of each agent"
+            "--agents", type=Path, metavar="FILE", help="JSON: scope, domain and tenant of each agent"
         )
         parser.add_argument(
             "--warmup", type=Path, metavar="FILE", help="earlier events, known to be ordinary"
@@ -60,14 +61,14 @@ class Command(ServiceCommand):
         return figures if options["json"] else [{name: figure} for name, figure in figures.items()]
 
     def _scored(self, options: dict[str, Any]) -> list[Scored]:
-        contexts = read_agents(options["agents"].read_bytes()) if options["agents"] else {}
+        agents = read_agents(options["agents"].read_bytes()) if options["agents"] else NOBODY
         rows = _stream(options["events"])
         if not rows:
             raise StreamUnreadable(f"{options['events']}: no events")
         history = _stream(options["warmup"]) if options["warmup"] else []
-        states = taught(history, before=rows[0].event.received_at)
+        learned = taught(history, agents, before=rows[0].event.received_at)
         replayed = watched(rows, sys.stderr) if sys.stderr.isatty() else iter(rows)
-        return list(scored(replayed, contexts, states, runs_apart=options["runs_apart"]))
+        return list(scored(replayed, agents, learned, runs_apart=options["runs_apart"]))
 
 
 def _stream(path: Path) -> list[Row]:
