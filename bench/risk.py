@@ -9,7 +9,7 @@ import gc
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter_ns
@@ -21,8 +21,11 @@ from bench.risk_model.columns import table
 from bench.risk_model.regimes import Part
 from compliance.localdev.console import say
 from compliance.localdev.layout import ROOT, find_layout
-from events.scoring import AgentState, Context, Verdict, fold
+from events.scoring import AgentState, Context, Event, Verdict, fold
 from events.scoring.backtest import NOBODY, Agents, Row, Scored, report
+from events.scoring.details import read
+from events.scoring.features import signals
+from events.scoring.view import view
 
 MEASURES = {
     "non_read_roc_auc": "non-read AUC",
@@ -34,6 +37,7 @@ MEASURES = {
 }
 OURS_ALONE = ("benign_share_high", "agents_revoked_wrongly")
 SERVICE, TREES = "service", "HalfSpaceTrees"
+WITH_COLUMNS = "HalfSpaceTrees, columns made"
 SHARES = ("0.5", "0.99")
 TIMED = ("cold", "transactions")
 """Whose events are timed, in turns: the scorer, then HalfSpaceTrees, each time over all of them."""
@@ -58,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     met = _regimes(parsed.data)
     figures = _service(met)
     if parsed.alone:
-        costs: Costs = {SERVICE: [_replayed(met) for _ in range(TURNS)]}
+        costs: Costs = {SERVICE: [_replayed(met, fold) for _ in range(TURNS)]}
     else:
         costs = _beside_peers(met, figures)
     say("\n".join([*aligned(_lines(figures)), "", *aligned(_cost_lines(costs))]))
@@ -83,6 +87,7 @@ def _regimes(folder: Path) -> dict[str, Regime]:
 
 
 Figures = dict[str, dict[str, dict[str, Any]]]
+Timed = Callable[[AgentState, Event, Context], object]
 Costs = dict[str, list[list[int]]]
 """By scorer, for each turn the nanoseconds of each timed event, scoring and learning together."""
 
@@ -96,11 +101,17 @@ def _service(met: dict[str, Regime]) -> Figures:
     return figures
 
 
-def _replayed(met: dict[str, Regime]) -> list[int]:
-    return [cost for name in TIMED for cost in _once(met[name])]
+def _replayed(met: dict[str, Regime], timed: Timed) -> list[int]:
+    return [cost for name in TIMED for cost in _once(met[name], timed)]
 
 
-def _once(regime: Regime) -> list[int]:
+def _differences(state: AgentState, event: Event, context: Context) -> None:
+    """What an event has to go through before there are columns: reading, and comparing with habits."""
+    facts = read(event.details)
+    signals(state, event, context, facts, view(state, event, facts))
+
+
+def _once(regime: Regime, timed: Timed) -> list[int]:
     costs: list[int] = []
     nothing = Context()
     gc.collect()
@@ -110,8 +121,10 @@ def _once(regime: Regime) -> list[int]:
             state, event = states.setdefault(row.agent, AgentState()), row.event
             context = regime.agents.contexts.get(row.agent, nothing)
             start = perf_counter_ns()
-            fold(state, event, context)
+            timed(state, event, context)
             costs.append(perf_counter_ns() - start)
+            if timed is not fold:
+                fold(state, event, context)
     return costs
 
 
@@ -126,11 +139,14 @@ def _beside_peers(met: dict[str, Regime], figures: Figures) -> Costs:
                 measure: None if measure in OURS_ALONE else figure
                 for measure, figure in report(found).items()
             }
-    costs: Costs = {SERVICE: [], TREES: []}
+    costs: Costs = {SERVICE: [], TREES: [], WITH_COLUMNS: []}
     for turn in range(TURNS):
         say(f"  … costs, turn {turn + 1} of {TURNS}")
-        costs[SERVICE].append(_replayed(met))
-        costs[TREES].append(_ask("costs", {name: tables[name].events for name in TIMED}))
+        costs[SERVICE].append(_replayed(met, fold))
+        trees = _ask("costs", {name: tables[name].events for name in TIMED})
+        making = _replayed(met, _differences)
+        costs[TREES].append(trees)
+        costs[WITH_COLUMNS].append([sum(pair) for pair in zip(making, trees, strict=True)])
     return costs
 
 

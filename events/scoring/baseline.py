@@ -16,8 +16,10 @@ from events.scoring.state import FADE, PROBATION, RESCALE_AFTER, StateUnreadable
 MAX_DESTINATIONS, MAX_HOSTS, MAX_TOOLS, MAX_WAITING = 1_024, 256, 256, 512
 ENOUGH_EVENTS = 100.0
 """Events (faded) from which a tenant's habits may carry a young agent's score into high."""
-SHARED, SHARED_WITH_YOUNG = 0.6, 0.3
-"""How much of a name's novelty goes when the tenant knows it, and how much more for a new agent."""
+SHARED = 0.9
+"""How much of a name's novelty goes, for an agent without any habits, when its tenant knows the name."""
+GROWN = 100.0
+"""Learned events (faded) from which an agent is judged by its own habits alone."""
 BASELINE_LAYOUT = 2
 
 
@@ -57,12 +59,12 @@ class Baseline(msgspec.Struct, array_like=True):
         """Whether the tenant's habits can stand in for an agent's own."""
         return self.learned * self.fading(now) >= ENOUGH_EVENTS
 
-    def strangeness(self, table: Table, names: list[bytes], *, at: float, maturity: float) -> float:
+    def strangeness(self, table: Table, names: list[bytes], *, at: float, learned: float) -> float:
         """The share of these names' novelty that stays: all, unless the tenant knows every one of them."""
         fading = self.fading(at)
-        if not names or not all(table.knows(name, fading) for name in names):
+        if not names or learned >= GROWN or not all(table.knows(name, fading) for name in names):
             return 1.0
-        return 1.0 - SHARED - SHARED_WITH_YOUNG * (1.0 - maturity)
+        return 1.0 - SHARED * (1.0 - learned / GROWN)
 
 
 def pool(baseline: Baseline, event: Event, *, trusted: bool = False) -> None:

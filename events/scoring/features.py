@@ -88,7 +88,7 @@ def rarity(state: AgentState, kind: int) -> float:
 
 
 def _strangeness(baseline: Baseline, table: Table, names: list[bytes], seen: View) -> float:
-    return baseline.strangeness(table, names, at=seen.at, maturity=seen.maturity)
+    return baseline.strangeness(table, names, at=seen.at, learned=seen.learned)
 
 
 def _destination(

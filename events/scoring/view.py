@@ -77,10 +77,11 @@ def view(state: AgentState, event: Event, facts: Facts) -> View:
     has_tool = facts.tool is not None or event.action_type in DOING
     unigram = bigram = 0.0
     if has_tool:
-        unigram = tool_surprise(state.tools.get(tool) * fading, len(state.tools), learned)
-        bigram = bigram_surprise(
-            state.bigrams.get(pair) * fading, state.tools.get(previous) * fading, unigram
-        )
+        # Smoothed shares: of this tool among all, and after the one before, backed off to the former
+        share = (state.tools.get(tool) * fading + 1.0 / (len(state.tools) + 1)) / (learned + 1.0)
+        count, before = state.bigrams.get(pair) * fading, state.tools.get(previous) * fading
+        unigram = -log(share)
+        bigram = -log((count + share) / (max(before, count) + 1.0))
     sends = event.action_type in SENDING
     destinations = [digest(target) for target in facts.targets]
     new, new_names = (
@@ -109,16 +110,6 @@ def view(state: AgentState, event: Event, facts: Facts) -> View:
         _faded(state.failures, elapsed, FAILURE_FADE),
         _faded(state.anomalies, elapsed, ANOMALY_FADE),
     )
-
-
-def tool_surprise(count: float, tools: int, learned: float) -> float:
-    """-ln of the smoothed frequency, in nats, of a tool used `count` times by an agent that knows `tools`."""
-    return -log((count + 1.0 / (tools + 1)) / (learned + 1.0))
-
-
-def bigram_surprise(count: float, before: float, unigram: float) -> float:
-    """-ln of a tool's frequency after one used `before` times, backed off to `unigram` nats."""
-    return -log((count + exp(-unigram)) / (max(before, count) + 1.0))
 
 
 def _unknown(

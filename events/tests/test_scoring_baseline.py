@@ -46,12 +46,12 @@ def test_what_the_tenant_does_not_know_is_as_strange_as_without_it() -> None:
     assert young(baseline=make_baseline(), to="x@evil.example") == young(to="x@evil.example")
 
 
-@pytest.mark.parametrize(("maturity", "stays"), [(0.0, 0.1), (0.5, 0.25), (1.0, 0.4)])
-def test_the_more_habits_an_agent_has_the_less_its_tenants_count(maturity: float, stays: float) -> None:
+@pytest.mark.parametrize(("learned", "stays"), [(0.0, 0.1), (50.0, 0.55), (100.0, 1.0), (500.0, 1.0)])
+def test_the_more_habits_an_agent_has_the_less_its_tenants_count(learned: float, stays: float) -> None:
     baseline = make_baseline()
 
     strange = baseline.strangeness(
-        baseline.hosts, [digest("known.example")], at=NOON + 10_000, maturity=maturity
+        baseline.hosts, [digest("known.example")], at=NOON + 10_000, learned=learned
     )
 
     assert strange == pytest.approx(stays)
@@ -64,7 +64,7 @@ def test_a_name_is_the_tenants_when_seen_again_three_days_after_the_first_time()
     for day in (0, 1, 2.9, 3, 3.1):
         at = NOON + day * DAY
         pool(baseline, Event("api_call", at, KNOWN))
-        known.append(baseline.strangeness(baseline.destinations, [name], at=at, maturity=0.0) < 1)
+        known.append(baseline.strangeness(baseline.destinations, [name], at=at, learned=0.0) < 1)
 
     assert known == [False, False, False, True, True]
 
