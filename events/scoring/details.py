@@ -15,6 +15,8 @@ MAX_KEY = 48
 MAX_TEXT = 256
 MAX_LIST = 8
 MAX_AMOUNT = 1e15
+FEW_KEYS, SHORT_KEYS = 24, 384
+"""So many keys, of so many characters together, are remembered with what they tell."""
 
 KEYS: dict[str, tuple[str, ...]] = {
     "tool": (
@@ -130,22 +132,44 @@ def _key(key: str) -> str | None:
     return plain if plain in KIND_OF else None
 
 
-def _flat(details: dict[object, object]) -> Flat:
+def _flat(details: dict[str, object]) -> Flat:
     """The telling ones of an object's first keys; of two spellings the first counts."""
     flat: Flat = {}
     items = details.items() if len(details) <= MAX_KEYS else islice(details.items(), MAX_KEYS)
     for key, value in items:
-        if value is not None and isinstance(key, str) and len(key) <= MAX_KEY:
+        if value is not None and len(key) <= MAX_KEY:
             plain = _key(key)
             if plain is not None and plain not in flat:
                 flat[plain] = value
     return flat
 
 
-def _stated(details: dict[object, object]) -> Stated:
-    flat = _flat(details)
-    stated: Stated = {KIND_OF[key]: [value] for key, value in flat.items()}
-    return stated if len(stated) == len(flat) else _by_kind(flat)
+def _stated(details: dict[str, object]) -> Stated:
+    keys = tuple(details)
+    told = _told(keys) if len(keys) <= FEW_KEYS and len("".join(keys)) <= SHORT_KEYS else None
+    if told is None:
+        return _by_kind(_flat(details))
+    stated: Stated = {}
+    for key, kind in told:
+        value = details[key]
+        if value is not None:
+            if kind in stated:
+                stated[kind].append(value)
+            else:
+                stated[kind] = [value]
+    return stated
+
+
+@lru_cache(maxsize=2048)
+def _told(keys: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
+    """The telling ones of an object's keys, the most telling first, each with its kind.
+
+    None where two spell the same: which of them counts depends on what they hold.
+    """
+    plain = {key: name for key in keys if len(key) <= MAX_KEY and (name := _key(key)) is not None}
+    if len(set(plain.values())) < len(plain):
+        return None
+    return tuple((key, KIND_OF[plain[key]]) for key in sorted(plain, key=lambda key: RANK[plain[key]]))
 
 
 def _by_kind(flat: Flat) -> Stated:
@@ -179,6 +203,9 @@ def _text(value: object) -> str | None:
 
 def _texts(values: list[object]) -> list[str]:
     """Every text among the values and in their lists; what a long list hides past its start counts as one."""
+    if len(values) == 1 and not isinstance(values[0], list):
+        text = _text(values[0])
+        return [] if text is None else [text]
     texts = []
     for value in values:
         for item in value[:MAX_LIST] if isinstance(value, list) else (value,):
@@ -206,6 +233,9 @@ def _first_stated(values: list[object]) -> tuple[str, ...]:
 
 def _names(values: list[object]) -> tuple[str, ...]:
     """Action names: a text, an object with a name, or a list of either."""
+    if len(values) == 1 and isinstance(values[0], str):
+        text = _text(values[0])
+        return () if text is None else (text,)
     names = []
     for value in values:
         for item in value[:MAX_LIST] if isinstance(value, list) else (value,):
@@ -215,7 +245,7 @@ def _names(values: list[object]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _inner_name(item: dict[object, object]) -> str | None:
+def _inner_name(item: dict[str, object]) -> str | None:
     flat = _flat(item)
     for key in NAME_KEYS:
         value = flat.get(key)

@@ -1,0 +1,49 @@
+"""Reading details: the same facts, however the object is written."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from events.scoring.details import FEW_KEYS, KEYS, Facts, read
+
+TELLING = st.sampled_from(
+    [key for keys in KEYS.values() for key in keys] + ["toolName", "tool_name", "amount-usd"]
+)
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=12),
+    st.lists(st.text(max_size=6), max_size=10),
+    st.dictionaries(TELLING, st.text(max_size=6), max_size=3),
+)
+
+
+@given(st.dictionaries(TELLING, VALUES, max_size=10))
+def test_keys_that_tell_nothing_change_nothing(details: dict[str, Any]) -> None:
+    padding = {f"note {number}": number for number in range(FEW_KEYS)}
+
+    assert read(details | padding) == read(details)
+
+
+@pytest.mark.parametrize(
+    ("details", "facts"),
+    [
+        ({"toolName": None, "tool_name": "search"}, Facts(tool="search", tools=("search",))),
+        ({"tool_name": "search", "toolName": "other"}, Facts(tool="search", tools=("search",))),
+        (
+            {"recipient": "a@b.example", "target": "c@d.example"},
+            Facts(targets=("c@d.example", "a@b.example"), hosts=("d.example", "b.example")),
+        ),
+        (
+            {"tool": "  Search ", "amount": "$1,250.00"},
+            Facts(tool="search", tools=("search",), amount=1250.0),
+        ),
+        ({"k" * 400: 1, "tool": "search"}, Facts(tool="search", tools=("search",))),
+    ],
+)
+def test_facts(details: dict[str, Any], facts: Facts) -> None:
+    assert read(details) == facts
