@@ -32,6 +32,7 @@ class AuditAction(models.TextChoices):
     CA_CREATED = "ca.created"
     CRL_PUBLISHED = "crl.published"
     EVENT_HIGH_RISK = "event.high_risk"
+    EVENT_REVIEWED = "event.reviewed"
     EVENTS_DROPPED = "events.dropped"
     MESSAGE_SIGNED = "message.signed"
     DELEGATION_ISSUED = "delegation.issued"

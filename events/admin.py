@@ -8,9 +8,18 @@ from unfold.paginator import InfinitePaginator
 
 from compliance.console import RelatedLink, TenantScopedAdmin, access_of
 from compliance.console.admin import AUDIT_TRAIL
-from compliance.console.display import EMPTY, chip, code, pretty_json, score_chip, visible
+from compliance.console.display import (
+    EMPTY,
+    chip,
+    code,
+    pretty_json,
+    score_chip,
+    short_code,
+    status_chip,
+    visible,
+)
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
-from events.models import BehaviorEvent
+from events.models import BehaviorEvent, EventReview
 
 REASON_COLUMNS = ("name", "observed", "expected", "weight")
 
@@ -92,3 +101,43 @@ class BehaviorEventAdmin(TenantScopedAdmin):
     @display(description="ID")
     def identifier(self, event: BehaviorEvent) -> str:
         return code(event.pk)
+
+
+@admin.register(EventReview)
+class EventReviewAdmin(TenantScopedAdmin):
+    """Every verdict there was, newest first."""
+
+    related_links = (
+        RelatedLink("Event", "timeline", "events_behaviorevent", "id__exact", lambda row: row.event_id),
+        RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
+    )
+    list_display = ("reviewed_at", "outcome", "agent_name", "event_code", "actor_id", "tenant")
+    list_select_related = ("agent", "tenant")
+    list_filter = (("verdict", ChoicesDropdownFilter), tenant_filter(), ("reviewed_at", RangeDateTimeFilter))
+    search_fields = ("agent__name", "actor_id")
+    search_ids = ("pk", "event_id", "agent_id")
+    search_help_text = "Agent name, officer or an ID"
+    ordering = ("-reviewed_at", "-id")
+    paginator = InfinitePaginator
+    show_full_result_count = False
+    fieldsets = (
+        (None, {"fields": ("outcome", "note_text", "actor_id", "reviewed_at")}),
+        ("Event", {"fields": ("event_code", "agent", "tenant")}),
+    )
+    readonly_fields = ("outcome", "note_text", "event_code")
+
+    @display(description="verdict", ordering="verdict")
+    def outcome(self, review: EventReview) -> str:
+        return status_chip(review.verdict)
+
+    @display(description="note")
+    def note_text(self, review: EventReview) -> str:
+        return visible(review.note) if review.note else EMPTY
+
+    @display(description="agent", ordering="agent__name")
+    def agent_name(self, review: EventReview) -> str:
+        return visible(review.agent.name)
+
+    @display(description="event")
+    def event_code(self, review: EventReview) -> str:
+        return short_code(str(review.event_id))

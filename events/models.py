@@ -1,14 +1,16 @@
-"""The behavioural event: what an agent did, how risky it was, and why; and its daily sums by agent."""
+"""The behavioural event: what an agent did, how risky it was, and why; its reviews and its daily sums."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 from django.db import models
 from django.db.models import Q
 
 from agents.models import Agent
+from auditlog.models import AppendOnly
+from auditlog.vocabulary import ActorType
 from compliance.identifiers import new_id
 from compliance.tenancy.models import Tenant
-from events.querysets import BehaviorEventQuerySet
+from events.querysets import BehaviorEventQuerySet, EventReviewQuerySet
 
 
 class ActionType(models.TextChoices):
@@ -61,6 +63,8 @@ class BehaviorEvent(models.Model):
     chain_id = models.UUIDField(null=True)
     reasons = models.JSONField(default=list)
     model_version = models.CharField(max_length=32)
+    review: "EventReview | None" = None
+    """What an officer last said of it, where somebody looked that up."""
 
     objects = BehaviorEventQuerySet.as_manager()
 
@@ -106,6 +110,57 @@ class BehaviorEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action_type} {self.risk_score:.2f}"
+
+
+class ReviewVerdict(models.TextChoices):
+    """What an officer makes of an event: part of an attack, or ordinary after all."""
+
+    CONFIRMED = "confirmed"
+    DISMISSED = "dismissed"
+
+
+class EventReview(models.Model):
+    """What an officer said of an event, for good; of several the one with the highest `number` counts.
+
+    It names the event by id and outlives it. `marked` are the places that it put on the tenant's list.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="reviews", **UNCHECKED)
+    event_id = models.UUIDField()
+    number = models.PositiveIntegerField()
+    verdict = models.CharField(max_length=16, choices=ReviewVerdict.choices)
+    note = models.CharField(max_length=1000, null=True)  # noqa: DJ001  (null and "" differ in the API)
+    marked = models.JSONField(default=list)
+    actor_type = models.CharField(max_length=16, choices=ActorType.choices)
+    actor_id = models.CharField(max_length=255)
+    reviewed_at = models.DateTimeField()
+
+    objects = EventReviewQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-reviewed_at", "-id"]
+        indexes = [
+            models.Index(fields=["tenant", "-reviewed_at", "-id"], name="events_review_list"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["event_id", "number"], name="events_review_in_order"),
+            models.CheckConstraint(
+                condition=Q(verdict__in=ReviewVerdict.values), name="events_review_verdict_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} {self.reviewed_at:%Y-%m-%d %H:%M:%S}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise AppendOnly("Reviews can't be changed; another one is added")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise AppendOnly("Reviews can't be deleted")
 
 
 class RiskDay(models.Model):

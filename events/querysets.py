@@ -59,3 +59,11 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
             .filter(strikes__gte=strikes)
         )
         return [(tenant_id, agent_id) for tenant_id, agent_id, _ in counted]
+
+
+class EventReviewQuerySet(models.QuerySet["EventReview"]):
+    """Reviews of the current environment's events."""
+
+    def of_event(self, event_id: UUID) -> "EventReviewQuerySet":
+        """The last one first, which is the one that counts."""
+        return self.filter(event_id=event_id).order_by("-number")

@@ -5,9 +5,10 @@ from typing import Any
 
 from rest_framework import serializers
 
+from compliance.api.fields import StrictCharField
 from compliance.errors import ServiceError
 from events.intake import MAX_BATCH, SPELLINGS
-from events.models import ActionType, BehaviorEvent
+from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict
 from events.storage import ScoredEvent
 
 _UUID = {"type": "string", "format": "uuid"}
@@ -95,10 +96,32 @@ class ScoreReasonSerializer(serializers.Serializer[Any]):
     weight = serializers.FloatField()
 
 
+class ReviewSerializer(serializers.Serializer[Any]):
+    """`POST /v1/events/{id}/review`."""
+
+    verdict = serializers.ChoiceField(
+        choices=ReviewVerdict.choices, help_text="confirmed: part of an attack; dismissed: ordinary after all"
+    )
+    note = StrictCharField(max_length=1000, required=False, allow_null=True)
+
+
+class EventReviewSerializer(serializers.ModelSerializer[Any]):
+    """An officer's verdict on an event."""
+
+    reviewed_by = serializers.CharField(source="actor_id", help_text="`api_key:<id>` or `console:<username>`")
+    reviewed_at = serializers.DateTimeField(default_timezone=UTC)
+
+    class Meta:
+        model = EventReview
+        fields = ["id", "event_id", "verdict", "note", "reviewed_by", "reviewed_at"]
+        read_only_fields = fields
+
+
 class ExplainedEventSerializer(BehaviorEventSerializer):
-    """An event with why it scored as it did: the strongest reasons first."""
+    """An event with why it scored as it did, the strongest reasons first, and what an officer made of it."""
 
     reasons = ScoreReasonSerializer(many=True)
+    review = EventReviewSerializer(allow_null=True, help_text="The verdict that counts; null before any")
 
     class Meta(BehaviorEventSerializer.Meta):
         fields = [
@@ -108,6 +131,7 @@ class ExplainedEventSerializer(BehaviorEventSerializer):
             "received_at",
             "reasons",
             "model_version",
+            "review",
         ]
         read_only_fields = fields
 

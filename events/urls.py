@@ -8,5 +8,6 @@ urlpatterns = [
     path("v1/events", EventViewSet.as_view({"get": "list", "post": "create"})),
     path("v1/events/batch", EventBatchViewSet.as_view({"post": "create"})),
     path("v1/events/<str:event_id>", EventViewSet.as_view({"get": "retrieve"})),
+    path("v1/events/<str:event_id>/review", EventViewSet.as_view({"post": "review"})),
     path("v1/agents/<str:agent_id>/sign", SigningViewSet.as_view({"post": "sign"})),
 ]

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
@@ -22,16 +22,18 @@ from compliance.api.views import ApiViewSet, validated
 from compliance.clock import now
 from compliance.errors import Invalid
 from compliance.identifiers import parse_id
-from events import services
+from events import reviewing, services
 from events.intake import read_batch, read_or_refuse, read_report
 from events.listing import Question, page_of
-from events.models import ActionType, BehaviorEvent, RiskBand
+from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict, RiskBand
 from events.serializers import (
     RECORD_BATCH_SCHEMA,
     RECORD_EVENT_SCHEMA,
     BatchResultSerializer,
     BehaviorEventSerializer,
+    EventReviewSerializer,
     ExplainedEventSerializer,
+    ReviewSerializer,
     SignatureSerializer,
     SignSerializer,
     shown,
@@ -69,6 +71,15 @@ BATCH_EXAMPLE = OpenApiExample(
     },
 )
 
+REVIEW_EXAMPLES = [
+    OpenApiExample(
+        "Part of an attack",
+        request_only=True,
+        value={"verdict": "confirmed", "note": "The customer did not order this transfer."},
+    ),
+    OpenApiExample("Ordinary after all", request_only=True, value={"verdict": "dismissed"}),
+]
+
 
 class EventViewSet(ApiViewSet):
     """What agents did, scored as it arrives."""
@@ -78,6 +89,7 @@ class EventViewSet(ApiViewSet):
         "create": Scope.EVENTS_WRITE,
         "list": Scope.EVENTS_READ,
         "retrieve": Scope.EVENTS_READ,
+        "review": Scope.EVENTS_REVIEW,
     }
 
     def get_throttles(self) -> list[BaseThrottle]:
@@ -133,7 +145,38 @@ class EventViewSet(ApiViewSet):
     )
     def retrieve(self, request: ApiRequest, event_id: str) -> Response:
         event = BehaviorEvent.objects.for_tenant(request.auth.tenant_id).find(event_id)
+        event.review = EventReview.objects.of_event(event.id).first()
         return ok(ExplainedEventSerializer(event).data)
+
+    @extend_schema(
+        operation_id="reviewEvent",
+        summary="Say what an event was: part of an attack, or ordinary after all",
+        description=(
+            "Any event can be reviewed, a low one too: that is how a missed attack is told. A later verdict "
+            "replaces an earlier one; each is kept and audited. Repeating the present verdict, with its note "
+            "or without one, adds nothing and is answered with 200."
+        ),
+        parameters=[EVENT_ID, IDEMPOTENCY_KEY],
+        request=ReviewSerializer,
+        examples=REVIEW_EXAMPLES,
+        responses={
+            200: OpenApiResponse(enveloped(EventReviewSerializer), "The verdict was already this one"),
+            201: enveloped(EventReviewSerializer),
+            **errors(*KEYED, 409, e404="Event not found"),
+        },
+    )
+    @idempotent
+    def review(self, request: ApiRequest, event_id: str) -> Response:
+        given = validated(ReviewSerializer, request)
+        found, is_new = reviewing.review(
+            tenant_id=request.auth.tenant_id,
+            event_id=event_id,
+            verdict=ReviewVerdict(given["verdict"]),
+            note=given.get("note"),
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        return ok(EventReviewSerializer(found).data, status=201 if is_new else 200)
 
 
 class EventBatchViewSet(ApiViewSet):

@@ -19,6 +19,7 @@ class Scope(StrEnum):
     CERTIFICATES_REVOKE = "certificates:revoke"
     EVENTS_READ = "events:read"
     EVENTS_WRITE = "events:write"
+    EVENTS_REVIEW = "events:review"
     DELEGATIONS_ISSUE = "delegations:issue"
     MESSAGES_SIGN = "messages:sign"
     WEBHOOKS_READ = "webhooks:read"

@@ -37,6 +37,8 @@ STATUS_COLOURS = {
     "revoked": "danger",
     "failed": "danger",
     "withdrawn": "danger",
+    "confirmed": "danger",
+    "dismissed": "success",
     "expired": "default",
     "retired": "default",
     "cancelled": "default",

@@ -22,7 +22,7 @@ from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
-from events.models import ActionType, BehaviorEvent, RiskBand
+from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict, RiskBand
 from webhooks.models import Attempt, Delivery, DeliveryStatus, Message, Webhook
 from webhooks.vocabulary import EventName
 
@@ -102,6 +102,17 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             reasons=[{"name": "scope", "observed": label, "expected": "less", "weight": 1.0}],
             model_version="tests",
         )
+        review = EventReview.objects.create(
+            tenant=mirrored,
+            agent=agent,
+            event_id=event.id,
+            number=1,
+            verdict=ReviewVerdict.CONFIRMED,
+            note=label,
+            actor_type=ACTOR.type,
+            actor_id=ACTOR.id,
+            reviewed_at=now(),
+        )
         report = Report.objects.create(
             tenant=mirrored,
             type=ReportType.MICA,
@@ -128,6 +139,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
         "delegation_tokenkey": token_key,
         "certificates_certificate": certificate,
         "events_behaviorevent": event,
+        "events_eventreview": review,
         "reports_report": report,
         "certificates_issuance": issuance,
         "certificates_certificateauthority": certificate.authority,

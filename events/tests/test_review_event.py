@@ -1,0 +1,164 @@
+"""POST /v1/events/{id}/review: a verdict for good, a change of mind, borders."""
+
+from typing import Any
+
+import pytest
+from django.db import DatabaseError
+
+from auditlog.models import AppendOnly, AuditEntry
+from compliance import environments
+from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
+from compliance.tests.client import ApiClient
+from events.models import EventReview
+from events.tests.conftest import World
+from events.tests.factories import make_event, make_high_event
+
+
+def review(client: ApiClient, event: Any, verdict: str = "confirmed", **body: Any) -> Any:
+    return client.post(f"/v1/events/{event.id}/review", {"verdict": verdict, **body})
+
+
+def audited(world: World) -> list[dict[str, Any]]:
+    entries = AuditEntry.objects.for_tenant(world.tenant.id).filter(event_type="event.reviewed")
+    return [entry.metadata or {} for entry in entries.order_by("id")]
+
+
+def test_verdict_is_recorded_and_shown_beside_the_reasons(world: World) -> None:
+    event = make_high_event(world.agent)
+
+    answer = review(world.api, event, note="Nobody asked for this.")
+
+    assert answer.status_code == 201
+    made = answer.json()["data"]
+    assert made["event_id"] == event.id
+    assert made["verdict"] == "confirmed"
+    assert made["note"] == "Nobody asked for this."
+    assert made["reviewed_by"].startswith("api_key:")
+    shown = world.api.get(f"/v1/events/{event.id}").json()["data"]
+    assert shown["review"] == made
+    assert shown["reasons"]
+
+
+def test_event_that_nobody_reviewed_says_so(world: World) -> None:
+    event = make_event(world.agent)
+
+    assert world.api.get(f"/v1/events/{event.id}").json()["data"]["review"] is None
+
+
+def test_list_stays_as_specified(world: World) -> None:
+    review(world.api, make_high_event(world.agent))
+
+    (row,) = world.api.get("/v1/events").json()["data"]
+
+    assert "review" not in row
+
+
+def test_missed_attack_can_be_confirmed(world: World) -> None:
+    assert review(world.api, make_event(world.agent)).status_code == 201
+
+
+def test_officer_may_change_their_mind_and_every_change_is_audited(world: World) -> None:
+    event = make_high_event(world.agent)
+
+    review(world.api, event, note="looks bad")
+    answer = review(world.api, event, "dismissed", note="was ordered by phone")
+
+    assert answer.status_code == 201
+    assert world.api.get(f"/v1/events/{event.id}").json()["data"]["review"]["verdict"] == "dismissed"
+    assert [(entry["verdict_before"], entry["verdict"], entry["note"]) for entry in audited(world)] == [
+        (None, "confirmed", "looks bad"),
+        ("confirmed", "dismissed", "was ordered by phone"),
+    ]
+
+
+@pytest.mark.parametrize("again", [{}, {"note": None}, {"note": "looks bad"}])
+def test_repeated_verdict_adds_nothing(world: World, again: dict[str, Any]) -> None:
+    event = make_high_event(world.agent)
+    first = review(world.api, event, note="looks bad")
+
+    answer = review(world.api, event, **again)
+
+    assert answer.status_code == 200
+    assert answer.json() == first.json()
+    assert len(audited(world)) == 1
+
+
+def test_another_note_is_another_review(world: World) -> None:
+    event = make_high_event(world.agent)
+    review(world.api, event)
+
+    assert review(world.api, event, note="case 17").status_code == 201
+    assert [entry["note"] for entry in audited(world)] == [None, "case 17"]
+
+
+def test_idempotency_key_repeats_the_answer(world: World) -> None:
+    event = make_high_event(world.agent)
+    path, body = f"/v1/events/{event.id}/review", {"verdict": "confirmed"}
+
+    first = world.api.post(path, body, idempotency_key="r-1")
+    again = world.api.post(path, body, idempotency_key="r-1")
+    other = world.api.post(path, {"verdict": "dismissed"}, idempotency_key="r-1")
+
+    assert first.status_code == again.status_code == 201
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert first.json() == again.json()
+    assert other.status_code == 409
+    assert len(audited(world)) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        [],
+        {"verdict": None},
+        {"verdict": "CONFIRMED"},
+        {"verdict": 1},
+        {"verdict": ["confirmed"]},
+        {"verdict": "confirmed", "note": ""},
+        {"verdict": "confirmed", "note": 5},
+        {"verdict": "confirmed", "note": "x" * 1001},
+        {"verdict": "confirmed", "note": "a\x00b"},
+    ],
+)
+def test_bad_input_is_refused(world: World, body: Any) -> None:
+    event = make_high_event(world.agent)
+
+    answer = world.api.post(f"/v1/events/{event.id}/review", body)
+
+    assert answer.status_code == 400
+    assert set(answer.json()) == {"error"}
+    assert audited(world) == []
+
+
+def test_what_is_not_ones_own_does_not_exist(world: World, api: ApiClient) -> None:
+    event = make_high_event(world.agent)
+
+    for client in (api.as_key(make_key(make_tenant("Other"))), api.as_key(make_test_key(world.tenant))):
+        answer = review(client, event)
+        assert answer.status_code == 404
+        assert answer.json() == {"error": "Event not found"}
+    assert world.api.post("/v1/events/nonsense/review", {"verdict": "confirmed"}).status_code == 404
+    assert audited(world) == []
+
+
+def test_key_without_the_scope_is_refused(world: World, api: ApiClient) -> None:
+    event = make_high_event(world.agent)
+    writer = api.as_key(make_key(world.tenant, ["events:read", "events:write"]))
+
+    assert review(writer, event).status_code == 403
+    assert review(api, event).status_code == 401
+    assert review(api.as_key(make_key(world.tenant, ["events:review"])), event).status_code == 201
+
+
+def test_reviews_are_append_only(world: World) -> None:
+    review(world.api, make_high_event(world.agent))
+    made = EventReview.objects.get(tenant=world.tenant)
+
+    with pytest.raises(AppendOnly):
+        made.save()
+    with pytest.raises(AppendOnly):
+        made.delete()
+    for change in (EventReview.objects.all().delete, lambda: EventReview.objects.update(note="x")):
+        with pytest.raises(DatabaseError, match="append-only"), environments.atomic():
+            change()
