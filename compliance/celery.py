@@ -24,6 +24,7 @@ PERIODS_SECONDS = {
     "certificates.fill_key_pool": 30.0,
     "certificates.settle_unfinished": 300.0,
     "events.sweep_high_risk": 20.0,
+    "events.take_in_reviews": 30.0,
     "delegation.maintain_keys": 60.0,
     "events.sum_up_risk": 60.0,
     "events.fade_risk": 3600.0,

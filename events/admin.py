@@ -19,7 +19,7 @@ from compliance.console.display import (
     visible,
 )
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
-from events.models import BehaviorEvent, EventReview
+from events.models import BehaviorEvent, EventReview, MarkedPlace
 
 REASON_COLUMNS = ("name", "observed", "expected", "weight")
 
@@ -141,3 +141,30 @@ class EventReviewAdmin(TenantScopedAdmin):
     @display(description="event")
     def event_code(self, review: EventReview) -> str:
         return short_code(str(review.event_id))
+
+
+@admin.register(MarkedPlace)
+class MarkedPlaceAdmin(TenantScopedAdmin):
+    """Where confirmed attacks went; whichever agent of the tenant names such a place again scores high."""
+
+    related_links = (
+        RelatedLink("Event", "timeline", "events_behaviorevent", "id__exact", lambda row: row.event_id),
+    )
+    list_display = ("marked_at", "place", "event_code", "tenant")
+    list_select_related = ("tenant",)
+    list_filter = (tenant_filter(), ("marked_at", RangeDateTimeFilter))
+    search_fields = ("name",)
+    search_ids = ("pk", "event_id")
+    ordering = ("-marked_at", "-id")
+    paginator = InfinitePaginator
+    show_full_result_count = False
+    fieldsets = ((None, {"fields": ("place", "event_code", "tenant", "marked_at")}),)
+    readonly_fields = ("place", "event_code")
+
+    @display(description="place", ordering="name")
+    def place(self, marked: MarkedPlace) -> str:
+        return code(marked.name)
+
+    @display(description="event")
+    def event_code(self, marked: MarkedPlace) -> str:
+        return short_code(str(marked.event_id))

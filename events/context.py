@@ -1,4 +1,4 @@
-"""What the scorer is told of an agent: its scope, its limits, its own domain."""
+"""What the scorer is told of an agent: its scope, its limits, its own domain, its tenant's marked places."""
 
 import msgspec
 
@@ -6,13 +6,14 @@ from agents.models import Agent
 from events.scoring import Context, FinancialScope, normal_actions
 
 
-def context_of(agent: Agent) -> Context:
-    """The agent's context."""
+def context_of(agent: Agent, marked: frozenset[str] = frozenset()) -> Context:
+    """The agent's context, where attacks on its tenant went to the `marked` places."""
     permitted = agent.permitted_actions
     return Context(
         permitted_actions=None if permitted is None else normal_actions(permitted),
         financial_scope=_financial_scope(agent.financial_scope),
         home_domain=_domain(agent.inbox_address),
+        marked=marked,
     )
 
 

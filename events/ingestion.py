@@ -22,11 +22,11 @@ from agents.risk import band_of
 from compliance import environments
 from compliance.errors import Invalid, ServiceError, Unavailable
 from compliance.identifiers import new_id_at
-from events import memory, rolling, standing, storage, threshold
+from events import memory, rebuilding, rolling, standing, storage, threshold
 from events.intake import Report
 from events.memory import Lesson, Memory
 from events.models import RiskBand
-from events.scoring import AgentState, Event, Verdict, assess, fold, replay
+from events.scoring import AgentState, Event, Verdict, assess, fold, relearn
 from events.standing import Standing
 from events.storage import ScoredEvent
 
@@ -63,14 +63,17 @@ class _Draft:
     rows: list[ScoredEvent] = field(default_factory=list)
     is_stopped: bool = False
 
+    def bands(self) -> list[str]:
+        return [row.risk_band for row in self.rows]
+
     def lesson(self) -> Lesson:
         last = self.rows[-1]
         return Lesson(
             agent_id=self.agent.id,
-            context=self.agent.profile.context,
             seen=self.seen.tag,
             state=self.state,
             events=self.events,
+            bands=self.bands(),
             last_id=UUID(last.id).bytes,
             at=last.received_at.timestamp(),
         )
@@ -150,7 +153,7 @@ def _drafts(agents: Iterable[Standing], held: Held, *, now: datetime) -> dict[st
     able = {agent.id: agent for agent in agents if agent.may_report}
     recalled = _recall(able, held, at=now.timestamp())
     unknown = [name for name, seen in recalled.items() if seen.state is None and seen.tag == memory.ABSENT]
-    new = memory.without_history(unknown, now=now)
+    new = rebuilding.without_history(unknown, now=now)
     found = {}
     for agent_id, recalled_of in recalled.items():
         seen = Memory(AgentState(), memory.ABSENT) if agent_id in new else recalled_of
@@ -182,7 +185,7 @@ def _draw_up(draft: _Draft, submission: Submission) -> Outcome:
     verdict = fold(draft.state, event, draft.agent.profile.context)
     if verdict.band == RiskBand.HIGH:
         draft.is_stopped = True
-        draft.state = replay(draft.events, draft.agent.profile.context, start=draft.seen.state)
+        draft.state = relearn(zip(draft.events, draft.bands(), strict=True), start=draft.seen.state)
         return ALONE
     row = _row(submission, draft.agent, verdict)
     draft.events.append(event)
@@ -228,9 +231,12 @@ def _ingest_alone(submission: Submission, held: Held) -> ScoredEvent | ServiceEr
     if refusal is not None or agent is None:
         return refusal or AgentNotFound()
     seen = _recall([agent_id], held, at=now.timestamp())[agent_id]
-    state = seen.state or memory.rebuild(agent_id=agent_id, context=agent.profile.context, now=now)
+    context = agent.profile.context
+    state = seen.state or rebuilding.rebuild(
+        agent_id=agent_id, has_limits=context.financial_scope is not None, now=now
+    )
     event = _as_event(submission)
-    assessment = assess(state, event, agent.profile.context)
+    assessment = assess(state, event, context)
     row = _row(submission, agent, assessment)
     draft = _Draft(agent, seen, assessment.state, [event], [row])
     try:

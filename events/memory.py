@@ -7,45 +7,31 @@ time: scoring then goes on from what the process has, or replays the agent's rec
 """
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cache
 from typing import Any
+from uuid import UUID
 
 import msgspec
 from redis.commands.core import Script
 from redis.exceptions import RedisError
 
-from compliance import redis, sql
+from compliance import redis
 from compliance.bounded import Bounded
-from compliance.identifiers import first_id_at
-from events.models import ActionType, BehaviorEvent
-from events.scoring import (
-    AgentState,
-    Context,
-    Event,
-    StateUnreadable,
-    decode_state,
-    encode_state,
-    replay,
-    with_day_total,
-)
+from compliance.identifiers import new_id_at
+from events.rebuilding import TRANSACTIONS
+from events.scoring import AgentState, Event, StateUnreadable, decode_state, encode_state, relearn
 
 log = logging.getLogger(__name__)
 
-REPLAYED_EVENTS = 300
-"""Most recent events a rebuild replays: enough for habits, some 20 ms of work."""
-DAY_EVENTS = 5_000
-"""Most transactions of the day that a rebuild adds up."""
-REPLAYED_DAYS = timedelta(days=30)
 KEPT_SECONDS = 45 * 86_400
 KEPT_STATES = 2_000
 """States that a process keeps, some 20 KB each at their fullest."""
 ATTEMPTS = 4
 MOST_REFOLDED = 64
 FEW = 3
-TRANSACTIONS = (ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY)
 TAG = 16
 ABSENT = b"\0" * TAG
 MAX_STALE = 10_000
@@ -79,13 +65,6 @@ end
 return saved
 """
 
-_WITHOUT_HISTORY = f"""
-SELECT given.id::text FROM unnest(%(ids)s::uuid[]) AS given (id)
-WHERE NOT EXISTS (
-    SELECT FROM {BehaviorEvent._meta.db_table} WHERE agent_id = given.id AND id >= %(earliest)s
-)
-"""  # noqa: S608  (only a table's name is put into the text)
-
 PAUSE_SECONDS = 1.0
 """How long Redis is left alone after it failed: a hanging one would cost every event its timeouts."""
 
@@ -103,6 +82,10 @@ class Outage:
         return self.until - PAUSE_SECONDS <= at < self.until
 
 
+class TooBusy(Exception):
+    """Others changed an agent's state each time in between."""
+
+
 class Memory(msgspec.Struct, frozen=True):
     """What is held of an agent: its state, None if it must be rebuilt, and the tag it is stored under.
 
@@ -116,14 +99,15 @@ class Memory(msgspec.Struct, frozen=True):
 class Lesson(msgspec.Struct, frozen=True):
     """What an agent's committed events taught: they led from the state under `seen` to `state`.
 
-    `last_id` is the last one's as bytes, `at` when it was received (seconds since the epoch).
+    `bands` are the events'; `last_id` is the last one's as bytes, `at` when it was received (seconds since
+    the epoch).
     """
 
     agent_id: str
-    context: Context
     seen: bytes
     state: AgentState
     events: Sequence[Event]
+    bands: Sequence[str]
     last_id: bytes
     at: float
 
@@ -164,14 +148,6 @@ def recall(agent_ids: Collection[str], *, at: float) -> Mapping[str, Memory]:
     }
 
 
-def without_history(agent_ids: Collection[str], *, now: datetime) -> set[str]:
-    """Those of the agents that did nothing in the days a rebuild looks at: their state is a new one."""
-    if not agent_ids:
-        return set()
-    asked = {"ids": list(agent_ids), "earliest": first_id_at(now - REPLAYED_DAYS)}
-    return {row[0] for row in sql.query(_WITHOUT_HISTORY, asked)}
-
-
 def remember(lessons: Iterable[Lesson]) -> None:
     """Store the states after committed events, over whatever other processes stored meanwhile.
 
@@ -208,23 +184,22 @@ def forget(*, agent_id: str) -> None:
     _kept.drop(agent_id)
 
 
-def rebuild(*, agent_id: str, context: Context, now: datetime) -> AgentState:
-    """The state from the agent's recent events, and the whole day's transactions for its daily limit."""
-    events = BehaviorEvent.objects.of_agent(agent_id)
-    recent = _as_events(events.since(now - REPLAYED_DAYS).latest_received(REPLAYED_EVENTS))
-    state = replay(recent, context)
-    if context.financial_scope is None or len(recent) < REPLAYED_EVENTS:
-        return state
-    midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    moved = events.filter(action_type__in=TRANSACTIONS)
-    today = _as_events(moved.since(midnight).latest_received(DAY_EVENTS))
-    return with_day_total(state, today, received_at=now.timestamp())
+def amend(
+    *, agent_id: str, change: Callable[[AgentState], None], rebuild: Callable[[], AgentState], now: datetime
+) -> AgentState:
+    """Change what is held of the agent, whatever is folded in meanwhile; the state after.
 
-
-def _as_events(newest_first: Sequence[BehaviorEvent] | Any) -> list[Event]:
-    return [
-        Event(row.action_type, row.received_at.timestamp(), row.details) for row in reversed(newest_first)
-    ]
+    `rebuild` makes one where none is held. Raises `RedisError`; `TooBusy` if others were always faster.
+    """
+    for _ in range(ATTEMPTS):
+        seen = recall([agent_id], at=now.timestamp())[agent_id]
+        state = (seen.state or rebuild()).changeable()
+        change(state)
+        # No event has this id, but a state under its own would pass for the one that others keep.
+        tag = UUID(new_id_at(now)).bytes
+        if not _save([Lesson(agent_id, seen.tag, state, (), (), tag, now.timestamp())]):
+            return state
+    raise TooBusy
 
 
 def _keys(agent_ids: Iterable[str]) -> list[str]:
@@ -275,7 +250,7 @@ def _refolded(lessons: Sequence[Lesson]) -> list[Lesson]:
         held = NOTHING if stored is None else _decoded(lesson.agent_id, bytes(stored))
         state = lesson.state
         if held.state is not None:
-            state = replay(lesson.events, lesson.context, start=held.state)
+            state = relearn(zip(lesson.events, lesson.bands, strict=True), start=held.state)
         found.append(msgspec.structs.replace(lesson, seen=held.tag, state=state))
     return found
 

@@ -163,6 +163,53 @@ class EventReview(models.Model):
         raise AppendOnly("Reviews can't be deleted")
 
 
+class PendingReview(models.Model):
+    """A review whose verdict the scorer's memory hasn't taken in yet; the row goes once it has."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    agent_id = models.UUIDField(db_index=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["created_at", "id"]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class MarkedPlace(models.Model):
+    """A place that a confirmed event went to: whoever of the tenant names it again scores high."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
+    event_id = models.UUIDField(db_index=True)
+    name = models.CharField(max_length=300)
+    marked_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-marked_at", "-id"]
+        indexes = [models.Index(fields=["tenant", "-marked_at", "-id"], name="events_marked_list")]
+        constraints = [models.UniqueConstraint(fields=["event_id", "name"], name="events_marked_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TenantMarks(models.Model):
+    """The version of a tenant's marked places: whoever keeps them reads them again when it has changed."""
+
+    tenant = models.OneToOneField(
+        Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+", db_constraint=False
+    )
+    version = models.BigIntegerField()
+
+    class Meta:
+        ordering = ["tenant_id"]
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.version}"
+
+
 class RiskDay(models.Model):
     """What an agent's events of one UTC day of receipt came to; summed up by `events.risk_days`.
 

@@ -11,7 +11,7 @@ from compliance.identifiers import first_id_at, parse_id
 from events.errors import EventNotFound
 
 if TYPE_CHECKING:
-    from events.models import BehaviorEvent
+    from events.models import BehaviorEvent, EventReview
 
 
 MADE_WITHIN = timedelta(minutes=1)
@@ -65,5 +65,8 @@ class EventReviewQuerySet(models.QuerySet["EventReview"]):
     """Reviews of the current environment's events."""
 
     def of_event(self, event_id: UUID) -> "EventReviewQuerySet":
-        """The last one first, which is the one that counts."""
         return self.filter(event_id=event_id).order_by("-number")
+
+    def that_counts(self, event_id: UUID) -> "EventReview | None":
+        """The last one of the event; None before any."""
+        return self.of_event(event_id).first()

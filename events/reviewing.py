@@ -1,14 +1,33 @@
-"""An officer's verdict on an event: recorded for good, audited, and open to a change of mind."""
+"""An officer's verdict on an event: recorded for good, audited, open to a change of mind, and learned from.
 
-from datetime import datetime
+What a verdict marks commits with it. What it changes in the agent's state is written after the commit, and
+until then stands as a `PendingReview`, which a task finds where Redis or the process was away.
+"""
+
+import logging
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
+
+from redis.exceptions import RedisError
 
 from agents.models import Agent
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance import environments
-from events.models import BehaviorEvent, EventReview, ReviewVerdict
+from events import marks, memory, rebuilding
+from events.context import context_of
+from events.memory import TooBusy
+from events.models import BehaviorEvent, EventReview, PendingReview, ReviewVerdict, RiskBand
+from events.rebuilding import as_event
+from events.scoring import AgentState, places_of, teach_late, unlearn
+
+log = logging.getLogger(__name__)
+
+OVERDUE = timedelta(seconds=10)
+"""How long the process that recorded a review has for taking it in."""
+MOST_AT_ONCE = 500
 
 
 def review(
@@ -19,12 +38,16 @@ def review(
     Who repeats the present verdict, with its note or none, adds nothing. Reviews of one agent's events take
     turns under its row lock. Raises `EventNotFound`.
     """
+    event = BehaviorEvent.objects.for_tenant(tenant_id).find(event_id)
+    places = _places(event, now) if verdict == ReviewVerdict.CONFIRMED else ()
     with environments.atomic():
-        event = BehaviorEvent.objects.for_tenant(tenant_id).find(event_id)
         agent = Agent.objects.for_tenant(tenant_id).locked().find(event.agent_id)
-        before = EventReview.objects.of_event(event.id).first()
-        if before is not None and before.verdict == verdict and note in (None, before.note):
-            return before, False
+        before = EventReview.objects.that_counts(event.id)
+        has_changed = before is None or before.verdict != verdict
+        if before is not None and not has_changed:
+            if note in (None, before.note):
+                return before, False
+            places = tuple(before.marked)
         made = EventReview.objects.create(
             tenant_id=tenant_id,
             agent=agent,
@@ -32,12 +55,74 @@ def review(
             number=before.number + 1 if before else 1,
             verdict=verdict,
             note=note,
+            marked=list(places),
             actor_type=actor.type,
             actor_id=actor.id[:255],
             reviewed_at=now,
         )
         _record(made, event, before, actor)
+        if has_changed:
+            marks.put(tenant_id=tenant_id, event_id=event.id, places=places, now=now)
+            PendingReview.objects.create(id=made.id, agent_id=agent.id, created_at=now)
+            environments.on_commit(partial(take_in, agent_id=agent.id, now=now), robust=True)
     return made, True
+
+
+def take_in(*, agent_id: UUID, now: datetime) -> bool:
+    """Let the agent's state take in what was said of its events since; False if it has to wait.
+
+    A crash in between repeats the last step: an event is then taught twice.
+    """
+    for pending in PendingReview.objects.filter(agent_id=agent_id):
+        try:
+            _take_in(EventReview.objects.get(id=pending.id), now)
+        except (RedisError, TooBusy) as error:
+            log.warning("review %s waits to be taken in: %s", pending.id, type(error).__name__)
+            return False
+        pending.delete()
+    return True
+
+
+def take_in_overdue(*, now: datetime) -> int:
+    """Take in the reviews that nobody has in good time; how many agents'. Safe to repeat."""
+    overdue = PendingReview.objects.filter(created_at__lt=now - OVERDUE).order_by("agent_id")
+    agents = overdue.values_list("agent_id", flat=True).distinct()[:MOST_AT_ONCE]
+    return sum(take_in(agent_id=agent_id, now=now) for agent_id in agents)
+
+
+def _take_in(made: EventReview, now: datetime) -> None:
+    event = BehaviorEvent.objects.filter(id=made.event_id).first()
+    earlier = EventReview.objects.of_event(made.event_id).filter(number__lt=made.number)
+    was_confirmed = earlier.filter(verdict=ReviewVerdict.CONFIRMED).exists()
+    # Past its retention an event teaches nothing; a low one has been learned from, unless it was confirmed.
+    if event is None or (
+        made.verdict == ReviewVerdict.DISMISSED and event.risk_band == RiskBand.LOW and not was_confirmed
+    ):
+        return
+
+    def change(state: AgentState) -> None:
+        if made.verdict == ReviewVerdict.CONFIRMED:
+            unlearn(state, made.marked)
+        else:
+            teach_late(state, as_event(event))
+
+    rebuild = partial(
+        rebuilding.rebuild,
+        agent_id=str(made.agent_id),
+        has_limits=made.agent.financial_scope is not None,
+        now=now,
+    )
+    memory.amend(agent_id=str(made.agent_id), change=change, rebuild=rebuild, now=now)
+
+
+def _places(event: BehaviorEvent, now: datetime) -> tuple[str, ...]:
+    """What confirming the event marks, by what its agent knows at present."""
+    agent_id = str(event.agent_id)
+    state = memory.recall([agent_id], at=now.timestamp())[agent_id].state
+    if state is None:
+        state = rebuilding.rebuild(agent_id=agent_id, has_limits=False, now=now)
+    was_learned = event.risk_band == RiskBand.LOW
+    return places_of(as_event(event), state, context_of(event.agent), was_learned=was_learned)
 
 
 def _record(made: EventReview, event: BehaviorEvent, before: EventReview | None, actor: Actor) -> None:
@@ -54,6 +139,7 @@ def _record(made: EventReview, event: BehaviorEvent, before: EventReview | None,
             "verdict": made.verdict,
             "verdict_before": before.verdict if before else None,
             "note": made.note,
+            "marked_places": len(made.marked),
         },
         actor=actor,
         now=made.reviewed_at,

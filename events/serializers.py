@@ -110,10 +110,14 @@ class EventReviewSerializer(serializers.ModelSerializer[Any]):
 
     reviewed_by = serializers.CharField(source="actor_id", help_text="`api_key:<id>` or `console:<username>`")
     reviewed_at = serializers.DateTimeField(default_timezone=UTC)
+    marked = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Places where the attack went: whichever agent of the tenant names one again scores high",
+    )
 
     class Meta:
         model = EventReview
-        fields = ["id", "event_id", "verdict", "note", "reviewed_by", "reviewed_at"]
+        fields = ["id", "event_id", "verdict", "note", "marked", "reviewed_by", "reviewed_at"]
         read_only_fields = fields
 
 

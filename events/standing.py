@@ -1,7 +1,8 @@
 """How agents stand at this moment: read afresh for every group of events, in one statement.
 
-What the scorer is told of an agent (its scope and limits) changes seldom and is kept in the process under
-the agent's `updated_at`, so that nobody has to be told when it changes.
+What the scorer is told of an agent (its scope and limits, the places marked for its tenant) changes seldom
+and is kept in the process under the agent's `updated_at` and the marks' version, so that nobody has to be
+told when it changes.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,7 +15,9 @@ from agents.models import Agent
 from certificates.models import Certificate
 from compliance import sql
 from compliance.bounded import Bounded
+from events import marks
 from events.context import context_of
+from events.models import TenantMarks
 from events.risk_days import HALF_LIFE
 from events.scoring import Context
 
@@ -22,7 +25,9 @@ KEPT = 5_000
 
 # Ids and versions as text, which costs neither side much; the risk as it has faded by now.
 _QUERY = f"""
-SELECT agent.id::text, agent.updated_at::text,
+SELECT agent.id::text, concat(agent.updated_at, ' ', (
+           SELECT version FROM {TenantMarks._meta.db_table} AS marks WHERE marks.tenant_id = agent.tenant_id
+       )),
        CASE WHEN agent.risk_updated_at IS NULL THEN 0 ELSE agent.risk_score * power(
            0.5, greatest(date_part('epoch', %s - agent.risk_updated_at), 0) / {HALF_LIFE.total_seconds()}
        ) END,
@@ -37,7 +42,7 @@ WHERE agent.id = ANY(%s::uuid[])
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """What of an agent stays while its `updated_at` does; `tenant_text` is the tenant's id as text."""
+    """What of an agent stays while its version does; `tenant_text` is the tenant's id as text."""
 
     tenant_id: UUID
     tenant_text: str
@@ -66,9 +71,12 @@ def of_agents(agent_ids: Collection[str], *, now: datetime) -> Mapping[str, Stan
             found[agent_id] = Standing(agent_id, risk, may_report, kept[1])
         else:
             changed[agent_id] = (version, risk, may_report)
-    for agent in Agent.objects.filter(id__in=changed) if changed else ():
+    agents = list(Agent.objects.filter(id__in=changed)) if changed else []
+    marked = marks.of_tenants({agent.tenant_id for agent in agents})
+    for agent in agents:
         version, risk, may_report = changed[str(agent.id)]
-        profile = Profile(agent.tenant_id, str(agent.tenant_id), context_of(agent))
+        context = context_of(agent, marked.get(agent.tenant_id, marks.NONE))
+        profile = Profile(agent.tenant_id, str(agent.tenant_id), context)
         _profiles.put(str(agent.id), (version, profile))
         found[str(agent.id)] = Standing(str(agent.id), risk, may_report, profile)
     return found

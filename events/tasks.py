@@ -6,7 +6,7 @@ from typing import Any
 from auditlog.vocabulary import Actor
 from compliance.clock import now
 from compliance.tasks import task
-from events import partitions, risk_days, rolling, threshold
+from events import partitions, reviewing, risk_days, rolling, threshold
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +25,14 @@ def sweep_high_risk(**kwargs: Any) -> None:
 def fade_risk(**kwargs: Any) -> None:
     """Write every agent's rolling risk as it now follows from its events; safe to repeat."""
     log.debug("wrote the rolling risk of %d agents", rolling.fade_risk(now=now()))
+
+
+@task("events.take_in_reviews")
+def take_in_reviews(**kwargs: Any) -> None:
+    """Let the scorer's memory take in verdicts that it could not at the time; safe to repeat."""
+    taken = reviewing.take_in_overdue(now=now())
+    if taken:
+        log.info("took in overdue reviews of %d agents' events", taken)
 
 
 @task("events.sum_up_risk")

@@ -145,7 +145,7 @@ class EventViewSet(ApiViewSet):
     )
     def retrieve(self, request: ApiRequest, event_id: str) -> Response:
         event = BehaviorEvent.objects.for_tenant(request.auth.tenant_id).find(event_id)
-        event.review = EventReview.objects.of_event(event.id).first()
+        event.review = EventReview.objects.that_counts(event.id)
         return ok(ExplainedEventSerializer(event).data)
 
     @extend_schema(

@@ -22,7 +22,7 @@ from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
-from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict, RiskBand
+from events.models import ActionType, BehaviorEvent, EventReview, MarkedPlace, ReviewVerdict, RiskBand
 from webhooks.models import Attempt, Delivery, DeliveryStatus, Message, Webhook
 from webhooks.vocabulary import EventName
 
@@ -113,6 +113,9 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             actor_id=ACTOR.id,
             reviewed_at=now(),
         )
+        place = MarkedPlace.objects.create(
+            tenant=mirrored, event_id=event.id, name=f"{label}.example", marked_at=now()
+        )
         report = Report.objects.create(
             tenant=mirrored,
             type=ReportType.MICA,
@@ -140,6 +143,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
         "certificates_certificate": certificate,
         "events_behaviorevent": event,
         "events_eventreview": review,
+        "events_markedplace": place,
         "reports_report": report,
         "certificates_issuance": issuance,
         "certificates_certificateauthority": certificate.authority,

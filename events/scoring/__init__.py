@@ -9,13 +9,16 @@ from agents.risk import HIGH, MEDIUM, band_of
 from events.scoring.baseline import Baseline, decode_baseline, encode_baseline, pool
 from events.scoring.contract import Assessment, Context, Event, FinancialScope, Verdict, normal_actions
 from events.scoring.model import MODEL_VERSION, assess, fold, replay, teach, with_day_total
+from events.scoring.places import places_of
 from events.scoring.reasons import Reason
+from events.scoring.relearning import ORDINARY, relearn, teach_late, unlearn
 from events.scoring.state import AgentState, StateUnreadable, decode_state, encode_state
 
 __all__ = [
     "HIGH",
     "MEDIUM",
     "MODEL_VERSION",
+    "ORDINARY",
     "AgentState",
     "Assessment",
     "Baseline",
@@ -33,8 +36,12 @@ __all__ = [
     "encode_state",
     "fold",
     "normal_actions",
+    "places_of",
     "pool",
+    "relearn",
     "replay",
     "teach",
+    "teach_late",
+    "unlearn",
     "with_day_total",
 ]

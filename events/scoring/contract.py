@@ -24,12 +24,14 @@ class Context(msgspec.Struct, frozen=True):
 
     `permitted_actions` as `normal_actions()` makes it; None means that the agent declared none, so no
     scope rule applies, and an empty set that it may do nothing that has a name. `home_domain` is the
-    domain of the agent's own mail or network, if known.
+    domain of the agent's own mail or network, if known. `marked` are the places, as `places_of()` names
+    them, where attacks on the tenant went that an officer confirmed.
     """
 
     permitted_actions: frozenset[str] | None = None
     financial_scope: FinancialScope | None = None
     home_domain: str | None = None
+    marked: frozenset[str] = frozenset()
 
 
 class Event(msgspec.Struct, frozen=True):

@@ -94,6 +94,7 @@ WORDS: dict[str, tuple[str | Worded, str | Worded]] = {
     "anomaly_before": ("{:.0f} in the last minutes".format, "none"),
     # Rules
     "reported_unauthorized": ("the agent tried an action outside its scope", "actions inside the scope"),
+    "confirmed_destination": (_itself, "no place that a confirmed attack went to"),
     "repeated_anomaly": ("{:.0f} anomalies within minutes".format, "at most 2"),
     "off_scope": (_itself, "one of {} permitted actions".format),
     "over_single_trade_limit": (usd, _at_most_usd),

@@ -7,6 +7,7 @@ from typing import Any
 from events.scoring.contract import Context, Event, FinancialScope
 from events.scoring.details import MAX_AMOUNT, Facts
 from events.scoring.head import rule_weight
+from events.scoring.places import marked_place
 from events.scoring.priors import DOING, PRIOR_LOGITS, PRIORS, TRANSACTIONS
 from events.scoring.reasons import Signal
 from events.scoring.state import DAY, AgentState
@@ -31,6 +32,9 @@ def broken_rules(
     `anomalies` is the faded count of the agent's transaction anomalies of the last minutes before this one.
     """
     found = _reported(event, anomalies)
+    place = marked_place(facts, context.marked) if context.marked else None
+    if place is not None:
+        found.append(("confirmed_destination", place, None))
     permitted = context.permitted_actions
     if permitted is not None and event.action_type not in permitted:
         name = undeclared_action(event.action_type, permitted, facts)

@@ -14,8 +14,7 @@ from compliance import environments, redis
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.tenancy.tests.factories import make_tenant
-from events import memory
-from events.context import context_of
+from events import memory, rebuilding
 from events.memory import Lesson
 from events.models import BehaviorEvent
 from events.scoring import AgentState, Event, encode_state
@@ -34,7 +33,9 @@ def recalled(agent: Agent) -> AgentState:
     """What the next event will start from."""
     moment = now()
     held = memory.recall([str(agent.id)], at=moment.timestamp())[str(agent.id)].state
-    return held or memory.rebuild(agent_id=str(agent.id), context=context_of(agent), now=moment)
+    return held or rebuilding.rebuild(
+        agent_id=str(agent.id), has_limits=agent.financial_scope is not None, now=moment
+    )
 
 
 def stored(agent: Agent) -> bytes | None:
@@ -127,7 +128,7 @@ def test_unreadable_memory_is_rebuilt_and_replaced(agent: Agent, junk: bytes) ->
 def test_long_history_is_rebuilt_from_its_end_with_the_whole_day(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "REPLAYED_EVENTS", 5)
+    monkeypatch.setattr(rebuilding, "REPLAYED_EVENTS", 5)
     Agent.objects.filter(id=agent.id).update(financial_scope=SCOPE, updated_at=now())
     agent.refresh_from_db()
     for _ in range(12):
@@ -192,7 +193,7 @@ def test_events_go_on_from_the_state_of_the_process_while_redis_is_away(
     agent: Agent, redis_away: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_event(agent, details={"tool": "a"})
-    monkeypatch.setattr(memory, "rebuild", None)
+    monkeypatch.setattr(rebuilding, "rebuild", None)
 
     make_event(agent, details={"tool": "a"})
 
@@ -209,9 +210,7 @@ def test_state_that_missed_events_is_not_built_upon(agent: Agent) -> None:
     assert during is not None
     assert during.state is not None
     event = Event(row.action_type, row.received_at.timestamp(), row.details)
-    late = Lesson(
-        str(agent.id), context_of(agent), b"another", during.state, [event], row.id.bytes, event.received_at
-    )
+    late = Lesson(str(agent.id), b"another", during.state, [event], ["low"], row.id.bytes, event.received_at)
 
     memory.remember([late])
 

@@ -1,0 +1,52 @@
+"""The places that are marked for a tenant, and their version, which the look at an event's agents reads.
+
+Whoever keeps marks in the process keeps them under that version, so that a change is seen by the next group
+of events in every process, without a query of its own.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from compliance import environments, sql
+from compliance.bounded import Bounded
+from events.models import MarkedPlace, TenantMarks
+
+MOST = 10_000
+"""Marked places of a tenant that count; of more, the newest."""
+KEPT_TENANTS = 1_000
+NONE: frozenset[str] = frozenset()
+
+_RAISE_VERSION = f"""
+INSERT INTO {TenantMarks._meta.db_table} AS known (tenant_id, version) VALUES (%s, 1)
+ON CONFLICT (tenant_id) DO UPDATE SET version = known.version + 1
+"""  # noqa: S608  (only a table's name is put into the text)
+
+_kept: Bounded[tuple[str, UUID], tuple[int, frozenset[str]]] = Bounded(KEPT_TENANTS)
+
+
+def put(*, tenant_id: UUID, event_id: UUID, places: Sequence[str], now: datetime) -> None:
+    """Make `places` those that the event marks, in the caller's transaction; none lifts what it marked."""
+    lifted, _ = MarkedPlace.objects.filter(event_id=event_id).delete()
+    MarkedPlace.objects.bulk_create(
+        MarkedPlace(tenant_id=tenant_id, event_id=event_id, name=name, marked_at=now) for name in places
+    )
+    if lifted or places:
+        sql.execute(_RAISE_VERSION, [tenant_id])
+
+
+def of_tenants(tenant_ids: Collection[UUID]) -> Mapping[UUID, frozenset[str]]:
+    """The marked places of those tenants that have any."""
+    if not tenant_ids:
+        return {}
+    found: dict[UUID, frozenset[str]] = {}
+    environment = environments.current().value
+    for marks in TenantMarks.objects.filter(tenant_id__in=tenant_ids):
+        key = environment, marks.tenant_id
+        kept = _kept.get(key)
+        if kept is None or kept[0] != marks.version:
+            rows = MarkedPlace.objects.filter(tenant_id=marks.tenant_id)
+            kept = marks.version, frozenset(rows.values_list("name", flat=True)[:MOST])
+            _kept.put(key, kept)
+        found[marks.tenant_id] = kept[1]
+    return found

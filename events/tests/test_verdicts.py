@@ -1,0 +1,205 @@
+"""What a verdict does: the agent's state takes it in, the tenant's agents are warned, nothing gets lost."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connections
+from redis.exceptions import ConnectionError as Unreachable
+
+from agents.models import Agent
+from auditlog.vocabulary import Actor
+from certificates.tests.factories import make_certified_agent
+from compliance import environments
+from compliance.celery import schedule
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.tasks import ENVIRONMENT_HEADER
+from compliance.tenancy.tests.factories import make_tenant
+from events import memory, rebuilding, reviewing, tasks
+from events.models import EventReview, MarkedPlace, PendingReview, ReviewVerdict
+from events.scoring import AgentState, encode_state
+from events.storage import ScoredEvent
+from events.tests.factories import make_event
+from events.tests.test_memory import recalled
+
+ACTOR = Actor.console_user("officer")
+CONFIRMED, DISMISSED = ReviewVerdict.CONFIRMED, ReviewVerdict.DISMISSED
+EVIL = {"tool": "pay", "to": "mule-7", "amount_usd": 5}
+
+
+@pytest.fixture
+def agent(committed: None) -> Agent:
+    return make_certified_agent(make_tenant())
+
+
+@pytest.fixture
+def redis_fails(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Saving to Redis fails until this is undone."""
+
+    def fail(_: Any) -> Any:
+        raise Unreachable
+
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "_save", fail)
+        yield patch
+
+
+def say(event: ScoredEvent, verdict: ReviewVerdict, note: str | None = None) -> EventReview:
+    made, _ = reviewing.review(
+        tenant_id=UUID(event.tenant_id), event_id=event.id, verdict=verdict, note=note, actor=ACTOR, now=now()
+    )
+    return made
+
+
+def medium(agent: Agent, **fields: Any) -> ScoredEvent:
+    event = make_event(agent, "transaction_anomaly", details=EVIL, **fields)
+    assert event.risk_band == "medium"
+    return event
+
+
+def rebuilt(agent: Agent) -> AgentState:
+    return rebuilding.rebuild(agent_id=str(agent.id), has_limits=False, now=now())
+
+
+def test_dismissed_event_is_learned_once_in_memory_and_in_a_rebuild(agent: Agent) -> None:
+    make_event(agent, details={"tool": "a"})
+    event = medium(agent)
+    before = recalled(agent).learned
+
+    say(event, DISMISSED)
+    say(event, DISMISSED, "asked the customer")
+
+    assert recalled(agent).learned == pytest.approx(before + 1, abs=0.01)
+    assert rebuilt(agent).learned == pytest.approx(before + 1, abs=0.01)
+    assert not PendingReview.objects.filter(agent_id=agent.id).exists()
+
+
+def test_other_processes_take_up_what_a_verdict_taught(agent: Agent) -> None:
+    event = medium(agent)
+    kept = memory._kept.get(str(agent.id))
+    assert kept is not None
+
+    say(event, DISMISSED)
+    memory._kept.put(str(agent.id), kept)
+    make_event(agent, details={"tool": "a"})
+
+    assert recalled(agent).learned == pytest.approx(2, abs=0.01)
+
+
+def test_verdict_and_events_that_arrive_meanwhile_lose_nothing_of_each_other(agent: Agent) -> None:
+    event = medium(agent)
+
+    def work(number: int) -> None:
+        with environments.use(Environment.LIVE):
+            if number == 5:
+                say(event, DISMISSED)
+            else:
+                make_event(agent, details={"tool": "a"})
+        connections.close_all()
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(16)))
+
+    reviewing.take_in(agent_id=agent.id, now=now())
+    assert recalled(agent).learned == pytest.approx(16, abs=0.01)
+
+
+def test_confirmed_place_is_high_for_every_agent_of_the_tenant_and_no_other(agent: Agent) -> None:
+    sibling, stranger = make_certified_agent(agent.tenant), make_certified_agent(make_tenant("Other"))
+    make_event(sibling, details={"tool": "a"})
+
+    made = say(medium(agent), CONFIRMED)
+    again = make_event(sibling, "transaction_initiated", details=EVIL)
+    theirs = make_event(stranger, "transaction_initiated", details=EVIL)
+
+    assert made.marked == ["mule-7"]
+    assert again.risk_band == "high"
+    assert again.reasons[0].name == "confirmed_destination"
+    assert again.reasons[0].observed == "mule-7"
+    assert theirs.risk_band != "high"
+
+
+def test_mark_of_live_is_none_of_the_sandbox(agent: Agent) -> None:
+    with environments.use(Environment.TEST):
+        sandboxed = make_certified_agent(type(agent.tenant).objects.get(id=agent.tenant_id))
+
+    say(medium(agent), CONFIRMED)
+
+    with environments.use(Environment.TEST):
+        assert make_event(sandboxed, "transaction_initiated", details=EVIL).risk_band != "high"
+
+
+def test_mark_is_lifted_when_the_officer_changes_their_mind(agent: Agent) -> None:
+    event = medium(agent)
+    say(event, CONFIRMED)
+
+    say(event, DISMISSED)
+
+    assert not MarkedPlace.objects.filter(event_id=event.id).exists()
+    assert make_event(agent, "transaction_initiated", details=EVIL).risk_band == "low"
+
+
+def test_place_stays_marked_while_another_event_marks_it(agent: Agent) -> None:
+    first, second = medium(agent), medium(agent)
+    say(first, CONFIRMED)
+    say(second, CONFIRMED)
+
+    say(first, DISMISSED)
+
+    assert make_event(agent, "transaction_initiated", details=EVIL).risk_band == "high"
+
+
+def test_confirmed_low_event_marks_and_is_unlearned(agent: Agent) -> None:
+    missed = make_event(agent, "transaction_initiated", details=EVIL)
+    assert missed.risk_band == "low"
+
+    say(missed, CONFIRMED)
+
+    assert make_event(agent, "transaction_initiated", details=EVIL).risk_band == "high"
+    assert rebuilt(agent).learned == 0
+
+
+def test_dismissed_low_event_changes_nothing(agent: Agent) -> None:
+    event = make_event(agent, details=EVIL)
+    before = encode_state(recalled(agent))
+
+    say(event, DISMISSED)
+
+    assert encode_state(recalled(agent)) == before
+
+
+def test_verdict_waits_while_redis_is_away_and_is_taken_in_by_the_task(
+    agent: Agent, redis_fails: pytest.MonkeyPatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = medium(agent)
+
+    say(event, DISMISSED)
+
+    assert PendingReview.objects.filter(agent_id=agent.id).count() == 1
+    assert rebuilt(agent).learned == 0
+    redis_fails.undo()
+    memory._outage.until = 0.0
+    monkeypatch.setattr(reviewing, "OVERDUE", -reviewing.OVERDUE)
+    tasks.take_in_reviews.apply(headers={ENVIRONMENT_HEADER: "live"}, throw=True)
+    assert not PendingReview.objects.filter(agent_id=agent.id).exists()
+    assert recalled(agent).learned == pytest.approx(1, abs=0.01)
+    assert rebuilt(agent).learned == pytest.approx(1, abs=0.01)
+
+
+def test_rolled_back_review_teaches_nothing(agent: Agent) -> None:
+    event = medium(agent)
+    before = encode_state(recalled(agent))
+
+    with environments.atomic():
+        say(event, DISMISSED)
+        connections[environments.current().alias].set_rollback(True)
+
+    assert encode_state(recalled(agent)) == before
+    assert not PendingReview.objects.filter(agent_id=agent.id).exists()
+
+
+def test_waiting_verdicts_are_looked_for_by_the_clock_in_both_environments() -> None:
+    assert {"events.take_in_reviews@live", "events.take_in_reviews@test"} <= set(schedule())
