@@ -25,6 +25,8 @@ PERIODS_SECONDS = {
     "certificates.settle_unfinished": 300.0,
     "events.sweep_high_risk": 20.0,
     "events.take_in_reviews": 30.0,
+    "events.snapshot_scorer": 60.0,
+    "events.forget_snapshots": 3600.0,
     "delegation.maintain_keys": 60.0,
     "events.sum_up_risk": 60.0,
     "events.fade_risk": 3600.0,

@@ -22,11 +22,11 @@ from agents.risk import band_of
 from compliance import environments
 from compliance.errors import Invalid, ServiceError, Unavailable
 from compliance.identifiers import new_id_at
-from events import memory, rebuilding, rolling, standing, storage, threshold
+from events import baselines, memory, rebuilding, rolling, standing, storage, threshold
 from events.intake import Report
 from events.memory import Lesson, Memory
 from events.models import RiskBand
-from events.scoring import AgentState, Event, Verdict, assess, fold, relearn
+from events.scoring import AgentState, Baseline, Event, Verdict, assess, fold, relearn
 from events.standing import Standing
 from events.storage import ScoredEvent
 
@@ -59,6 +59,7 @@ class _Draft:
     agent: Standing
     seen: Memory
     state: AgentState
+    baseline: Baseline | None = None
     events: list[Event] = field(default_factory=list)
     rows: list[ScoredEvent] = field(default_factory=list)
     is_stopped: bool = False
@@ -152,14 +153,26 @@ def _drafts(agents: Iterable[Standing], held: Held, *, now: datetime) -> dict[st
     """One for each agent that may report and whose memory is at hand, or begins now."""
     able = {agent.id: agent for agent in agents if agent.may_report}
     recalled = _recall(able, held, at=now.timestamp())
-    unknown = [name for name, seen in recalled.items() if seen.state is None and seen.tag == memory.ABSENT]
-    new = rebuilding.without_history(unknown, now=now)
+    lost = {name: able[name].has_limits for name, seen in recalled.items() if seen.state is None}
+    states = rebuilding.from_snapshots(lost, now=now)
+    unknown = [name for name in lost if name not in states and recalled[name].tag == memory.ABSENT]
+    states |= {name: AgentState() for name in rebuilding.without_history(unknown, now=now)}
     found = {}
-    for agent_id, recalled_of in recalled.items():
-        seen = Memory(AgentState(), memory.ABSENT) if agent_id in new else recalled_of
-        if seen.state is not None:
-            found[agent_id] = _Draft(able[agent_id], seen, seen.state.changeable())
+    for agent_id, seen in recalled.items():
+        state = seen.state or states.get(agent_id)
+        if state is not None:
+            found[agent_id] = _Draft(able[agent_id], Memory(state, seen.tag), state.changeable())
+    _lend_baselines(found.values(), now=now)
     return found
+
+
+def _lend_baselines(drafts: Iterable[_Draft], *, now: datetime) -> None:
+    """Give the young ones what their tenant's agents have in common."""
+    young = [draft for draft in drafts if baselines.is_young(draft.state, at=now.timestamp())]
+    if young:
+        known = baselines.of_tenants({draft.agent.profile.tenant_id for draft in young}, now=now)
+        for draft in young:
+            draft.baseline = known.get(draft.agent.profile.tenant_id)
 
 
 def _recall(agent_ids: Collection[str], held: Held, *, at: float) -> dict[str, Memory]:
@@ -182,7 +195,7 @@ def _draw_up(draft: _Draft, submission: Submission) -> Outcome:
     if draft.is_stopped:
         return ALONE
     event = _as_event(submission)
-    verdict = fold(draft.state, event, draft.agent.profile.context)
+    verdict = fold(draft.state, event, draft.agent.profile.context, draft.baseline)
     if verdict.band == RiskBand.HIGH:
         draft.is_stopped = True
         draft.state = relearn(zip(draft.events, draft.bands(), strict=True), start=draft.seen.state)
@@ -231,14 +244,13 @@ def _ingest_alone(submission: Submission, held: Held) -> ScoredEvent | ServiceEr
     if refusal is not None or agent is None:
         return refusal or AgentNotFound()
     seen = _recall([agent_id], held, at=now.timestamp())[agent_id]
-    context = agent.profile.context
-    state = seen.state or rebuilding.rebuild(
-        agent_id=agent_id, has_limits=context.financial_scope is not None, now=now
-    )
+    state = seen.state or rebuilding.rebuild(agent_id=agent_id, has_limits=agent.has_limits, now=now)
     event = _as_event(submission)
-    assessment = assess(state, event, context)
+    draft = _Draft(agent, seen, state)
+    _lend_baselines([draft], now=now)
+    assessment = assess(state, event, agent.profile.context, draft.baseline)
     row = _row(submission, agent, assessment)
-    draft = _Draft(agent, seen, assessment.state, [event], [row])
+    draft.state, draft.events, draft.rows = assessment.state, [event], [row]
     try:
         with environments.atomic():
             _store_alone(row, agent)

@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 from compliance import redis
 from compliance.bounded import Bounded
 from compliance.identifiers import new_id_at
-from events.rebuilding import TRANSACTIONS
+from events.models import ActionType
 from events.scoring import AgentState, Event, StateUnreadable, decode_state, encode_state, relearn
 
 log = logging.getLogger(__name__)
@@ -32,6 +32,7 @@ KEPT_STATES = 2_000
 ATTEMPTS = 4
 MOST_REFOLDED = 64
 FEW = 3
+TRANSACTIONS = (ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY)
 TAG = 16
 ABSENT = b"\0" * TAG
 MAX_STALE = 10_000
@@ -89,7 +90,8 @@ class TooBusy(Exception):
 class Memory(msgspec.Struct, frozen=True):
     """What is held of an agent: its state, None if it must be rebuilt, and the tag it is stored under.
 
-    The tag is the last folded event's id, or ABSENT. A state is shared: copy it before folding into it.
+    The tag is the last folded event's id, a later one after an amendment, or ABSENT. A state is shared: copy
+    it before folding into it.
     """
 
     state: AgentState | None
@@ -184,10 +186,20 @@ def forget(*, agent_id: str) -> None:
     _kept.drop(agent_id)
 
 
+def stored(agent_ids: Collection[str]) -> dict[str, tuple[bytes, bytes]]:
+    """Tag and packed state of each agent that Redis knows. Raises `RedisError`."""
+    answers: Any = redis.client().mget(_keys(agent_ids)) if agent_ids else ()
+    return {
+        agent_id: (held[:TAG], held[TAG:])
+        for agent_id, held in zip(agent_ids, answers, strict=True)
+        if held is not None and len(held) > TAG
+    }
+
+
 def amend(
     *, agent_id: str, change: Callable[[AgentState], None], rebuild: Callable[[], AgentState], now: datetime
-) -> AgentState:
-    """Change what is held of the agent, whatever is folded in meanwhile; the state after.
+) -> Memory:
+    """Change what is held of the agent, whatever is folded in meanwhile; what is held then.
 
     `rebuild` makes one where none is held. Raises `RedisError`; `TooBusy` if others were always faster.
     """
@@ -195,11 +207,15 @@ def amend(
         seen = recall([agent_id], at=now.timestamp())[agent_id]
         state = (seen.state or rebuild()).changeable()
         change(state)
-        # No event has this id, but a state under its own would pass for the one that others keep.
-        tag = UUID(new_id_at(now)).bytes
+        # No event has this id, but under its old tag the state would pass for the one that others keep.
+        tag = max(UUID(new_id_at(now)).bytes, _after(seen.tag))
         if not _save([Lesson(agent_id, seen.tag, state, (), (), tag, now.timestamp())]):
-            return state
+            return Memory(state, tag)
     raise TooBusy
+
+
+def _after(tag: bytes) -> bytes:
+    return min(int.from_bytes(tag) + 1, (1 << 128) - 1).to_bytes(TAG)
 
 
 def _keys(agent_ids: Iterable[str]) -> list[str]:

@@ -210,6 +210,54 @@ class TenantMarks(models.Model):
         return f"{self.tenant_id} {self.version}"
 
 
+class ScorerSnapshot(models.Model):
+    """An agent's scorer state as Redis had it; `tag` is the id of the last event folded in, or later.
+
+    Derived from events, and no more than a short cut: it may be lost, old, or of another layout.
+    """
+
+    agent_id = models.UUIDField(primary_key=True)
+    tag = models.UUIDField()
+    state = models.BinaryField()
+    model_version = models.CharField(max_length=32)
+    taken_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["agent_id"]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id} {self.taken_at:%Y-%m-%d %H:%M:%S}"
+
+
+class TenantBaseline(models.Model):
+    """What a tenant's agents have in common, as `events.scoring.baseline` packs it."""
+
+    tenant = models.OneToOneField(
+        Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+", db_constraint=False
+    )
+    version = models.BigIntegerField()
+    baseline = models.BinaryField()
+
+    class Meta:
+        ordering = ["tenant_id"]
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.version}"
+
+
+class ScorerProgress(models.Model):
+    """How far a task that reads events in the order of ids has come: those below `upto` are done."""
+
+    name = models.CharField(max_length=32, primary_key=True)
+    upto = models.UUIDField()
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.upto}"
+
+
 class RiskDay(models.Model):
     """What an agent's events of one UTC day of receipt came to; summed up by `events.risk_days`.
 

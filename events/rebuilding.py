@@ -1,11 +1,11 @@
-"""The scorer's states from PostgreSQL: what each event taught when it was scored, and what verdicts changed.
+"""The scorer's states from PostgreSQL: the last snapshot, and what the events since then and verdicts taught.
 
 Events are learned again by the band that they were stored with, so a state comes out as it was, whatever was
 held of the tenant at the time. One that an officer dismissed is taught, a confirmed one is not learned from.
 A verdict that the memory still has to take in (`PendingReview`) is left to `events.reviewing`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -14,7 +14,9 @@ import orjson
 
 from compliance import sql
 from compliance.identifiers import first_id_at
-from events.models import ActionType, BehaviorEvent, EventReview, PendingReview
+from events import snapshots
+from events.memory import TRANSACTIONS, Memory
+from events.models import BehaviorEvent, EventReview, PendingReview
 from events.scoring import ORDINARY, AgentState, Event, relearn, with_day_total
 
 REPLAYED_EVENTS = 300
@@ -22,7 +24,8 @@ REPLAYED_EVENTS = 300
 DAY_EVENTS = 5_000
 """Most transactions of the day that a rebuild adds up."""
 REPLAYED_DAYS = timedelta(days=30)
-TRANSACTIONS = (ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY)
+MOST_TOGETHER = 40
+"""Agents that a group of events waits for: their snapshots and up to 300 events each."""
 
 _EVENTS, _REVIEWS, _PENDING = (model._meta.db_table for model in (BehaviorEvent, EventReview, PendingReview))
 # For each agent the last events past an id, in the order of ids, which is that of receipt.
@@ -63,12 +66,33 @@ def without_history(agent_ids: Collection[str], *, now: datetime) -> set[str]:
 
 
 def rebuild(*, agent_id: str, has_limits: bool, now: datetime) -> AgentState:
-    """The state from the agent's recent events; with `has_limits` the whole day's transactions count."""
-    events = _since({agent_id: first_id_at(now - REPLAYED_DAYS)})[agent_id]
-    state = relearn(events)
-    if not has_limits or len(events) < REPLAYED_EVENTS:
-        return state
-    return with_day_total(state, _transactions_today(agent_id, now), received_at=now.timestamp())
+    """The state of one agent; with `has_limits` the whole day's transactions count."""
+    agents = {agent_id: has_limits}
+    return _states(agents, snapshots.held(agents), now)[agent_id]
+
+
+def from_snapshots(agents: Mapping[str, bool], *, now: datetime) -> dict[str, AgentState]:
+    """The states of those that have a sound snapshot, of the first `MOST_TOGETHER`.
+
+    `agents` tells of each whether it has limits.
+    """
+    held = snapshots.held(list(agents)[:MOST_TOGETHER]) if agents else {}
+    return _states({agent_id: agents[agent_id] for agent_id in held}, held, now) if held else {}
+
+
+def _states(agents: Mapping[str, bool], held: Mapping[str, Memory], now: datetime) -> dict[str, AgentState]:
+    """Each agent's state from its snapshot, if there is one, and its last events since."""
+    earliest = first_id_at(now - REPLAYED_DAYS)
+    since = _since(
+        {agent_id: UUID(bytes=held[agent_id].tag) if agent_id in held else earliest for agent_id in agents}
+    )
+    states = {}
+    for agent_id, has_limits in agents.items():
+        state = relearn(since[agent_id], start=held[agent_id].state if agent_id in held else None)
+        if has_limits and len(since[agent_id]) == REPLAYED_EVENTS:
+            state = with_day_total(state, _transactions_today(agent_id, now), received_at=now.timestamp())
+        states[agent_id] = state
+    return states
 
 
 def _since(after: dict[str, UUID]) -> dict[str, list[tuple[Event, str]]]:

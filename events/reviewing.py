@@ -16,12 +16,12 @@ from agents.models import Agent
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance import environments
-from events import marks, memory, rebuilding
+from events import marks, memory, rebuilding, snapshots
 from events.context import context_of
 from events.memory import TooBusy
 from events.models import BehaviorEvent, EventReview, PendingReview, ReviewVerdict, RiskBand
 from events.rebuilding import as_event
-from events.scoring import AgentState, places_of, teach_late, unlearn
+from events.scoring import AgentState, encode_state, places_of, teach_late, unlearn
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,9 @@ def _take_in(made: EventReview, now: datetime) -> None:
         has_limits=made.agent.financial_scope is not None,
         now=now,
     )
-    memory.amend(agent_id=str(made.agent_id), change=change, rebuild=rebuild, now=now)
+    held = memory.amend(agent_id=str(made.agent_id), change=change, rebuild=rebuild, now=now)
+    if held.state is not None:
+        snapshots.put({str(made.agent_id): (held.tag, encode_state(held.state))}, now=now)
 
 
 def _places(event: BehaviorEvent, now: datetime) -> tuple[str, ...]:

@@ -57,6 +57,11 @@ class Standing(msgspec.Struct, frozen=True):
     may_report: bool
     profile: Profile
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether its transactions are held to limits, some of them by the day."""
+        return self.profile.context.financial_scope is not None
+
 
 _profiles: Bounded[str, tuple[str, Profile]] = Bounded(KEPT)
 

@@ -6,7 +6,7 @@ from typing import Any
 from auditlog.vocabulary import Actor
 from compliance.clock import now
 from compliance.tasks import task
-from events import partitions, reviewing, risk_days, rolling, threshold
+from events import baselines, partitions, reviewing, risk_days, rolling, snapshots, threshold
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,19 @@ def take_in_reviews(**kwargs: Any) -> None:
     taken = reviewing.take_in_overdue(now=now())
     if taken:
         log.info("took in overdue reviews of %d agents' events", taken)
+
+
+@task("events.snapshot_scorer")
+def snapshot_scorer(**kwargs: Any) -> None:
+    """Snapshot the states of active agents and pool what their tenants have in common; safe to repeat."""
+    log.debug("snapshots of %d agents", snapshots.take(now=now()))
+    log.debug("pooled %d events", baselines.pool_new(now=now()))
+
+
+@task("events.forget_snapshots")
+def forget_snapshots(**kwargs: Any) -> None:
+    """Drop the snapshots of agents that are retired or long silent; safe to repeat."""
+    log.debug("dropped %d snapshots", snapshots.forget(now=now()))
 
 
 @task("events.sum_up_risk")

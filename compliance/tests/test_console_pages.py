@@ -72,7 +72,15 @@ def test_operator_opens_every_list_and_form(acme: Tenant, page: str, environment
 def test_every_table_of_the_service_has_a_page() -> None:
     ours = [model for model in apps.get_models() if model.__module__.split(".")[0] in ROOMS]
     # What the service makes of events and reviews, for its own use.
-    derived = {"events_riskday", "events_riskwatermark", "events_pendingreview", "events_tenantmarks"}
+    derived = {
+        "events_pendingreview",
+        "events_riskday",
+        "events_riskwatermark",
+        "events_scorerprogress",
+        "events_scorersnapshot",
+        "events_tenantbaseline",
+        "events_tenantmarks",
+    }
 
     assert {name_of(model) for model in ours if not admin.site.is_registered(model)} == derived
 

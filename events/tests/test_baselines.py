@@ -1,0 +1,170 @@
+"""A tenant's baseline: pooled from the events table an hour behind, lent to young agents, read seldom."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
+from auditlog.vocabulary import Actor
+from certificates.tests.factories import make_certified_agent
+from compliance import environments
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.tasks import ENVIRONMENT_HEADER
+from compliance.tenancy.tests.factories import make_tenant
+from events import baselines, reviewing, tasks
+from events.models import ReviewVerdict, ScorerProgress, TenantBaseline
+from events.scoring import AgentState, Baseline, decode_baseline
+from events.scoring.state import digest
+from events.tests.conftest import World
+from events.tests.factories import make_event, store_event
+
+AGO = baselines.DELAY + timedelta(minutes=1)
+DETAILS = {"tool": "send_email", "to": "partner@known.example"}
+
+
+def stored(world: World) -> Baseline | None:
+    row = TenantBaseline.objects.filter(tenant=world.tenant).first()
+    return decode_baseline(bytes(row.baseline)) if row else None
+
+
+def knows(world: World, target: str) -> bool:
+    baseline = stored(world)
+    return baseline is not None and baseline.destinations.knows(
+        digest(target), baseline.fading(now().timestamp())
+    )
+
+
+def past_event(world: World, score: float = 0.1, **details: Any) -> Any:
+    return store_event(world.agent, score, now() - AGO, details=DETAILS | details)
+
+
+def settled_tenant(world: World) -> None:
+    """A tenant whose agents write to one place all the time, as its baseline says."""
+    for _ in range(120):
+        past_event(world)
+    baselines.pool_new(now=now())
+    baselines._kept.clear()
+
+
+def test_low_events_are_pooled_once_by_tenant(world: World) -> None:
+    past_event(world)
+    past_event(world, to="x@evil.example", score=0.5)
+
+    assert baselines.pool_new(now=now()) >= 1
+    assert baselines.pool_new(now=now()) == 0
+
+    baseline = stored(world)
+    assert baseline is not None
+    assert baseline.learned == pytest.approx(1, abs=0.01)
+    assert knows(world, "partner@known.example")
+    assert not knows(world, "x@evil.example")
+    assert not TenantBaseline.objects.filter(tenant=make_tenant("Other")).exists()
+
+
+def test_later_events_are_added(world: World) -> None:
+    past_event(world)
+    baselines.pool_new(now=now())
+    make_event(world.agent, details=DETAILS)
+
+    baselines.pool_new(now=now() + AGO)
+
+    baseline = stored(world)
+    assert baseline is not None
+    assert baseline.learned == pytest.approx(2, abs=0.01)
+
+
+def test_steps_go_on_where_the_last_one_ended(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baselines, "CHUNK", 2)
+    for number in range(5):
+        past_event(world, to=f"{number}@known.example")
+
+    assert baselines.pool_new(now=now()) >= 5
+
+    assert all(knows(world, f"{number}@known.example") for number in range(5))
+
+
+def test_recent_and_confirmed_events_are_not_pooled(world: World) -> None:
+    make_event(world.agent, details=DETAILS | {"to": "now@new.example"})
+    missed = past_event(world, to="x@evil.example")
+    reviewing.review(
+        tenant_id=world.tenant.id,
+        event_id=missed.id,
+        verdict=ReviewVerdict.CONFIRMED,
+        note=None,
+        actor=Actor.console_user("officer"),
+        now=now(),
+    )
+
+    baselines.pool_new(now=now())
+
+    assert not knows(world, "now@new.example")
+    assert not knows(world, "x@evil.example")
+
+
+def test_task_that_was_away_for_long_goes_on_a_day_back(world: World) -> None:
+    ScorerProgress.objects.filter(name=baselines.NAME).delete()
+    store_event(world.agent, 0.1, now() - timedelta(days=2), details=DETAILS | {"to": "old@known.example"})
+    past_event(world)
+
+    tasks.snapshot_scorer.apply(headers={ENVIRONMENT_HEADER: Environment.LIVE.value}, throw=True)
+
+    assert knows(world, "partner@known.example")
+    assert not knows(world, "old@known.example")
+
+
+def test_young_agent_is_judged_beside_its_tenants_habits(world: World) -> None:
+    alone = make_event(world.agent, details=DETAILS).risk_score
+    newcomer = make_certified_agent(world.tenant)
+    settled_tenant(world)
+
+    together = make_event(newcomer, details=DETAILS).risk_score
+
+    assert together < alone
+    known = baselines.of_tenants([world.tenant.id], now=now())[world.tenant.id]
+    assert known.is_enough(now().timestamp())
+
+
+def test_process_asks_for_baselines_once_a_minute_and_reads_only_newer_ones(world: World) -> None:
+    settled_tenant(world)
+    moment, asked = now(), [world.tenant.id]
+
+    with CaptureQueriesContext(connections[environments.current().alias]) as queries:
+        first = baselines.of_tenants(asked, now=moment)
+        again = baselines.of_tenants(asked, now=moment + timedelta(seconds=59))
+    later = baselines.of_tenants(asked, now=moment + timedelta(seconds=61))
+
+    assert len(queries) == 1
+    assert first[world.tenant.id] is again[world.tenant.id] is later[world.tenant.id]
+    TenantBaseline.objects.filter(tenant=world.tenant).update(version=99)
+    assert baselines.of_tenants(asked, now=moment + timedelta(seconds=130)) != {}
+
+
+def test_baseline_of_another_layout_begins_anew(world: World) -> None:
+    TenantBaseline.objects.create(tenant=world.tenant, version=1, baseline=b"junk")
+    past_event(world)
+
+    baselines.pool_new(now=now())
+
+    baseline = stored(world)
+    assert baseline is not None
+    assert baseline.learned == pytest.approx(1, abs=0.01)
+
+
+def test_grown_agents_are_judged_by_their_own_habits() -> None:
+    at = now().timestamp()
+    grown = AgentState(landmark=at, learned=baselines.YOUNG + 1)
+
+    assert baselines.is_young(AgentState(), at=at)
+    assert not baselines.is_young(grown, at=at)
+    assert baselines.is_young(grown, at=at + 60 * 86_400)
+
+
+def test_baselines_of_live_are_none_of_the_sandbox(world: World) -> None:
+    settled_tenant(world)
+    assert baselines.of_tenants([world.tenant.id], now=now())
+
+    with environments.use(Environment.TEST):
+        assert not baselines.of_tenants([world.tenant.id], now=now())
