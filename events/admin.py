@@ -1,6 +1,9 @@
 """Behavioural events in the console: what agents did, and why it scored as it did."""
 
+from typing import Any
+
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import display
@@ -12,22 +15,48 @@ from compliance.console.display import (
     EMPTY,
     chip,
     code,
+    facts,
     pretty_json,
     score_chip,
     short_code,
     status_chip,
     visible,
 )
-from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
-from events.models import BehaviorEvent, EventReview, MarkedPlace
+from compliance.console.filters import (
+    ChoicesDropdownFilter,
+    DropdownFilter,
+    RangeDateTimeFilter,
+    tenant_filter,
+)
+from events.console_actions import CONFIRM, DISMISS
+from events.models import BehaviorEvent, EventReview, MarkedPlace, ReviewVerdict, RiskBand
+from events.querysets import BehaviorEventQuerySet
+from events.words import in_words, odds
 
-REASON_COLUMNS = ("name", "observed", "expected", "weight")
+REASON_COLUMNS = ("Reason", "Observed", "Expected", "Odds of an attack")
+WAITING = "waiting"
+
+
+class ReviewFilter(DropdownFilter):
+    """The queue of what nobody has reviewed, and what was said of the rest."""
+
+    title = "review"
+    parameter_name = "review"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(WAITING, "to be reviewed"), *ReviewVerdict.choices]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == WAITING:
+            return queryset.exclude(risk_band=RiskBand.LOW).filter(said=None)
+        return queryset.filter(said=self.value()) if self.value() in ReviewVerdict.values else queryset
 
 
 @admin.register(BehaviorEvent)
 class BehaviorEventAdmin(TenantScopedAdmin):
-    """Newest first; read-only, as an event is evidence."""
+    """Newest first; read-only, as an event is evidence, but for what officers make of it."""
 
+    confirmed_actions = (CONFIRM, DISMISS)
     related_links = (
         RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
         RelatedLink(
@@ -37,11 +66,13 @@ class BehaviorEventAdmin(TenantScopedAdmin):
             "agent__id__exact",
             lambda row: row.agent_id,
         ),
+        RelatedLink("Reviews", "gavel", "events_eventreview", "event_id"),
         AUDIT_TRAIL,
     )
-    list_display = ("occurred_at", "agent_name", "action", "risk", "tenant", "received_at")
+    list_display = ("occurred_at", "agent_name", "action", "risk", "verdict", "tenant", "received_at")
     list_select_related = ("agent", "tenant")
     list_filter = (
+        ReviewFilter,
         ("risk_band", ChoicesDropdownFilter),
         ("action_type", ChoicesDropdownFilter),
         tenant_filter(),
@@ -55,11 +86,16 @@ class BehaviorEventAdmin(TenantScopedAdmin):
     fieldsets = (
         (None, {"fields": ("action", "risk", "agent", "tenant")}),
         ("Why this score", {"fields": ("why", "model_version")}),
+        ("Review", {"fields": ("review_facts",)}),
         ("Times", {"fields": ("occurred_at", "received_at")}),
         ("What the agent said", {"fields": ("details_json", "session_id", "chain_id")}),
         ("Event", {"fields": ("identifier",)}),
     )
-    readonly_fields = ("action", "risk", "why", "details_json", "identifier")
+    readonly_fields = ("action", "risk", "why", "review_facts", "details_json", "identifier")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: BehaviorEventQuerySet = super().get_queryset(request)  # type: ignore[assignment]
+        return rows.with_verdict(EventReview.objects.all())
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """By what an index serves: a tenant's by time, everybody's by id, which is a time, too (UUIDv7)."""
@@ -82,17 +118,42 @@ class BehaviorEventAdmin(TenantScopedAdmin):
         reasons = [reason for reason in event.reasons or () if isinstance(reason, dict)]
         if not reasons:
             return EMPTY
-        cells = [
-            format_html_join("", "<td>{}</td>", [(visible(reason.get(name, "")),) for name in REASON_COLUMNS])
-            for reason in reasons
-        ]
-        head = format_html_join(
-            "", '<th scope="col">{}</th>', [(name.capitalize(),) for name in REASON_COLUMNS]
+        rows = format_html_join(
+            "",
+            "<tr><td>{}<br>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            [
+                (
+                    visible(in_words(str(reason.get("name", "")))),
+                    code(str(reason.get("name", ""))),
+                    visible(reason.get("observed", "")),
+                    visible(reason.get("expected", "")),
+                    odds(reason.get("weight")),
+                )
+                for reason in reasons
+            ],
         )
-        rows = format_html_join("", "<tr>{}</tr>", [(row,) for row in cells])
+        head = format_html_join("", '<th scope="col">{}</th>', [(name,) for name in REASON_COLUMNS])
         return format_html(
             '<table class="console-reasons"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', head, rows
         )
+
+    @display(description="review")
+    def verdict(self, event: BehaviorEvent) -> str:
+        return status_chip(event.said) if event.said else EMPTY  # type: ignore[attr-defined]
+
+    @display(description="verdict")
+    def review_facts(self, event: BehaviorEvent) -> str:
+        found = EventReview.objects.that_counts(event.id)
+        if found is None:
+            return "not reviewed"
+        told = [
+            ("verdict", found.verdict),
+            ("by", found.actor_id),
+            ("at", f"{found.reviewed_at:%Y-%m-%d %H:%M:%S} UTC"),
+            ("note", found.note or EMPTY),
+            ("marked", ", ".join(found.marked) or EMPTY),
+        ]
+        return facts(told)
 
     @display(description="details")
     def details_json(self, event: BehaviorEvent) -> str:

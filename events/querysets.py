@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Count, F, Q
+from django.db.models import Count, F, OuterRef, Q, Subquery
 
 from compliance.identifiers import first_id_at, parse_id
 from events.errors import EventNotFound
@@ -40,6 +40,11 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
 
     def latest_received(self, count: int) -> "BehaviorEventQuerySet":
         return self.order_by("-id")[:count]
+
+    def with_verdict(self, reviews: "EventReviewQuerySet") -> "BehaviorEventQuerySet":
+        """Each with `said`, the last verdict of `reviews` on it, None before any."""
+        of_it = reviews.filter(event_id=OuterRef("pk")).order_by("-number")
+        return self.annotate(said=Subquery(of_it.values("verdict")[:1]))
 
     def find(self, event_id: Any) -> "BehaviorEvent":
         """The event with the id that a client wrote; raises `EventNotFound`, for nonsense too."""

@@ -1,0 +1,173 @@
+"""Events in the console: reasons in words, the queue of what is to be reviewed, and officers' verdicts."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from agents.models import Agent
+from agents.tests.factories import make_agent
+from auditlog.models import AuditEntry
+from compliance import environments
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.tenancy.models import Role, Tenant
+from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.console import console_of, join, make_member, make_operator
+from events.models import BehaviorEvent, EventReview
+from events.scoring.reasons import WORDS as REASONS
+from events.tests.factories import store_event
+from events.words import WORDS, in_words, odds
+
+LIST = "admin:events_behaviorevent_changelist"
+
+
+@pytest.fixture
+def acme() -> Tenant:
+    return make_tenant("Acme")
+
+
+@pytest.fixture
+def agent(acme: Tenant) -> Agent:
+    return make_agent(acme)
+
+
+def stored(agent: Agent, score: float = 0.5, **fields: Any) -> BehaviorEvent:
+    return store_event(agent, score, now(), details={"to": "mule-7"}, **fields)
+
+
+def run(client: Client, action: str, event: BehaviorEvent, **data: Any) -> Any:
+    return client.post(reverse(f"admin:events_behaviorevent_{action}", args=[event.pk]), data)
+
+
+def page(client: Client, event: BehaviorEvent) -> str:
+    return client.get(reverse("admin:events_behaviorevent_change", args=[event.pk])).content.decode()
+
+
+def queue(client: Client, review: str = "waiting") -> set[Any]:
+    listed = client.get(reverse(LIST), {"review": review}).context["cl"].queryset
+    return set(listed.values_list("id", flat=True))
+
+
+def test_officer_confirms_and_dismisses(acme: Tenant, agent: Agent) -> None:
+    event = stored(agent)
+    client = console_of(make_member(acme, Role.OFFICER))
+
+    run(client, "confirm", event, note="not ordered")
+    confirmed = page(client, event)
+    run(client, "dismiss", event)
+
+    assert [review.verdict for review in EventReview.objects.of_event(event.id)] == ["dismissed", "confirmed"]
+    entries = AuditEntry.objects.for_tenant(acme.id).of_type("event.reviewed")
+    assert {entry.actor_id for entry in entries} == {"console:officer"}
+    assert "not ordered" in confirmed
+    assert "mule-7" in confirmed
+    assert "Confirm as attack" not in confirmed
+    assert "Dismiss" in confirmed
+
+
+def test_page_explains_before_anything_is_done(acme: Tenant, agent: Agent) -> None:
+    event = stored(agent)
+    client = console_of(make_member(acme, Role.OFFICER))
+
+    answer = client.get(reverse("admin:events_behaviorevent_confirm", args=[event.pk]))
+
+    assert "lifts the marks" in " ".join(answer.content.decode().split())
+    assert EventReview.objects.that_counts(event.id) is None
+
+
+def test_note_that_is_too_long_is_told(acme: Tenant, agent: Agent) -> None:
+    event = stored(agent)
+
+    answer = run(console_of(make_member(acme, Role.OFFICER)), "dismiss", event, note="x" * 1001)
+
+    assert "at most 1000 characters" in answer.content.decode()
+    assert EventReview.objects.that_counts(event.id) is None
+
+
+@pytest.mark.parametrize("role", [Role.AUDITOR, Role.DEVELOPER])
+@pytest.mark.parametrize("action", ["confirm", "dismiss"])
+def test_auditors_and_developers_review_nothing(acme: Tenant, agent: Agent, role: Role, action: str) -> None:
+    event = stored(agent)
+    client = console_of(make_member(acme, role))
+
+    answer = run(client, action, event)
+
+    assert answer.status_code == 403
+    assert EventReview.objects.that_counts(event.id) is None
+    assert "Confirm as attack" not in page(client, event)
+
+
+def test_role_counts_in_its_own_tenant_only(acme: Tenant, agent: Agent) -> None:
+    rival = make_tenant("Rival")
+    user = make_member(rival, Role.OFFICER)
+    event = stored(agent)
+
+    foreign = run(console_of(user), "confirm", event)
+    join(user, acme, Role.AUDITOR)
+    lesser = run(console_of(user), "confirm", event)
+
+    assert foreign.url == reverse("admin:index")
+    assert lesser.status_code == 403
+    assert EventReview.objects.that_counts(event.id) is None
+
+
+def test_page_of_the_other_environment_does_nothing(acme: Tenant, agent: Agent) -> None:
+    event = stored(agent)
+    operator = make_operator()
+
+    run(console_of(operator), "confirm", event, console_environment="test")
+    run(console_of(operator, Environment.TEST), "confirm", event)
+
+    assert EventReview.objects.that_counts(event.id) is None
+
+
+def test_queue_holds_what_is_not_low_and_not_reviewed(acme: Tenant, agent: Agent) -> None:
+    medium, high, low = stored(agent), stored(agent, 0.9), stored(agent, 0.1)
+    done, missed = stored(agent), stored(agent, 0.1)
+    client = console_of(make_member(acme, Role.OFFICER))
+    run(client, "confirm", done)
+    run(client, "dismiss", done)
+    run(client, "confirm", missed)
+
+    assert queue(client) == {medium.id, high.id}
+    assert queue(client, "confirmed") == {missed.id}
+    assert queue(client, "dismissed") == {done.id}
+    assert queue(client, "nonsense") == {medium.id, high.id, low.id, done.id, missed.id}
+
+
+def test_queue_is_a_tenants_own(acme: Tenant, agent: Agent) -> None:
+    event = stored(agent)
+    rival = make_tenant("Rival")
+    with environments.use(Environment.TEST):
+        sandboxed = stored(make_agent(Tenant.objects.get(id=acme.id)))
+
+    assert queue(console_of(make_member(rival, Role.OFFICER))) == set()
+    client = console_of(make_member(acme, Role.OFFICER, "second"))
+    assert queue(client) == {event.id}
+    assert sandboxed.id not in queue(client)
+
+
+def test_reasons_are_told_in_words(acme: Tenant, agent: Agent) -> None:
+    event = stored(
+        agent,
+        reasons=[
+            {"name": "external_host", "observed": "evil.example", "expected": "acme.example", "weight": 1.5},
+            {"name": "made_up", "observed": "<b>\u202e", "expected": "", "weight": "much"},
+        ],
+    )
+
+    shown = page(console_of(make_member(acme, Role.AUDITOR)), event)
+
+    assert "Leaves the agent&#x27;s own domain" in shown
+    assert "evil.example" in shown
+    assert "4.5 times" in shown
+    assert "Made up" in shown
+    assert "&lt;b&gt;\\u202e" in shown
+
+
+def test_every_reason_has_words() -> None:
+    assert set(REASONS) <= set(WORDS)
+    assert in_words("some_thing") == "Some thing"
+    assert [odds(value) for value in (0, 2.1, None, True, 1e9)] == ["1.0 times", "8.2 times", "-", "-", "-"]
