@@ -1,8 +1,8 @@
-"""What each tenant's agents have in common: pooled from low events, for judging agents that are still young.
+"""What each tenant's agents have in common: pooled from low events, it weighs most for agents still young.
 
 A task reads the events in the order of ids, an hour behind, so that an attack under way is not made ordinary
 for the tenant's other agents. Baselines and how far it has come commit together: each event counts once. A
-process keeps the baselines of tenants that have young agents, and asks once a minute for newer ones.
+process keeps the baselines of the tenants that it serves, and asks once a minute for newer ones.
 """
 
 from collections import defaultdict
@@ -19,7 +19,6 @@ from compliance.bounded import Bounded
 from compliance.identifiers import first_id_at
 from events.models import BehaviorEvent, EventReview, ScorerProgress, TenantBaseline
 from events.scoring import (
-    AgentState,
     Baseline,
     Event,
     StateUnreadable,
@@ -34,8 +33,6 @@ FARTHEST_BACK = timedelta(days=1)
 CHUNK = 5_000
 CHUNKS = 20
 """Events of one step, and most steps of one run: 1,600 a second, at one run a minute."""
-YOUNG = 100.0
-"""Learned events (faded) from which an agent is judged without a baseline, which weighs little by then."""
 ASKED_EVERY = 60.0
 KEPT_TENANTS = 500
 
@@ -69,11 +66,6 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 _kept: Bounded[tuple[str, UUID], Kept] = Bounded(KEPT_TENANTS)
-
-
-def is_young(state: AgentState, *, at: float) -> bool:
-    """Whether the agent's own habits don't yet suffice to judge it by."""
-    return state.learned * state.fading(at) < YOUNG
 
 
 def of_tenants(tenant_ids: Collection[UUID], *, now: datetime) -> Mapping[UUID, Baseline]:

@@ -166,12 +166,11 @@ def _drafts(agents: Iterable[Standing], held: Held, *, now: datetime) -> dict[st
     return found
 
 
-def _lend_baselines(drafts: Iterable[_Draft], *, now: datetime) -> None:
-    """Give the young ones what their tenant's agents have in common."""
-    young = [draft for draft in drafts if baselines.is_young(draft.state, at=now.timestamp())]
-    if young:
-        known = baselines.of_tenants({draft.agent.profile.tenant_id for draft in young}, now=now)
-        for draft in young:
+def _lend_baselines(drafts: Collection[_Draft], *, now: datetime) -> None:
+    """Have each judged beside what its tenant's agents have in common."""
+    known = baselines.of_tenants({draft.agent.profile.tenant_id for draft in drafts}, now=now)
+    if known:
+        for draft in drafts:
             draft.baseline = known.get(draft.agent.profile.tenant_id)
 
 

@@ -8,7 +8,7 @@ give the same numbers for one `MODEL_VERSION`.
 from agents.risk import HIGH, MEDIUM, band_of
 from events.scoring.baseline import Baseline, decode_baseline, encode_baseline, pool
 from events.scoring.contract import Assessment, Context, Event, FinancialScope, Verdict, normal_actions
-from events.scoring.model import MODEL_VERSION, assess, fold, replay, teach, with_day_total
+from events.scoring.model import MODEL_VERSION, assess, fold, teach, with_day_total
 from events.scoring.places import places_of
 from events.scoring.reasons import Reason
 from events.scoring.relearning import ORDINARY, relearn, teach_late, unlearn
@@ -39,7 +39,6 @@ __all__ = [
     "places_of",
     "pool",
     "relearn",
-    "replay",
     "teach",
     "teach_late",
     "unlearn",

@@ -55,17 +55,6 @@ def teach(state: AgentState, event: Event) -> None:
     learn(state, event, facts, view(state, event, facts), band="low", trusted=True)
 
 
-def replay(events: Iterable[Event], context: Context, *, start: AgentState | None = None) -> AgentState:
-    """The state after these events of one agent, oldest first, as if they had been assessed one by one.
-
-    They go on from `start`, which is left as it was, or from nothing.
-    """
-    state = AgentState() if start is None else start.changeable()
-    for event in events:
-        fold(state, event, context)
-    return state
-
-
 def with_day_total(state: AgentState, events: Iterable[Event], *, received_at: float) -> AgentState:
     """`state` with the day's total of transactions taken from all `events` of the UTC day of `received_at`.
 

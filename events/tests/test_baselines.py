@@ -16,12 +16,13 @@ from compliance.tasks import ENVIRONMENT_HEADER
 from compliance.tenancy.tests.factories import make_tenant
 from events import baselines, reviewing, tasks
 from events.models import ReviewVerdict, ScorerProgress, TenantBaseline
-from events.scoring import AgentState, Baseline, decode_baseline
+from events.scoring import Baseline, decode_baseline
 from events.scoring.state import digest
 from events.tests.conftest import World
 from events.tests.factories import make_event, store_event
 
 AGO = baselines.DELAY + timedelta(minutes=1)
+DAYS = timedelta(days=4)
 DETAILS = {"tool": "send_email", "to": "partner@known.example"}
 
 
@@ -38,12 +39,19 @@ def knows(world: World, target: str) -> bool:
 
 
 def past_event(world: World, score: float = 0.1, **details: Any) -> Any:
+    """The same twice, days apart, as what a tenant is to know for good."""
+    store_event(world.agent, score, now() - AGO - DAYS, details=DETAILS | details)
     return store_event(world.agent, score, now() - AGO, details=DETAILS | details)
+
+
+@pytest.fixture(autouse=True)
+def far_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baselines, "FARTHEST_BACK", timedelta(days=10))
 
 
 def settled_tenant(world: World) -> None:
     """A tenant whose agents write to one place all the time, as its baseline says."""
-    for _ in range(120):
+    for _ in range(70):
         past_event(world)
     baselines.pool_new(now=now())
     baselines._kept.clear()
@@ -58,7 +66,7 @@ def test_low_events_are_pooled_once_by_tenant(world: World) -> None:
 
     baseline = stored(world)
     assert baseline is not None
-    assert baseline.learned == pytest.approx(1, abs=0.01)
+    assert baseline.learned == pytest.approx(2, abs=0.2)
     assert knows(world, "partner@known.example")
     assert not knows(world, "x@evil.example")
     assert not TenantBaseline.objects.filter(tenant=make_tenant("Other")).exists()
@@ -73,7 +81,7 @@ def test_later_events_are_added(world: World) -> None:
 
     baseline = stored(world)
     assert baseline is not None
-    assert baseline.learned == pytest.approx(2, abs=0.01)
+    assert baseline.learned == pytest.approx(3, abs=0.3)
 
 
 def test_steps_go_on_where_the_last_one_ended(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,15 +96,16 @@ def test_steps_go_on_where_the_last_one_ended(world: World, monkeypatch: pytest.
 
 def test_recent_and_confirmed_events_are_not_pooled(world: World) -> None:
     make_event(world.agent, details=DETAILS | {"to": "now@new.example"})
-    missed = past_event(world, to="x@evil.example")
-    reviewing.review(
-        tenant_id=world.tenant.id,
-        event_id=missed.id,
-        verdict=ReviewVerdict.CONFIRMED,
-        note=None,
-        actor=Actor.console_user("officer"),
-        now=now(),
-    )
+    past_event(world, to="x@evil.example")
+    for missed in world.events().filter(details__to="x@evil.example"):
+        reviewing.review(
+            tenant_id=world.tenant.id,
+            event_id=missed.id,
+            verdict=ReviewVerdict.CONFIRMED,
+            note=None,
+            actor=Actor.console_user("officer"),
+            now=now(),
+        )
 
     baselines.pool_new(now=now())
 
@@ -104,15 +113,17 @@ def test_recent_and_confirmed_events_are_not_pooled(world: World) -> None:
     assert not knows(world, "x@evil.example")
 
 
-def test_task_that_was_away_for_long_goes_on_a_day_back(world: World) -> None:
+def test_task_that_was_away_for_long_goes_on_some_way_back(world: World) -> None:
     ScorerProgress.objects.filter(name=baselines.NAME).delete()
-    store_event(world.agent, 0.1, now() - timedelta(days=2), details=DETAILS | {"to": "old@known.example"})
+    for _ in range(2):
+        store_event(world.agent, 0.1, now() - timedelta(days=11), details=DETAILS)
     past_event(world)
 
     tasks.snapshot_scorer.apply(headers={ENVIRONMENT_HEADER: Environment.LIVE.value}, throw=True)
 
-    assert knows(world, "partner@known.example")
-    assert not knows(world, "old@known.example")
+    baseline = stored(world)
+    assert baseline is not None
+    assert baseline.learned == pytest.approx(2, abs=0.2)
 
 
 def test_young_agent_is_judged_beside_its_tenants_habits(world: World) -> None:
@@ -150,16 +161,7 @@ def test_baseline_of_another_layout_begins_anew(world: World) -> None:
 
     baseline = stored(world)
     assert baseline is not None
-    assert baseline.learned == pytest.approx(1, abs=0.01)
-
-
-def test_grown_agents_are_judged_by_their_own_habits() -> None:
-    at = now().timestamp()
-    grown = AgentState(landmark=at, learned=baselines.YOUNG + 1)
-
-    assert baselines.is_young(AgentState(), at=at)
-    assert not baselines.is_young(grown, at=at)
-    assert baselines.is_young(grown, at=at + 60 * 86_400)
+    assert baseline.learned == pytest.approx(2, abs=0.2)
 
 
 def test_baselines_of_live_are_none_of_the_sandbox(world: World) -> None:
