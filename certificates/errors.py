@@ -1,6 +1,6 @@
 """What certificates refuse."""
 
-from compliance.errors import Conflict, InvalidState, NotFound, Unavailable
+from compliance.errors import Conflict, Invalid, InvalidState, NotFound, Unavailable
 
 
 class CertificateNotFound(NotFound):
@@ -25,6 +25,10 @@ class CertificateExpired(InvalidState):
 
 class CannotCertify(InvalidState):
     message = "Cannot certify a retired agent"
+
+
+class MomentNotPast(Invalid):
+    message = "at must not lie in the future"
 
 
 class AuthorityNotFound(NotFound):

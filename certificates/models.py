@@ -71,6 +71,15 @@ class CertificateStatus(models.TextChoices):
     EXPIRED = "expired"
 
 
+class Standing(models.TextChoices):
+    """What a certificate was worth at some moment, by all that is known now."""
+
+    NOT_YET_VALID = "not_yet_valid"
+    VALID = "valid"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+
+
 class Certificate(models.Model):
     """An agent's certificate. `claims` repeats what was signed of the agent, for answers without parsing.
 
@@ -138,6 +147,14 @@ class Certificate(models.Model):
         if self.status == CertificateStatus.ACTIVE and now > self.expires_at:
             return CertificateStatus.EXPIRED
         return CertificateStatus(self.status)
+
+    def standing_at(self, moment: datetime) -> Standing:
+        """What it was worth at a moment that is past: a later revocation doesn't change that."""
+        if moment < self.not_before:
+            return Standing.NOT_YET_VALID
+        if self.revoked_at is not None and self.revoked_at <= moment:
+            return Standing.REVOKED
+        return Standing.EXPIRED if moment > self.expires_at else Standing.VALID
 
 
 class IssuanceState(models.TextChoices):

@@ -28,7 +28,7 @@ from certificates.serializers import (
 from certificates.serials import environment_of, parse_serial
 from compliance import environments
 from compliance.api.negotiation import accepted_types
-from compliance.api.pagination import read_choice
+from compliance.api.pagination import read_choice, read_moment
 from compliance.api.responses import ok
 from compliance.api.schema import PUBLIC, enveloped, errors
 from compliance.api.throttling import PublicThrottle, VerifyThrottle
@@ -47,6 +47,11 @@ ENVIRONMENT = OpenApiParameter(
     enum=[member.value for member in Environment],
     description="`live` when omitted.",
 )
+AT = OpenApiParameter(
+    "at",
+    OpenApiTypes.STR,
+    description="A past ISO 8601 date-time, UTC where no zone is given.",
+)
 SERIAL = OpenApiParameter(
     "serial",
     OpenApiTypes.STR,
@@ -55,30 +60,41 @@ SERIAL = OpenApiParameter(
 )
 
 
-class VerifyViewSet(PublicViewSet):
-    """Verification by serial number: from the database at every call, never cached."""
+class UncachedViewSet(PublicViewSet):
+    """Answers that nobody may keep, refusals included: what is revoked shows on the next call."""
 
     schema_tag = "Verification"
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        response["Cache-Control"] = "no-store"
+        return response
+
+
+class VerifyViewSet(UncachedViewSet):
+    """Verification by serial number, from the database at every call."""
+
     throttle_classes = (VerifyThrottle,)
 
     @extend_schema(
         operation_id="verifyCertificate",
         summary="Verify a certificate by its serial number",
-        parameters=[SERIAL],
+        description="With `at`, also what the certificate was worth at that time.",
+        parameters=[SERIAL, AT],
         responses={
             200: enveloped(VerificationSerializer),
             **errors(400, 405, 429, 503, e404="Certificate not found"),
         },
     )
     def retrieve(self, request: Request, serial: str) -> Response:
-        found = services.verify(serial=serial, now=now())
-        return _uncached(ok(VerificationSerializer(found).data))
+        at = read_moment(request.query_params, "at")
+        found = services.verify(serial=serial, at=at, now=now())
+        return ok(VerificationSerializer(found).data)
 
 
-class MessageViewSet(PublicViewSet):
+class MessageViewSet(UncachedViewSet):
     """The receiver's check of a signed message."""
 
-    schema_tag = "Verification"
     throttle_classes = (PublicThrottle,)
 
     @extend_schema(
@@ -99,7 +115,7 @@ class MessageViewSet(PublicViewSet):
             signature=asked["signature"],
             now=now(),
         )
-        return _uncached(ok(MessageVerificationSerializer(outcome).data))
+        return ok(MessageVerificationSerializer(outcome).data)
 
 
 class RevocationListViewSet(PublicViewSet):
@@ -285,9 +301,3 @@ def _form(request: Request, forms: Mapping[str, str], *, default: str) -> str:
         if wanted == "text/*":
             return forms[TEXT]
     return default
-
-
-def _uncached(response: Response) -> Response:
-    """A revocation shows on the next call: nobody between may keep the answer."""
-    response["Cache-Control"] = "no-store"
-    return response

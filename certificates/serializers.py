@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from agents.models import AgentStatus
 from agents.risk import BANDS, band_of
-from certificates.models import Certificate, CertificateStatus
+from certificates.models import Certificate, CertificateStatus, Standing
 from certificates.verification import CERTIFICATE_EXPIRED, CERTIFICATE_REVOKED, INVALID_SIGNATURE
 from compliance.api.fields import StrictCharField
 from compliance.environments import Environment
@@ -58,6 +58,15 @@ class ScopeSerializer(serializers.Serializer[Any]):
     permitted_actions = serializers.ListField(child=serializers.CharField())
 
 
+class PastStandingSerializer(serializers.Serializer[Any]):
+    """What the certificate was worth at the time asked for; the agent's status of then is not told."""
+
+    time = serializers.DateTimeField()
+    valid = serializers.BooleanField()
+    standing = serializers.ChoiceField(choices=Standing.choices)
+    revoked_since = serializers.BooleanField(help_text="Valid then, revoked later")
+
+
 class VerificationSerializer(serializers.Serializer[Any]):
     """A `Verification`, to anyone: what was signed of the agent, and how it stands now."""
 
@@ -82,6 +91,13 @@ class VerificationSerializer(serializers.Serializer[Any]):
     risk_score = serializers.FloatField(source="certificate.agent.risk_score")
     risk_band = serializers.SerializerMethodField()
     environment = serializers.ChoiceField(choices=[member.value for member in Environment])
+    at = PastStandingSerializer(required=False, help_text="Only where `at` was asked for")
+
+    def to_representation(self, instance: Any) -> dict[str, Any]:
+        shown = super().to_representation(instance)
+        if shown["at"] is None:
+            del shown["at"]
+        return shown
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_permitted_actions(self, found: Any) -> list[str]:

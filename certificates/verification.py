@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from certificates import signing
-from certificates.errors import CertificateNotFound
-from certificates.models import Certificate, CertificateStatus
+from certificates.errors import CertificateNotFound, MomentNotPast
+from certificates.models import Certificate, CertificateStatus, Standing
 from certificates.serials import environment_of, parse_serial
 from compliance import environments
 from compliance.environments import Environment
@@ -18,12 +18,26 @@ CERTIFICATE_EXPIRED: Final = "certificate_expired"
 
 
 @dataclass(frozen=True)
+class PastStanding:
+    """What a certificate was worth at `time`; `revoked_since` if it was valid then and revoked later."""
+
+    time: datetime
+    standing: Standing
+    revoked_since: bool
+
+    @property
+    def valid(self) -> bool:
+        return self.standing == Standing.VALID
+
+
+@dataclass(frozen=True)
 class Verification:
-    """A certificate of any tenant, its state at the time asked, and the environment it belongs to."""
+    """A certificate of any tenant, its state now, its environment, and its standing `at` a time if asked."""
 
     certificate: Certificate
     status: CertificateStatus
     environment: Environment
+    at: PastStanding | None = None
 
 
 @dataclass(frozen=True)
@@ -48,18 +62,27 @@ class MessageVerification:
     algorithm: str = signing.ALGORITHM.value
 
 
-def verify(*, serial: str, now: datetime) -> Verification:
+def verify(*, serial: str, now: datetime, at: datetime | None = None) -> Verification:
     """The certificate with this serial number, in the environment that the number tells.
 
-    Raises `CertificateNotFound`, for nonsense too.
+    Raises `CertificateNotFound`, for nonsense too, and `MomentNotPast`: nobody knows what will be revoked.
     """
+    if at is not None and at > now:
+        raise MomentNotPast()
     number = parse_serial(serial)
     if number is None:
         raise CertificateNotFound()
     environment = environment_of(number)
     with environments.use(environment):
         certificate = Certificate.objects.with_serial(number)
-    return Verification(certificate, certificate.status_at(now), environment)
+    past = None if at is None else _standing(certificate, at)
+    return Verification(certificate, certificate.status_at(now), environment, past)
+
+
+def _standing(certificate: Certificate, at: datetime) -> PastStanding:
+    standing = certificate.standing_at(at)
+    revoked_since = standing == Standing.VALID and certificate.revoked_at is not None
+    return PastStanding(at, standing, revoked_since)
 
 
 def sign_message(*, certificate: Certificate, payload: Any) -> MessageSignature:

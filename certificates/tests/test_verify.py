@@ -1,10 +1,16 @@
 """`GET /v1/verify/{serial}`."""
 
+from datetime import datetime, timedelta
+from typing import Any
+
 import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent
 from agents.tests.factories import make_agent
 from certificates import services
+from certificates.errors import CertificateNotFound
 from certificates.models import Certificate
 from certificates.serials import format_serial, new_serial
 from certificates.tests.factories import (
@@ -15,9 +21,27 @@ from certificates.tests.factories import (
     make_revoked_certificate,
 )
 from compliance import environments
+from compliance.clock import now
 from compliance.environments import Environment
 from compliance.tenancy.models import Tenant
 from compliance.tests.client import ApiClient
+
+
+def make_past_certificate(tenant: Tenant) -> Certificate:
+    """One that was valid for ten days and ended ten days ago."""
+    certificate = make_certificate(make_agent(tenant))
+    start = now() - timedelta(days=20)
+    Certificate.objects.filter(id=certificate.id).update(
+        not_before=start, issued_at=start, expires_at=start + timedelta(days=10)
+    )
+    certificate.refresh_from_db()
+    return certificate
+
+
+def verified_at(api: ApiClient, certificate: Certificate, moment: datetime) -> dict[str, Any]:
+    answer = api.get(f"/v1/verify/{certificate.serial_number}?at={moment:%Y-%m-%dT%H:%M:%S.%fZ}")
+    data: dict[str, Any] = answer.json()["data"]
+    return data
 
 
 def test_certificate_is_verified_without_credentials(api: ApiClient, tenant: Tenant) -> None:
@@ -137,6 +161,77 @@ def test_sandbox_certificate_is_found_and_marked(api: ApiClient, tenant: Tenant)
     data = api.get(f"/v1/verify/{certificate.serial_number}").json()["data"]
 
     assert (data["environment"], data["status"]) == ("test", "active")
+
+
+@pytest.mark.parametrize(("days", "standing"), [(-1, "not_yet_valid"), (1, "valid"), (11, "expired")])
+def test_past_moment_is_judged_by_the_validity(
+    api: ApiClient, tenant: Tenant, days: int, standing: str
+) -> None:
+    certificate = make_past_certificate(tenant)
+
+    data = verified_at(api, certificate, certificate.not_before + timedelta(days=days))
+
+    expected = {"valid": standing == "valid", "standing": standing, "revoked_since": False}
+    assert {name: data["at"][name] for name in expected} == expected
+    assert data["status"] == "expired"
+
+
+def test_revocation_counts_from_its_moment(api: ApiClient, tenant: Tenant) -> None:
+    certificate = make_past_certificate(tenant)
+    revoked_at = certificate.not_before + timedelta(days=5)
+    Certificate.objects.filter(id=certificate.id).update(
+        status="revoked", revoked_at=revoked_at, revocation_reason="stolen"
+    )
+
+    before = verified_at(api, certificate, revoked_at - timedelta(microseconds=1))
+    after = verified_at(api, certificate, revoked_at)
+    past_its_end = verified_at(api, certificate, certificate.expires_at + timedelta(seconds=1))
+
+    assert (before["status"], before["at"]["standing"], before["at"]["revoked_since"]) == (
+        "revoked", "valid", True,
+    )  # fmt: skip
+    assert (after["at"]["standing"], after["at"]["revoked_since"]) == ("revoked", False)
+    assert past_its_end["at"]["standing"] == "revoked"
+
+
+def test_answer_without_a_moment_has_no_past(api: ApiClient, tenant: Tenant) -> None:
+    certificate = make_certificate(make_agent(tenant))
+
+    assert "at" not in api.get(f"/v1/verify/{certificate.serial_number}").json()["data"]
+
+
+@pytest.mark.parametrize(
+    "at", ["", "yesterday", "2026-02-30T00:00:00Z", "1700000000", "%00", "2999-01-01T00:00:00Z"]
+)
+def test_bad_moment_is_400(api: ApiClient, at: str) -> None:
+    answer = api.get(f"/v1/verify/{format_serial(new_serial(Environment.LIVE))}?at={at}")
+
+    assert (answer.status_code, answer.json()["error"][:8]) == (400, "at must ")
+
+
+def test_suspended_agent_is_told_beside_an_active_certificate(api: ApiClient, tenant: Tenant) -> None:
+    certificate = make_certificate(make_agent(tenant))
+    Agent.objects.filter(id=certificate.agent_id).update(status="suspended")
+
+    data = api.get(f"/v1/verify/{certificate.serial_number}").json()["data"]
+
+    assert (data["status"], data["agent_status"]) == ("active", "suspended")
+
+
+@pytest.mark.parametrize("path", ["nonsense", f"{'4' * 40}", f"{'4' * 40}?at=x"])
+def test_refusals_are_not_cached_either(api: ApiClient, path: str) -> None:
+    assert api.get(f"/v1/verify/{path}")["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("environment", Environment)
+def test_unknown_serials_of_both_environments_cost_the_same(environment: Environment) -> None:
+    serial = format_serial(new_serial(environment))
+    queries = {alias: CaptureQueriesContext(connections[alias]) for alias in ("default", "test")}
+
+    with queries["default"], queries["test"], pytest.raises(CertificateNotFound):
+        services.verify(serial=serial, now=now())
+
+    assert sorted(len(captured) for captured in queries.values()) == [0, 1]
 
 
 def test_rate_limit_is_100_in_60_seconds_with_headers(api: ApiClient) -> None:

@@ -103,6 +103,12 @@ def read_cursor(params: Mapping[str, str]) -> Cursor | None:
     return Cursor.parse(text) if text else None
 
 
+def read_moment(params: Mapping[str, str], name: str) -> datetime | None:
+    """An optional ISO 8601 date-time (UTC without a zone); raises `Invalid`, for an empty one too."""
+    text = params.get(name)
+    return None if text is None else Cursor.parse(text, name=name).at
+
+
 def read_limit(params: Mapping[str, str], *, cap: bool = True) -> int:
     """The `limit` query parameter, 50 without one; above 100 it is capped, or refused with `cap=False`."""
     text = params.get("limit")
