@@ -30,6 +30,7 @@ class AuditAction(models.TextChoices):
     CERTIFICATE_REVOKED = "certificate.revoked"
     CERTIFICATE_EXPIRED = "certificate.expired"
     CA_CREATED = "ca.created"
+    CA_ROTATED = "ca.rotated"
     CRL_PUBLISHED = "crl.published"
     EVENT_HIGH_RISK = "event.high_risk"
     EVENT_REVIEWED = "event.reviewed"

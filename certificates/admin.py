@@ -12,6 +12,7 @@ from agents.admin import AgentAdmin
 from certificates.console_actions import RETIRE, REVOKE
 from certificates.decoded import decoded_der, decoded_pem
 from certificates.models import (
+    AuthorityState,
     Certificate,
     CertificateAuthority,
     CertificateStatus,
@@ -200,9 +201,10 @@ class CertificateAuthorityAdmin(SystemAdmin):
 
     @display(description="state")
     def state(self, authority: CertificateAuthority) -> str:
-        if authority.retired_at is not None:
-            return chip("retired")
-        return chip("expired", "danger") if authority.not_after <= now() else chip("in service", "success")
+        state = authority.state_at(now())
+        if state == AuthorityState.ACTIVE:
+            return chip("in service", "success")
+        return chip(state, "danger" if state == AuthorityState.EXPIRED else "default")
 
     @display(description="serial number", ordering="serial_number")
     def short_serial(self, authority: CertificateAuthority) -> str:

@@ -41,5 +41,19 @@ class AuthorityMissing(Unavailable):
     message = "KMS not configured"
 
 
+class AuthorityExpired(Unavailable):
+    """503: nothing can be issued before `ca_rotate` has been run."""
+
+    message = "The issuing CA has expired and must be rotated"
+
+
+class RotatedRecently(Conflict):
+    message = "The issuing CA was made less than a day ago"
+
+
+class RootTooShort(Conflict):
+    message = "The root CA ends before an issuing CA would be of use"
+
+
 class ListNotGenerated(Unavailable):
     message = "The certificate revocation list has not been generated yet"

@@ -128,7 +128,7 @@ def _check_renewable(certificate: Certificate, agent: Agent, now: datetime) -> N
 
 def _prepare(agent: Agent, now: datetime) -> tuple[Issuance, KeyRef]:
     """A key of the pool, else a new one, and the committed intent to certify it under a serial number."""
-    CertificateAuthority.objects.issuing()
+    CertificateAuthority.objects.issuing_at(now)
     with environments.atomic():
         key = key_pool.take()
         if key is not None:
@@ -155,7 +155,7 @@ def _expire_overdue(agent: Agent, now: datetime) -> None:
 
 def _certify(agent: Agent, intent: Issuance, key: KeyRef, actor: Actor, now: datetime) -> Certificate:
     """Build, lint and sign under the agent's lock (the one place where the HSM is called under a lock)."""
-    authority = CertificateAuthority.objects.issuing()
+    authority = CertificateAuthority.objects.issuing_at(now)
     signed = _sign(agent, authority, int(intent.serial_number, 16), key, now)
     claims = asdict(read_claims(signed, profile()))
     certificate = Certificate.objects.create(

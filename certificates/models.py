@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from agents.models import Agent
 from certificates.querysets import (
+    LISTS_AFTER_RETIREMENT,
     AuthorityQuerySet,
     CertificateQuerySet,
     PooledKeyQuerySet,
@@ -24,6 +25,15 @@ class AuthorityRole(models.TextChoices):
 
     ROOT = "root"
     ISSUING = "issuing"
+
+
+class AuthorityState(models.TextChoices):
+    """What a CA still does: issue, sign revocation lists only, or nothing."""
+
+    ACTIVE = "active"
+    RETIRING = "retiring"
+    RETIRED = "retired"
+    EXPIRED = "expired"
 
 
 class CertificateAuthority(models.Model):
@@ -61,6 +71,17 @@ class CertificateAuthority(models.Model):
 
     def __str__(self) -> str:
         return self.common_name
+
+    def state_at(self, now: datetime) -> AuthorityState:
+        """Rotated, a CA signs lists until the last certificate it may have issued has long expired."""
+        if now > self.not_after:
+            return AuthorityState.EXPIRED
+        if self.retired_at is None:
+            return AuthorityState.ACTIVE
+        is_root = self.role == AuthorityRole.ROOT
+        if is_root or now <= self.retired_at + LISTS_AFTER_RETIREMENT:
+            return AuthorityState.RETIRING
+        return AuthorityState.RETIRED
 
 
 class CertificateStatus(models.TextChoices):

@@ -3,6 +3,7 @@ lists.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from cryptography import x509
@@ -204,16 +205,17 @@ class AuthorityViewSet(PublicViewSet):
         environment = _asked_environment(request)
         with environments.use(environment):
             issuing = CertificateAuthority.objects.issuing()
-            unexpired = list(CertificateAuthority.objects.unexpired(now()).order_by("-created_at", "-id"))
-        chain = _pem(issuing) + b"".join(_pem(item) for item in unexpired if item.id == issuing.parent_id)
+            known = list(CertificateAuthority.objects.order_by("-created_at", "-id"))
+        chain = _pem(issuing) + b"".join(_pem(item) for item in known if item.id == issuing.parent_id)
         form = _form(request, {JSON: "json", **CERTIFICATE_FORMS}, default="json")
         if form != "json":
             return _serve_certificate(request, issuing, form, chain)
-        others = [item for item in unexpired if item.id != issuing.id]
+        moment = now()
+        others = [item for item in known if item.id != issuing.id]
         body = {
             "environment": environment.value,
             "chain_pem": chain.decode("ascii"),
-            "certificates": [_described(item) for item in (issuing, *others)],
+            "certificates": [_described(item, moment) for item in (issuing, *others)],
         }
         return ok(ChainSerializer(body).data)
 
@@ -251,11 +253,12 @@ def _serve_certificate(
     return serve(request, document)
 
 
-def _described(authority: CertificateAuthority) -> dict[str, Any]:
+def _described(authority: CertificateAuthority, moment: datetime) -> dict[str, Any]:
     certificate = _certificate(authority)
     names = ("role", "common_name", "serial_number", "not_before", "not_after", "certificate_url", "crl_url")
     return {
         **{name: getattr(authority, name) for name in names},
+        "status": authority.state_at(moment),
         "subject": certificate.subject.rfc4514_string(),
         "sha256_fingerprint": certificate.fingerprint(hashes.SHA256()).hex(),
         "pem": certificate.public_bytes(Encoding.PEM).decode("ascii"),

@@ -36,9 +36,9 @@ def publish(*, authority_id: UUID, actor: Actor, now: datetime, force: bool = Fa
 
 
 def publish_due(*, actor: Actor, now: datetime) -> int:
-    """Publish the lists that are due, of all unexpired CAs; how many were. 503 errors of the HSM."""
+    """Publish the lists that are due, of all CAs that sign lists; how many were. 503 errors of the HSM."""
     due = [
-        authority.id for authority in CertificateAuthority.objects.unexpired(now) if is_due(authority, now)
+        authority.id for authority in CertificateAuthority.objects.publishing(now) if is_due(authority, now)
     ]
     return sum(publish(authority_id=authority_id, actor=actor, now=now) is not None for authority_id in due)
 

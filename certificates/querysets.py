@@ -1,18 +1,29 @@
 """Reads of authorities, certificates, pooled keys and revocation lists."""
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from django.db import models
 
-from certificates.errors import AuthorityMissing, AuthorityNotFound, CertificateNotFound, ListNotGenerated
+from certificates.errors import (
+    AuthorityExpired,
+    AuthorityMissing,
+    AuthorityNotFound,
+    CertificateNotFound,
+    ListNotGenerated,
+)
+from certificates.lint import MAX_LIFETIME
 from certificates.serials import format_serial
 from compliance.identifiers import parse_id
 
 if TYPE_CHECKING:
     from agents.models import Agent
     from certificates.models import Certificate, CertificateAuthority, PooledKey, RevocationList
+
+LISTS_AFTER_RETIREMENT: Final = MAX_LIFETIME + timedelta(days=14)
+"""By then all that a rotated CA issued has expired, and has stayed on its lists for a period (RFC 5280 §3.3).
+"""
 
 
 class AuthorityQuerySet(models.QuerySet["CertificateAuthority"]):
@@ -22,8 +33,12 @@ class AuthorityQuerySet(models.QuerySet["CertificateAuthority"]):
         """Those that issue; a rotated CA only still signs its revocation lists."""
         return self.filter(retired_at=None)
 
-    def unexpired(self, now: datetime) -> "AuthorityQuerySet":
-        return self.filter(not_after__gt=now)
+    def publishing(self, now: datetime) -> "AuthorityQuerySet":
+        """Those that sign revocation lists: active or retiring by `state_at(now)`."""
+        is_needed = models.Q(retired_at=None) | models.Q(role="root")
+        return self.filter(
+            is_needed | models.Q(retired_at__gte=now - LISTS_AFTER_RETIREMENT), not_after__gte=now
+        )
 
     def locked(self) -> "AuthorityQuerySet":
         """The rows locked until the transaction ends; foreign keys to them stay possible."""
@@ -34,6 +49,13 @@ class AuthorityQuerySet(models.QuerySet["CertificateAuthority"]):
         found = self.in_service().filter(role="issuing").first()
         if found is None:
             raise AuthorityMissing()
+        return found
+
+    def issuing_at(self, now: datetime) -> "CertificateAuthority":
+        """The CA that issues, if it still counts; raises `AuthorityMissing` and `AuthorityExpired`."""
+        found = self.issuing()
+        if now >= found.not_after:
+            raise AuthorityExpired()
         return found
 
     def with_serial(self, serial: int | None) -> "CertificateAuthority":

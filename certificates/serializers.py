@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from agents.models import AgentStatus
 from agents.risk import BANDS, band_of
-from certificates.models import Certificate, CertificateStatus, Standing
+from certificates.models import AuthorityRole, AuthorityState, Certificate, CertificateStatus, Standing
 from certificates.verification import CERTIFICATE_EXPIRED, CERTIFICATE_REVOKED, INVALID_SIGNATURE
 from compliance.api.fields import StrictCharField
 from compliance.environments import Environment
@@ -147,7 +147,11 @@ class MessageVerificationSerializer(serializers.Serializer[Any]):
 class AuthoritySerializer(serializers.Serializer[Any]):
     """One CA of the chain."""
 
-    role = serializers.ChoiceField(choices=["root", "issuing"])
+    role = serializers.ChoiceField(choices=AuthorityRole.choices)
+    status = serializers.ChoiceField(
+        choices=AuthorityState.choices,
+        help_text="`active` issues; `retiring` only signs its revocation lists; the others do nothing more",
+    )
     subject = serializers.CharField(help_text="As in RFC 4514")
     common_name = serializers.CharField()
     serial_number = serializers.CharField()
@@ -160,7 +164,7 @@ class AuthoritySerializer(serializers.Serializer[Any]):
 
 
 class ChainSerializer(serializers.Serializer[Any]):
-    """The CAs of an environment, newest first; a rotated one stays until its end."""
+    """The CAs of an environment, the one in service first, then newest first."""
 
     environment = serializers.ChoiceField(choices=[member.value for member in Environment])
     chain_pem = serializers.CharField(help_text="The issuing CA in service, then its root")

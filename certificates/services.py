@@ -4,6 +4,7 @@ from datetime import datetime
 
 from auditlog.vocabulary import Actor
 from certificates import authorities, publication
+from certificates.authorities import Rotation
 from certificates.issuance import issue, renew, renew_of_agent
 from certificates.models import CertificateAuthority
 from certificates.publication import publish, publish_due
@@ -22,6 +23,7 @@ __all__ = [
     "retire_agent",
     "revoke",
     "revoke_for_agent",
+    "rotate",
     "sign_message",
     "verify",
     "verify_message",
@@ -33,3 +35,10 @@ def bootstrap(*, now: datetime) -> CertificateAuthority:
     authority = authorities.ensure_chain(now=now)
     publication.publish_due(actor=Actor.system("ca_init"), now=now)
     return authority
+
+
+def rotate(*, actor: Actor, now: datetime, force: bool = False, with_root: bool = False) -> Rotation:
+    """Let a new issuing CA take over, and publish its first lists; raises as `authorities.rotate`."""
+    rotation = authorities.rotate(actor=actor, now=now, force=force, with_root=with_root)
+    publication.publish_due(actor=actor, now=now)
+    return rotation

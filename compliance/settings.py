@@ -224,6 +224,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
         "AgentStatusEnum": "agents.models.AgentStatus",
+        "AuthorityStateEnum": "certificates.models.AuthorityState",
         "CertificateStatusEnum": "certificates.models.CertificateStatus",
         "ChainActorTypeEnum": "delegation.serializers.ACTOR_TYPES",
         "ReportStatusEnum": "compliance.reports.vocabulary.ReportStatus",

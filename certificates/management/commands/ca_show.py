@@ -24,4 +24,7 @@ class Command(ServiceCommand):
     takes_environment = True
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
-        return list(CertificateAuthority.objects.order_by("created_at", "id").values(*SHOWN))
+        return [
+            {"state": authority.state_at(now).value, **{name: getattr(authority, name) for name in SHOWN}}
+            for authority in CertificateAuthority.objects.order_by("created_at", "id")
+        ]

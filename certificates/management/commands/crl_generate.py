@@ -11,7 +11,7 @@ from compliance.commands import ServiceCommand
 
 
 class Command(ServiceCommand):
-    help = "Publish a new revocation list of every unexpired CA, or only the lists that are due."
+    help = "Publish a new revocation list of every CA that still signs them, or only the lists that are due."
     takes_environment = True
 
     def add_own_arguments(self, parser: ArgumentParser) -> None:
@@ -25,7 +25,7 @@ class Command(ServiceCommand):
                 now=now,
                 force=not options["if_due"],
             )
-            for authority in CertificateAuthority.objects.unexpired(now)
+            for authority in CertificateAuthority.objects.publishing(now)
         ]
         return [
             {

@@ -1,0 +1,33 @@
+"""`ca_rotate`: let a new issuing CA take over."""
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from auditlog.vocabulary import Actor
+from certificates import services
+from compliance.commands import ServiceCommand
+
+
+class Command(ServiceCommand):
+    help = (
+        "Make a new issuing CA that issues from now on; the old one goes on signing its revocation lists "
+        "until its last certificate has expired. Run again within a day, it refuses (exit 4)."
+    )
+    takes_environment = True
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--force", action="store_true", help="even if the CA in service is of today")
+        parser.add_argument("--root", action="store_true", help="under a new root, for verifiers to learn")
+
+    def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
+        rotation = services.rotate(
+            actor=Actor.system("ca_rotate"), now=now, force=options["force"], with_root=options["root"]
+        )
+        return {
+            "environment": options["environment"],
+            "issuing": rotation.successor.common_name,
+            "serial_number": rotation.successor.serial_number,
+            "not_after": rotation.successor.not_after,
+            "retired": rotation.predecessor.serial_number,
+        }
