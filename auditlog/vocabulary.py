@@ -31,6 +31,7 @@ class AuditAction(models.TextChoices):
     CERTIFICATE_EXPIRED = "certificate.expired"
     CA_CREATED = "ca.created"
     CA_ROTATED = "ca.rotated"
+    OCSP_RESPONDER_CREATED = "ocsp_responder.created"
     CRL_PUBLISHED = "crl.published"
     EVENT_HIGH_RISK = "event.high_risk"
     EVENT_REVIEWED = "event.reviewed"

@@ -225,17 +225,14 @@ class RevocationListAdmin(SystemAdmin):
 
     view_roles = EVERYONE
     related_links = ()
-    list_display = ("authority_name", "number", "state", "entry_count", "this_update", "next_update")
+    list_display = ("authority_name", "scope", "number", "state", "entry_count", "this_update", "next_update")
     list_select_related = ("authority",)
     ordering = ("-this_update", "-id")
     fieldsets = (
-        (None, {"fields": ("authority", "number", "state", "entry_count")}),
+        (None, {"fields": ("authority", "scope", "number", "base_number", "state", "entry_count", "size")}),
         ("Validity", {"fields": ("this_update", "next_update", "age")}),
     )
     readonly_fields = ("state", "age")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).defer("der")
 
     @display(description="authority", ordering="authority__common_name")
     def authority_name(self, published: RevocationList) -> str:

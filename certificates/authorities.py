@@ -50,7 +50,7 @@ def profile() -> CertificateProfile:
 def issuer_info(authority: CertificateAuthority) -> IssuerInfo:
     """A CA as the pure modules know it."""
     certificate = x509.load_der_x509_certificate(bytes(authority.certificate_der))
-    return IssuerInfo(certificate, authority.certificate_url, authority.crl_url)
+    return IssuerInfo(certificate, authority.certificate_url, authority.crl_url, authority.ocsp_url)
 
 
 def signing_key(authority: CertificateAuthority) -> PrivateKey:
@@ -169,6 +169,8 @@ def _store(
         certificate_der=certificate.public_bytes(Encoding.DER),
         certificate_url=f"{base_url()}/v1/ca/{serial}",
         crl_url=f"{base_url()}/v1/crl/{serial}",
+        ocsp_url=f"{base_url()}/v1/ocsp" if role == AuthorityRole.ISSUING else "",
+        crl_shards=settings.CRL_SHARDS if role == AuthorityRole.ISSUING else 0,
         not_before=certificate.not_valid_before_utc,
         not_after=certificate.not_valid_after_utc,
         created_at=now,

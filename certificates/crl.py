@@ -1,16 +1,48 @@
-"""Certificate revocation lists (RFC 5280 §5) as pure functions."""
+"""Certificate revocation lists (RFC 5280 §5) as pure functions.
+
+A list may hold a million entries, so it never stands in memory as a whole: entries are encoded one by one
+into a temporary file, hashed from there, and the finished list is given out in pieces. (The builder of
+`cryptography` wants all entries at once, at half a kilobyte each.)
+"""
 
 import base64
-from collections.abc import Iterable
+import hashlib
+import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from datetime import datetime
+from types import TracebackType
+from typing import Final, NamedTuple, Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 
+from certificates.der import BIT_STRING, NULL, OCTET_STRING, SEQUENCE, TRUE, header, integer, moment, oid, tlv
 from certificates.x509 import IssuerInfo, PrivateKey
+
+FULL: Final = "full"
+DELTA: Final = "delta"
+PIECE: Final = 1 << 20
+IN_MEMORY: Final = 1 << 20
+"""Shorter lists need no file."""
+
+V2: Final = integer(1)
+RSA_SHA256: Final = tlv(SEQUENCE, bytes.fromhex("06092a864886f70d01010b"), NULL)
+ECDSA_SHA256: Final = tlv(SEQUENCE, bytes.fromhex("06082a8648ce3d040302"))
+REASON_OID: Final = bytes.fromhex("0603551d15")
+ENUMERATED: Final = 0x0A
+REASON_NUMBERS: Final = {
+    x509.ReasonFlags.key_compromise: 1,
+    x509.ReasonFlags.ca_compromise: 2,
+    x509.ReasonFlags.affiliation_changed: 3,
+    x509.ReasonFlags.superseded: 4,
+    x509.ReasonFlags.cessation_of_operation: 5,
+    x509.ReasonFlags.certificate_hold: 6,
+    x509.ReasonFlags.privilege_withdrawn: 9,
+    x509.ReasonFlags.aa_compromise: 10,
+}
 
 
 class RevokedEntry(NamedTuple):
@@ -19,14 +51,6 @@ class RevokedEntry(NamedTuple):
     serial: int
     revoked_at: datetime
     reason: x509.ReasonFlags = x509.ReasonFlags.unspecified
-
-
-_REASONS: Final[dict[x509.ReasonFlags, list[x509.Extension[x509.ExtensionType]]]] = {
-    reason: []
-    if reason is x509.ReasonFlags.unspecified
-    else [x509.Extension(x509.CRLReason.oid, False, x509.CRLReason(reason))]
-    for reason in x509.ReasonFlags
-}
 
 
 @dataclass(frozen=True)
@@ -38,29 +62,102 @@ class CrlWindow:
     next_update: datetime
 
 
+def shard_name(shard: int) -> str:
+    """The scope of one shard's lists."""
+    return f"shard-{shard}"
+
+
+@dataclass(frozen=True)
+class ListScope:
+    """What a list speaks for: all certificates of a CA, one shard of them, or what is new since a base.
+
+    `url` is the distribution point of the certificates it speaks for; None: of all, wherever they point.
+    `delta_url` is where the delta of a full list is (§5.2.6), `base_number` the list that a delta adds to.
+    """
+
+    name: str = FULL
+    url: str | None = None
+    delta_url: str | None = None
+    base_number: int | None = None
+
+    @classmethod
+    def of_shard(cls, shard: int, url: str) -> Self:
+        return cls(name=shard_name(shard), url=url)
+
+
+class ListDraft:
+    """The entries of a list on their way to it; a context manager, for the file they may need."""
+
+    def __init__(self) -> None:
+        self._entries = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  (closed on exit)
+        self.count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._entries.close()
+
+    def add(self, entries: Iterable[bytes]) -> None:
+        """Take encoded entries."""
+        for entry in entries:
+            self._entries.write(entry)
+            self.count += 1
+
+    def sign(
+        self, *, window: CrlWindow, issuer: IssuerInfo, key: PrivateKey, scope: ListScope
+    ) -> Iterator[bytes]:
+        """The signed list in pieces; raises what the key raises before the first of them."""
+        algorithm = RSA_SHA256 if isinstance(key, rsa.RSAPrivateKey) else ECDSA_SHA256
+        size = self._entries.tell()
+        before = b"".join(
+            (
+                V2,
+                algorithm,
+                issuer.certificate.subject.public_bytes(),
+                moment(window.this_update),
+                moment(window.next_update),
+                header(SEQUENCE, size) if size else b"",
+            )
+        )
+        after = tlv(0xA0, tlv(SEQUENCE, *_extensions(window.number, issuer, scope)))
+        length = len(before) + size + len(after)
+        before = header(SEQUENCE, length) + before
+        digest = hashlib.sha256(before)
+        for piece in self._pieces():
+            digest.update(piece)
+        digest.update(after)
+        signature = tlv(BIT_STRING, b"\0", _signature(key, digest.digest()))
+        after += algorithm + signature
+        yield header(SEQUENCE, len(before) + size + len(after)) + before
+        yield from self._pieces()
+        yield after
+
+    def _pieces(self) -> Iterator[bytes]:
+        self._entries.seek(0)
+        while piece := self._entries.read(PIECE):
+            yield piece
+
+
 def build_crl(
     *,
     entries: Iterable[RevokedEntry],
     window: CrlWindow,
     issuer: IssuerInfo,
     key: PrivateKey,
-    scoped: bool = True,
+    scope: ListScope,
 ) -> bytes:
-    """The signed list as DER; its distribution point equals the one in the certificates it speaks of.
+    """A signed list as DER, in one piece."""
+    with ListDraft() as draft:
+        draft.add(map(encode_entry, entries))
+        return b"".join(draft.sign(window=window, issuer=issuer, key=key, scope=scope))
 
-    A root's list is not `scoped`: `openssl verify -crl_check_all` seeks the root itself on it too, and a
-    root has no distribution point to match.
 
-    All entries go to the builder at once: adding them one at a time takes quadratic time.
-    """
-    builder = x509.CertificateRevocationListBuilder(
-        issuer_name=issuer.certificate.subject,
-        last_update=window.this_update.replace(microsecond=0),
-        next_update=window.next_update.replace(microsecond=0),
-        extensions=_extensions(window.number, issuer, scoped),
-        revoked_certificates=[_revoked(entry) for entry in entries],
-    )
-    return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)
+def encode_entry(entry: RevokedEntry) -> bytes:
+    """One line of a list in DER."""
+    return tlv(SEQUENCE, integer(entry.serial), moment(entry.revoked_at), _REASONS[entry.reason])
 
 
 def to_pem(der: bytes) -> bytes:
@@ -70,10 +167,46 @@ def to_pem(der: bytes) -> bytes:
     return b"\n".join([b"-----BEGIN X509 CRL-----", *lines, b"-----END X509 CRL-----", b""])
 
 
-def _extensions(number: int, issuer: IssuerInfo, scoped: bool) -> list[x509.Extension[x509.ExtensionType]]:
-    authority = x509.AuthorityKeyIdentifier(issuer.key_identifier, None, None)
-    point = x509.IssuingDistributionPoint(
-        full_name=[x509.UniformResourceIdentifier(issuer.crl_url)],
+def pem_size(size: int) -> int:
+    """Octets of the PEM form of a list of `size` octets."""
+    body = (size + 2) // 3 * 4
+    return body + -(-body // 64) + len(to_pem(b""))
+
+
+def _reason_extension(number: int) -> bytes:
+    value = tlv(OCTET_STRING, tlv(ENUMERATED, bytes((number,))))
+    return tlv(SEQUENCE, tlv(SEQUENCE, REASON_OID, value))
+
+
+_REASONS: Final = {
+    **{reason: _reason_extension(number) for reason, number in REASON_NUMBERS.items()},
+    x509.ReasonFlags.unspecified: b"",
+}
+
+
+def _signature(key: PrivateKey, digest: bytes) -> bytes:
+    prehashed = Prehashed(hashes.SHA256())
+    if isinstance(key, rsa.RSAPrivateKey):
+        return key.sign(digest, padding.PKCS1v15(), prehashed)
+    return key.sign(digest, ec.ECDSA(prehashed))
+
+
+def _extensions(number: int, issuer: IssuerInfo, scope: ListScope) -> Iterator[bytes]:
+    """In DER; the scope's distribution point equals the one in the certificates it speaks of (§5.2.5)."""
+    yield _extension(x509.AuthorityKeyIdentifier(issuer.key_identifier, None, None))
+    yield _extension(x509.CRLNumber(number))
+    if scope.base_number is not None:
+        yield _extension(x509.DeltaCRLIndicator(scope.base_number), critical=True)
+    if scope.url is not None:
+        yield _extension(_distribution_point(scope.url), critical=True)
+    if scope.delta_url is not None:
+        point = x509.DistributionPoint([x509.UniformResourceIdentifier(scope.delta_url)], None, None, None)
+        yield _extension(x509.FreshestCRL([point]))
+
+
+def _distribution_point(url: str) -> x509.IssuingDistributionPoint:
+    return x509.IssuingDistributionPoint(
+        full_name=[x509.UniformResourceIdentifier(url)],
         relative_name=None,
         only_contains_user_certs=False,
         only_contains_ca_certs=False,
@@ -81,13 +214,12 @@ def _extensions(number: int, issuer: IssuerInfo, scoped: bool) -> list[x509.Exte
         indirect_crl=False,
         only_contains_attribute_certs=False,
     )
-    extensions: list[x509.Extension[x509.ExtensionType]] = [
-        x509.Extension(authority.oid, False, authority),
-        x509.Extension(x509.CRLNumber.oid, False, x509.CRLNumber(number)),
-    ]
-    return [*extensions, x509.Extension(point.oid, True, point)] if scoped else extensions
 
 
-def _revoked(entry: RevokedEntry) -> x509.RevokedCertificate:
-    when = entry.revoked_at.astimezone(UTC).replace(microsecond=0, tzinfo=None)
-    return x509.RevokedCertificateBuilder(entry.serial, when, _REASONS[entry.reason]).build()
+def _extension(value: x509.ExtensionType, *, critical: bool = False) -> bytes:
+    return tlv(
+        SEQUENCE,
+        oid(value.oid.dotted_string),
+        TRUE if critical else b"",
+        tlv(OCTET_STRING, value.public_bytes()),
+    )

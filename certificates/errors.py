@@ -55,5 +55,13 @@ class RootTooShort(Conflict):
     message = "The root CA ends before an issuing CA would be of use"
 
 
+class ListNotFound(NotFound):
+    message = "Revocation list not found"
+
+
+class ListBeingMade(Conflict):
+    message = "The revocation lists are being made by another process"
+
+
 class ListNotGenerated(Unavailable):
     message = "The certificate revocation list has not been generated yet"

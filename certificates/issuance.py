@@ -38,8 +38,8 @@ from certificates.models import (
     IssuanceState,
 )
 from certificates.revocation import mark_expired, revoke_locked
-from certificates.serials import format_serial, new_serial
-from certificates.x509 import AgentIdentity, Validity, leaf_builder, read_claims
+from certificates.serials import format_serial, new_serial, shard_of
+from certificates.x509 import AgentIdentity, IssuerInfo, PrivateKey, Validity, leaf_builder, read_claims
 from compliance import environments
 from compliance.errors import ServiceError
 from compliance.keys import KeyRef
@@ -156,7 +156,9 @@ def _expire_overdue(agent: Agent, now: datetime) -> None:
 def _certify(agent: Agent, intent: Issuance, key: KeyRef, actor: Actor, now: datetime) -> Certificate:
     """Build, lint and sign under the agent's lock (the one place where the HSM is called under a lock)."""
     authority = CertificateAuthority.objects.issuing_at(now)
-    signed = _sign(agent, authority, int(intent.serial_number, 16), key, now)
+    serial = int(intent.serial_number, 16)
+    shard = shard_of(serial, authority.crl_shards)
+    signed = _sign(agent, issuer_info(authority).for_shard(shard), signing_key(authority), serial, key, now)
     claims = asdict(read_claims(signed, profile()))
     certificate = Certificate.objects.create(
         tenant_id=agent.tenant_id,
@@ -166,6 +168,7 @@ def _certify(agent: Agent, intent: Issuance, key: KeyRef, actor: Actor, now: dat
         kms_key_arn=key.uri,
         certificate_pem=signed.public_bytes(Encoding.PEM).decode("ascii"),
         claims=claims,
+        crl_shard=shard,
         not_before=signed.not_valid_before_utc,
         issued_at=now,
         expires_at=signed.not_valid_after_utc,
@@ -177,9 +180,8 @@ def _certify(agent: Agent, intent: Issuance, key: KeyRef, actor: Actor, now: dat
 
 
 def _sign(
-    agent: Agent, authority: CertificateAuthority, serial: int, key: KeyRef, now: datetime
+    agent: Agent, issuer: IssuerInfo, issuer_key: PrivateKey, serial: int, key: KeyRef, now: datetime
 ) -> x509.Certificate:
-    issuer = issuer_info(authority)
     expected = LeafExpectation(identity_of(agent), key.public_key, serial, issuer, profile())
     builder = leaf_builder(
         identity=expected.identity,
@@ -189,7 +191,7 @@ def _sign(
         issuer=issuer,
         profile=expected.profile,
     )
-    return sign_linted(builder, key=signing_key(authority), expected=expected)
+    return sign_linted(builder, key=issuer_key, expected=expected)
 
 
 def identity_of(agent: Agent) -> AgentIdentity:

@@ -35,6 +35,7 @@ from certificates.x509 import (
 )
 
 MAX_LIFETIME: Final = timedelta(days=365)
+MAX_RESPONDER_LIFETIME: Final = timedelta(days=30)
 MAX_SERIAL_OCTETS: Final = 20
 AGENT_KEY_BITS: Final = 2048
 SIGNATURES: Final = (SignatureAlgorithmOID.RSA_WITH_SHA256, SignatureAlgorithmOID.ECDSA_WITH_SHA256)
@@ -73,6 +74,41 @@ def sign_linted(
     except (InvalidSignature, ValueError, TypeError) as error:
         raise LintError(("the signature is not the issuer's",)) from error
     return certificate
+
+
+def sign_responder(
+    builder: x509.CertificateBuilder, *, key: PrivateKey, issuer: IssuerInfo, serial: int
+) -> x509.Certificate:
+    """As `sign_linted`, for an OCSP responder's certificate."""
+    draft = sign(builder, _throwaway_key(key))
+    findings = tuple(_responder(draft, issuer, serial))
+    if findings:
+        raise LintError(findings)
+    certificate = sign(builder, key)
+    if certificate.tbs_certificate_bytes != draft.tbs_certificate_bytes:
+        raise LintError(("what was signed differs from what was judged",))
+    certificate.verify_directly_issued_by(issuer.certificate)
+    return certificate
+
+
+def _responder(certificate: x509.Certificate, issuer: IssuerInfo, serial: int) -> Iterator[str]:
+    """It may sign OCSP answers and nothing else, and not for long."""
+    extensions = {extension.oid: extension for extension in certificate.extensions}
+    wanted: dict[x509.ObjectIdentifier, tuple[bool, x509.ExtensionType]] = {
+        ExtensionOID.BASIC_CONSTRAINTS: (True, x509.BasicConstraints(ca=False, path_length=None)),
+        ExtensionOID.KEY_USAGE: (True, key_usage(digital_signature=True)),
+        ExtensionOID.EXTENDED_KEY_USAGE: (False, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.OCSP_SIGNING])),
+        ExtensionOID.OCSP_NO_CHECK: (False, x509.OCSPNoCheck()),
+    }
+    for oid, (critical, value) in wanted.items():
+        if oid not in extensions or (extensions[oid].critical, extensions[oid].value) != (critical, value):
+            yield f"extension {oid.dotted_string} is missing or has another value or criticality"
+    if certificate.serial_number != serial or serial.bit_length() != MAX_SERIAL_OCTETS * 8 - 1:
+        yield "serial number is not the one chosen"
+    if certificate.not_valid_after_utc - certificate.not_valid_before_utc > MAX_RESPONDER_LIFETIME:
+        yield "validity is too long for a certificate that can't be revoked"
+    if certificate.issuer != issuer.certificate.subject:
+        yield "issuer is not the CA's name"
 
 
 def lint_leaf(certificate: x509.Certificate, expected: LeafExpectation) -> None:
@@ -155,7 +191,9 @@ def _wanted_extensions(
     """Written out apart from the builder, so that a slip in either shows."""
     uri, issuer = x509.UniformResourceIdentifier, expected.issuer
     point = x509.DistributionPoint([uri(issuer.crl_url)], None, None, None)
-    access = x509.AccessDescription(AuthorityInformationAccessOID.CA_ISSUERS, uri(issuer.certificate_url))
+    access = [x509.AccessDescription(AuthorityInformationAccessOID.CA_ISSUERS, uri(issuer.certificate_url))]
+    if issuer.ocsp_url:
+        access += [x509.AccessDescription(AuthorityInformationAccessOID.OCSP, uri(issuer.ocsp_url))]
     policy = x509.PolicyInformation(expected.profile.policy_oid, None)
     uses = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
     subject_key = x509.SubjectKeyIdentifier.from_public_key(expected.public_key)
@@ -174,7 +212,7 @@ def _wanted_extensions(
         ),
         ExtensionOID.CERTIFICATE_POLICIES: (False, x509.CertificatePolicies([policy])),
         ExtensionOID.CRL_DISTRIBUTION_POINTS: (False, x509.CRLDistributionPoints([point])),
-        ExtensionOID.AUTHORITY_INFORMATION_ACCESS: (False, x509.AuthorityInformationAccess([access])),
+        ExtensionOID.AUTHORITY_INFORMATION_ACCESS: (False, x509.AuthorityInformationAccess(access)),
     }
 
 

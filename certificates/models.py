@@ -37,7 +37,12 @@ class AuthorityState(models.TextChoices):
 
 
 class CertificateAuthority(models.Model):
-    """A CA whose key lives in the HSM. Its URLs stand in certificates, so they stay as they were made."""
+    """A CA whose key lives in the HSM. Its URLs stand in certificates, so they stay as they were made.
+
+    So does `crl_shards`, over which its certificates are spread (0: their revocations are on the full list
+    alone). `crl_number` is the number of the last round of lists begun, `crl_completed` of the last finished;
+    whoever makes lists holds the lease.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     role = models.CharField(max_length=16, choices=AuthorityRole.choices)
@@ -48,7 +53,12 @@ class CertificateAuthority(models.Model):
     certificate_der = models.BinaryField()
     certificate_url = models.CharField(max_length=MAX_URI_LENGTH)
     crl_url = models.CharField(max_length=MAX_URI_LENGTH)
+    ocsp_url = models.CharField(max_length=MAX_URI_LENGTH, blank=True)
+    crl_shards = models.PositiveSmallIntegerField(default=0)
     crl_number = models.PositiveBigIntegerField(default=0)
+    crl_completed = models.PositiveBigIntegerField(default=0)
+    crl_lease_holder = models.UUIDField(null=True)
+    crl_lease_until = models.DateTimeField(null=True)
     not_before = models.DateTimeField()
     not_after = models.DateTimeField()
     retired_at = models.DateTimeField(null=True)
@@ -84,6 +94,28 @@ class CertificateAuthority(models.Model):
         return AuthorityState.RETIRED
 
 
+class OcspResponder(models.Model):
+    """A key in the HSM that signs OCSP answers for one CA, with the short-lived certificate that says so."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    authority = models.ForeignKey(
+        CertificateAuthority, on_delete=models.PROTECT, related_name="ocsp_responders"
+    )
+    serial_number = models.CharField(max_length=SERIAL_DIGITS, unique=True)
+    key_uri = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
+    certificate_der = models.BinaryField()
+    not_before = models.DateTimeField()
+    not_after = models.DateTimeField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        indexes = [models.Index(fields=["authority", "-created_at"], name="certificates_responder_of_ca")]
+
+    def __str__(self) -> str:
+        return self.serial_number
+
+
 class CertificateStatus(models.TextChoices):
     """A certificate's state (interface specification, Certificate status)."""
 
@@ -104,7 +136,9 @@ class Standing(models.TextChoices):
 class Certificate(models.Model):
     """An agent's certificate. `claims` repeats what was signed of the agent, for answers without parsing.
 
-    `first_crl_number` is the first list that carries it; a revoked one without it makes a list due.
+    `crl_shard` is the shard that its CDP names, `crl_entry` its line on the lists in DER, written when it is
+    revoked, so that a list of a million is put together without encoding any. `first_crl_number` is the first
+    round of lists that carries it; a revoked one without it makes a round due.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -124,6 +158,8 @@ class Certificate(models.Model):
     revoked_at = models.DateTimeField(null=True)
     revocation_reason = models.CharField(max_length=500, null=True)  # noqa: DJ001  (null in the API)
     revocation_code = models.CharField(max_length=32, blank=True)
+    crl_shard = models.PositiveSmallIntegerField(null=True)
+    crl_entry = models.BinaryField(null=True)
     first_crl_number = models.PositiveBigIntegerField(null=True)
 
     objects = CertificateQuerySet.as_manager()
@@ -142,6 +178,15 @@ class Certificate(models.Model):
                 condition=Q(status="revoked", first_crl_number=None),
                 name="certificates_unpublished",
             ),
+            models.Index(
+                fields=["authority", "crl_shard"], condition=Q(status="revoked"), name="certificates_of_shard"
+            ),
+            models.Index(
+                fields=["authority", "first_crl_number"],
+                include=["expires_at", "crl_shard", "crl_entry"],
+                condition=Q(status="revoked"),
+                name="certificates_by_round",
+            ),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -154,6 +199,11 @@ class Certificate(models.Model):
                 condition=Q(status="revoked", revoked_at__isnull=False, revocation_reason__isnull=False)
                 | (~Q(status="revoked") & Q(revoked_at=None, revocation_reason=None)),
                 name="certificates_revoked_says_when_and_why",
+            ),
+            models.CheckConstraint(
+                condition=Q(status="revoked", crl_entry__isnull=False)
+                | (~Q(status="revoked") & Q(crl_entry=None)),
+                name="certificates_revoked_has_its_entry",
             ),
             models.CheckConstraint(
                 condition=Q(expires_at__gt=models.F("issued_at")), name="certificates_end_after_start"
@@ -234,25 +284,57 @@ class PooledKey(models.Model):
 
 
 class RevocationList(models.Model):
-    """A published revocation list of one authority, as it is served; the newest few are kept."""
+    """A published revocation list of one authority; `scope` is what it speaks for (`crl.ListScope.name`).
+
+    Its octets lie in parts, and only the newest lists keep them; `base_number` is a delta's base.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     authority = models.ForeignKey(
         CertificateAuthority, on_delete=models.PROTECT, related_name="revocation_lists"
     )
+    scope = models.CharField(max_length=16, default="full")
     number = models.PositiveBigIntegerField()
+    base_number = models.PositiveBigIntegerField(null=True)
     this_update = models.DateTimeField()
     next_update = models.DateTimeField()
     entry_count = models.PositiveIntegerField()
-    der = models.BinaryField()
+    size = models.PositiveBigIntegerField(default=0)
 
     objects = RevocationListQuerySet.as_manager()
 
     class Meta:
         ordering = ["-this_update", "-id"]
         constraints = [
-            models.UniqueConstraint(fields=["authority", "number"], name="certificates_crl_number_unique")
+            models.UniqueConstraint(
+                fields=["authority", "scope", "number"], name="certificates_list_number_unique"
+            )
         ]
 
     def __str__(self) -> str:
-        return f"{self.authority_id} #{self.number}"
+        return f"{self.authority_id} {self.scope} #{self.number}"
+
+    @property
+    def der(self) -> bytes:
+        """The whole list; empty when a newer one has taken its place."""
+        return b"".join(bytes(body) for body in self.parts.values_list("body", flat=True))
+
+
+class RevocationListPart(models.Model):
+    """A piece of a list's octets, in order of position."""
+
+    id = models.BigAutoField(primary_key=True)
+    revocation_list = models.ForeignKey(RevocationList, on_delete=models.CASCADE, related_name="parts")
+    position = models.PositiveIntegerField()
+    body = models.BinaryField()
+
+    class Meta:
+        ordering = ["revocation_list_id", "position"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["revocation_list", "position"], name="certificates_list_part_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.revocation_list_id} {self.position}"

@@ -2,6 +2,7 @@
 lists.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -16,9 +17,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from certificates import services
-from certificates.crl import to_pem
-from certificates.errors import AuthorityMissing, AuthorityNotFound, ListNotGenerated
-from certificates.models import CertificateAuthority, RevocationList
+from certificates.crl import DELTA, FULL, pem_size, shard_name, to_pem
+from certificates.errors import AuthorityMissing, AuthorityNotFound, ListNotFound, ListNotGenerated
+from certificates.models import AuthorityRole, CertificateAuthority, RevocationList
 from certificates.publishing import Document, serve
 from certificates.serializers import (
     ChainSerializer,
@@ -52,6 +53,12 @@ AT = OpenApiParameter(
     "at",
     OpenApiTypes.STR,
     description="A past ISO 8601 date-time, UTC where no zone is given.",
+)
+PART = OpenApiParameter(
+    "part",
+    OpenApiTypes.STR,
+    location=OpenApiParameter.PATH,
+    description="The number of a shard, or `delta`.",
 )
 SERIAL = OpenApiParameter(
     "serial",
@@ -164,17 +171,45 @@ class RevocationListViewSet(PublicViewSet):
         with environments.use(environment_of(number)):
             return self._serve(request, CertificateAuthority.objects.with_serial(number))
 
-    def _serve(self, request: Request, authority: CertificateAuthority) -> HttpResponse:
-        latest = RevocationList.objects.latest_of(authority)
-        der = bytes(latest.der)
+    @extend_schema(
+        operation_id="getPartialRevocationList",
+        summary="One shard of a CA's revocation list, or its delta",
+        description=(
+            "A certificate's CDP names its shard (a number). `delta` is what was revoked since the base list "
+            "it names; it adds to any full list that has not passed its next update."
+        ),
+        parameters=[SERIAL, PART],
+        responses={
+            (200, DER_CRL): OpenApiTypes.BINARY,
+            (200, TEXT): OpenApiTypes.STR,
+            304: None,
+            **errors(
+                400,
+                405,
+                429,
+                e404="Revocation list not found",
+                e503="The certificate revocation list has not been generated yet",
+            ),
+        },
+    )
+    def part(self, request: Request, serial: str, part: str) -> HttpResponse:
+        number = _parsed(serial)
+        with environments.use(environment_of(number)):
+            authority = CertificateAuthority.objects.with_serial(number)
+            return self._serve(request, authority, _scope_of(authority, part))
+
+    def _serve(self, request: Request, authority: CertificateAuthority, scope: str = FULL) -> HttpResponse:
+        latest = RevocationList.objects.latest_of(authority, scope)
         form = _form(request, LIST_FORMS, default="der")
         is_pem = form == "pem"
+        name = authority.serial_number if scope == FULL else f"{authority.serial_number}-{scope}"
         document = Document(
-            body=to_pem(der) if is_pem else der,
+            body=(lambda: to_pem(latest.der)) if is_pem else (lambda: latest.der),
+            size=pem_size(latest.size) if is_pem else latest.size,
             content_type=f"{TEXT}; charset=utf-8" if is_pem else DER_CRL,
-            etag=f"{authority.serial_number}-{latest.number}-{form}",
+            etag=f"{name}-{latest.number}-{form}",
             modified=latest.this_update,
-            filename=f"{authority.serial_number}.{'pem' if is_pem else 'crl'}",
+            filename=f"{name}.{'pem' if is_pem else 'crl'}",
         )
         return serve(request, document)
 
@@ -243,8 +278,10 @@ def _serve_certificate(
     request: Request, authority: CertificateAuthority, form: str, pem: bytes
 ) -> HttpResponse:
     is_pem = form == "pem"
+    body = pem if is_pem else bytes(authority.certificate_der)
     document = Document(
-        body=pem if is_pem else bytes(authority.certificate_der),
+        body=lambda: body,
+        size=len(body),
         content_type=f"{TEXT}; charset=utf-8" if is_pem else DER_CERTIFICATE,
         etag=f"{authority.serial_number}-{form}",
         modified=authority.created_at,
@@ -286,6 +323,15 @@ def _parsed(serial: str) -> int:
     if number is None:
         raise AuthorityNotFound()
     return number
+
+
+def _scope_of(authority: CertificateAuthority, part: str) -> str:
+    """The scope that the last step of an address names; raises `ListNotFound`."""
+    if part == DELTA and authority.role == AuthorityRole.ISSUING:
+        return DELTA
+    if re.fullmatch(r"0|[1-9]\d{0,4}", part, re.ASCII) and int(part) < authority.crl_shards:
+        return shard_name(int(part))
+    raise ListNotFound()
 
 
 def _asked_environment(request: Request) -> Environment:

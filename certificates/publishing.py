@@ -1,5 +1,6 @@
 """Serving a published document over HTTP: validators, 304, HEAD, and how long others may keep it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -15,9 +16,13 @@ MAX_AGE_SECONDS: Final = 10
 
 @dataclass(frozen=True)
 class Document:
-    """A document as it stands now; `etag` without quotes, `modified` in UTC."""
+    """A document as it stands now; `etag` without quotes, `modified` in UTC.
 
-    body: bytes
+    `body` is asked for only when it is sent: a list may be large, and most callers have it already.
+    """
+
+    body: Callable[[], bytes]
+    size: int
     content_type: str
     etag: str
     modified: datetime
@@ -26,7 +31,7 @@ class Document:
 
 def serve(request: Request, document: Document) -> HttpResponse:
     """200 with the document, or 304 when the caller has it already (RFC 9110 §13)."""
-    response = HttpResponse(document.body, content_type=document.content_type)
+    response = HttpResponse(content_type=document.content_type)
     etag = f'"{document.etag}"'
     response["ETag"] = etag
     response["Last-Modified"] = http_date(document.modified.timestamp())
@@ -37,4 +42,10 @@ def serve(request: Request, document: Document) -> HttpResponse:
     conditional = get_conditional_response(
         request._request, etag, int(document.modified.timestamp()), response
     )
-    return response if conditional is None else conditional
+    if conditional is not None and conditional is not response:
+        return conditional
+    if request.method == "HEAD":
+        response["Content-Length"] = str(document.size)
+    else:
+        response.content = document.body()
+    return response

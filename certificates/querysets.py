@@ -14,7 +14,7 @@ from certificates.errors import (
     ListNotGenerated,
 )
 from certificates.lint import MAX_LIFETIME
-from certificates.serials import format_serial
+from certificates.serials import format_serial, parse_serial
 from compliance.identifiers import parse_id
 
 if TYPE_CHECKING:
@@ -124,6 +124,13 @@ class CertificateQuerySet(models.QuerySet["Certificate"]):
             raise CertificateNotFound()
         return found
 
+    def with_serial_text(self, text: str) -> "Certificate":
+        """As `with_serial`, of a number that a person wrote; nonsense is `CertificateNotFound` too."""
+        serial = parse_serial(text)
+        if serial is None:
+            raise CertificateNotFound()
+        return self.with_serial(serial)
+
 
 class PooledKeyQuerySet(models.QuerySet["PooledKey"]):
     """Keys that wait for an agent."""
@@ -136,9 +143,9 @@ class PooledKeyQuerySet(models.QuerySet["PooledKey"]):
 class RevocationListQuerySet(models.QuerySet["RevocationList"]):
     """Published lists."""
 
-    def latest_of(self, authority: "CertificateAuthority") -> "RevocationList":
-        """The list that counts now; raises `ListNotGenerated`."""
-        found = self.filter(authority=authority).order_by("-number").first()
+    def latest_of(self, authority: "CertificateAuthority", scope: str = "full") -> "RevocationList":
+        """The list of a scope that counts now; raises `ListNotGenerated`."""
+        found = self.filter(authority=authority, scope=scope).order_by("-number").first()
         if found is None:
             raise ListNotGenerated()
         return found

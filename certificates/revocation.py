@@ -10,6 +10,7 @@ from agents import services as agents
 from agents.models import Agent
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
+from certificates.crl import RevokedEntry, encode_entry
 from certificates.errors import AlreadyRevoked, CertificateExpired
 from certificates.models import Certificate, CertificateStatus
 from certificates.publication import PUBLISH
@@ -74,7 +75,12 @@ def revoke_locked(
     certificate.revoked_at = now
     certificate.revocation_reason = reason
     certificate.revocation_code = code.value
-    certificate.save(update_fields=["status", "revoked_at", "revocation_reason", "revocation_code"])
+    certificate.crl_entry = encode_entry(
+        RevokedEntry(int(certificate.serial_number, 16), revoked_at=now, reason=code)
+    )
+    certificate.save(
+        update_fields=["status", "revoked_at", "revocation_reason", "revocation_code", "crl_entry"]
+    )
     _record(certificate, AuditAction.CERTIFICATE_REVOKED, actor, now, reason=reason, code=code.value)
     webhooks.publish(
         tenant_id=certificate.tenant_id,

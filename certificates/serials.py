@@ -45,6 +45,11 @@ def parse_serial(text: str) -> int | None:
     return value if value >> 158 == 1 else None
 
 
+def shard_of(serial: int, shards: int) -> int | None:
+    """Which of a CA's `shards` revocation lists a certificate belongs to; None where there are none."""
+    return serial % shards if shards else None
+
+
 def environment_of(serial: int) -> Environment:
     """The environment that the serial was made for."""
     return Environment.TEST if serial & TEST_BIT else Environment.LIVE

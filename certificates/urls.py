@@ -3,6 +3,7 @@
 from django.urls import path
 
 from certificates.did_views import DidViewSet
+from certificates.ocsp_views import OcspViewSet
 from certificates.public_views import (
     AuthorityViewSet,
     MessageViewSet,
@@ -23,7 +24,10 @@ urlpatterns = [
     path("v1/verify/<str:serial>", VerifyViewSet.as_view({"get": "retrieve"})),
     path("v1/crl", RevocationListViewSet.as_view({"get": "current"})),
     path("v1/crl/<str:serial>", RevocationListViewSet.as_view({"get": "retrieve"})),
+    path("v1/crl/<str:serial>/<str:part>", RevocationListViewSet.as_view({"get": "part"})),
     path("1.0/identifiers/<str:did>", DidViewSet.as_view({"get": "resolve"})),
+    path("v1/ocsp", OcspViewSet.as_view({"post": "ask"})),
+    path("v1/ocsp/<path:encoded>", OcspViewSet.as_view({"get": "ask_by_address"})),
     path("v1/ca", AuthorityViewSet.as_view({"get": "list"})),
     path("v1/ca/<str:serial>", AuthorityViewSet.as_view({"get": "retrieve"})),
 ]

@@ -4,7 +4,7 @@ Each builder takes its facts as frozen dataclasses; `sign()` takes any private k
 the HSM's adaptors included. Dates have whole seconds, and `notAfter` belongs to the validity (§4.1.2.5).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, cast
 from uuid import UUID
@@ -79,11 +79,22 @@ class AgentIdentity:
 
 @dataclass(frozen=True)
 class IssuerInfo:
-    """The CA above: its certificate, and where that and its revocation list are published."""
+    """The CA above: its certificate, where that and its revocation list are published, and who answers for it
+    (no `ocsp_url`: nobody).
+    """
 
     certificate: x509.Certificate
     certificate_url: str
     crl_url: str
+    ocsp_url: str = ""
+
+    def shard_url(self, shard: int) -> str:
+        """Where the list of one shard of the CA's certificates is published."""
+        return f"{self.crl_url}/{shard}"
+
+    def for_shard(self, shard: int | None) -> "IssuerInfo":
+        """The CA as the issuer of a certificate of that shard, whose CDP names the shard's list."""
+        return self if shard is None else replace(self, crl_url=self.shard_url(shard))
 
     @property
     def public_key(self) -> PublicKey:
@@ -179,6 +190,23 @@ def leaf_builder(
     return _issued_by(builder, issuer)
 
 
+def responder_builder(
+    *, name: x509.Name, public_key: PublicKey, serial: int, validity: Validity, issuer: IssuerInfo
+) -> x509.CertificateBuilder:
+    """A certificate that signs OCSP answers for its issuer (RFC 6960 §4.2.2.2); nobody asks whether it is
+    revoked.
+    """
+    authority = x509.AuthorityKeyIdentifier(issuer.key_identifier, None, None)
+    return (
+        _builder(name, issuer.certificate.subject, public_key, serial, validity)
+        .add_extension(authority, critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(key_usage(digital_signature=True), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.OCSP_SIGNING]), critical=False)
+        .add_extension(x509.OCSPNoCheck(), critical=False)
+    )
+
+
 def sign(builder: x509.CertificateBuilder, key: PrivateKey) -> x509.Certificate:
     """Sign with SHA-256; raises what the key raises (503 errors for keys in the HSM)."""
     return builder.sign(key, hashes.SHA256())
@@ -231,15 +259,16 @@ def _authority(builder: x509.CertificateBuilder, *, path_length: int) -> x509.Ce
 
 def _issued_by(builder: x509.CertificateBuilder, issuer: IssuerInfo) -> x509.CertificateBuilder:
     """Where to find the issuer's key, certificate and revocation list."""
-    access = x509.AccessDescription(
-        AuthorityInformationAccessOID.CA_ISSUERS, x509.UniformResourceIdentifier(issuer.certificate_url)
-    )
-    point = x509.DistributionPoint([x509.UniformResourceIdentifier(issuer.crl_url)], None, None, None)
+    uri, method = x509.UniformResourceIdentifier, AuthorityInformationAccessOID
+    access = [x509.AccessDescription(method.CA_ISSUERS, uri(issuer.certificate_url))]
+    if issuer.ocsp_url:
+        access.append(x509.AccessDescription(method.OCSP, uri(issuer.ocsp_url)))
+    point = x509.DistributionPoint([uri(issuer.crl_url)], None, None, None)
     authority = x509.AuthorityKeyIdentifier(issuer.key_identifier, None, None)
     return (
         builder.add_extension(authority, critical=False)
         .add_extension(x509.CRLDistributionPoints([point]), critical=False)
-        .add_extension(x509.AuthorityInformationAccess([access]), critical=False)
+        .add_extension(x509.AuthorityInformationAccess(access), critical=False)
     )
 
 

@@ -23,6 +23,7 @@ PERIODS_SECONDS = {
     "certificates.expire": 60.0,
     "certificates.fill_key_pool": 30.0,
     "certificates.settle_unfinished": 300.0,
+    "certificates.maintain_responders": 60.0,
     "events.sweep_high_risk": 20.0,
     "events.take_in_reviews": 30.0,
     "events.snapshot_scorer": 60.0,

@@ -79,3 +79,12 @@ class ServiceCommand(BaseCommand):
         for row in result if isinstance(result, list) else [result]:
             cells = row.items() if isinstance(row, dict) else [("", row)]
             self.stdout.write("  ".join(f"{name}={value}" if name else str(value) for name, value in cells))
+
+
+class CheckCommand(ServiceCommand):
+    """A command that judges: exit code 6 when a row it returns has `findings`."""
+
+    def _show(self, result: Any, *, as_json: bool) -> None:
+        super()._show(result, as_json=as_json)
+        if any(row["findings"] for row in result):
+            sys.exit(EXIT_FINDINGS)

@@ -11,7 +11,14 @@ from typing import Any, Final
 from agents.models import Agent
 from agents.tests.factories import ACTOR, make_agent
 from certificates import key_pool, services
-from certificates.models import Certificate, CertificateAuthority, PooledKey, RevocationList
+from certificates.models import (
+    Certificate,
+    CertificateAuthority,
+    OcspResponder,
+    PooledKey,
+    RevocationList,
+    RevocationListPart,
+)
 from compliance import environments
 from compliance.clock import now
 from compliance.environments import Environment
@@ -32,7 +39,9 @@ def make_authorities() -> CertificateAuthority:
     if environment not in _chains:
         _chains[environment] = [
             *CertificateAuthority.objects.order_by("created_at", "-role", "id"),
+            *OcspResponder.objects.all(),
             *RevocationList.objects.all(),
+            *RevocationListPart.objects.all(),
         ]
     return issuing
 

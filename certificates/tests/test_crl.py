@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509 import ReasonFlags
 
-from certificates.crl import CrlWindow, RevokedEntry, build_crl, to_pem
+from certificates.crl import CrlWindow, ListScope, RevokedEntry, build_crl, to_pem
 from certificates.serials import new_serial
 from certificates.tests import outside
 from certificates.tests.software_ca import NOW, make_ca, make_leaf
@@ -16,10 +16,12 @@ from compliance.environments import Environment
 
 WINDOW = CrlWindow(number=41, this_update=NOW, next_update=NOW + timedelta(hours=24))
 
+SCOPE = ListScope(url=make_ca().issuer.crl_url, delta_url=f"{make_ca().issuer.crl_url}/delta")
+
 
 def make_list(entries: list[RevokedEntry], window: CrlWindow = WINDOW) -> bytes:
     ca = make_ca()
-    return build_crl(entries=entries, window=window, issuer=ca.issuer, key=ca.issuer_key)
+    return build_crl(entries=entries, window=window, issuer=ca.issuer, key=ca.issuer_key, scope=SCOPE)
 
 
 def make_entries(count: int) -> list[RevokedEntry]:
@@ -39,7 +41,7 @@ def test_pkilint_finds_nothing(count: int) -> None:
 def test_pkilint_finds_nothing_in_a_roots_list() -> None:
     ca = make_ca()
 
-    der = build_crl(entries=[], window=WINDOW, issuer=ca.root, key=ca.root_key, scoped=False)
+    der = build_crl(entries=[], window=WINDOW, issuer=ca.root, key=ca.root_key, scope=ListScope())
 
     assert outside.pkilint_crl(der) == []
 

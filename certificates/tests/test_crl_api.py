@@ -12,8 +12,9 @@ from django.db import IntegrityError
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates import services
+from certificates.list_storage import KEPT_BODIES
 from certificates.models import Certificate, CertificateAuthority, RevocationList
-from certificates.publication import KEPT_LISTS, publish
+from certificates.publication import publish
 from certificates.serials import format_serial, new_serial
 from certificates.tests import outside
 from certificates.tests.factories import make_authorities, make_certificate, make_revoked_certificate
@@ -129,15 +130,24 @@ def test_expired_certificate_stays_one_period_then_leaves(tenant: Tenant) -> Non
     assert not listed_at(certificate.expires_at + timedelta(hours=25))
 
 
-def test_only_the_newest_lists_are_kept(authority: CertificateAuthority) -> None:
-    for _ in range(KEPT_LISTS + 3):
+def test_only_the_newest_lists_keep_their_octets(authority: CertificateAuthority) -> None:
+    for _ in range(KEPT_BODIES + 1):
         publish(authority_id=authority.id, actor=ACTOR, now=now(), force=True)
 
-    numbers = list(RevocationList.objects.filter(authority=authority).values_list("number", flat=True))
+    lists = RevocationList.objects.filter(authority=authority, scope="full").order_by("-number")
 
-    assert len(numbers) == KEPT_LISTS
+    assert [bool(published.der) for published in lists] == [True] * KEPT_BODIES + [False] * 2
     authority.refresh_from_db()
-    assert max(numbers) == authority.crl_number
+    assert lists[0].number == authority.crl_number == authority.crl_completed
+
+
+def test_rows_go_with_their_lists_end(authority: CertificateAuthority) -> None:
+    for days in (0, 0, 2):
+        moment = now() + timedelta(days=days)
+        publish(authority_id=authority.id, actor=ACTOR, now=moment, force=True)
+
+    lists = RevocationList.objects.filter(authority=authority, scope="full")
+    assert lists.count() == KEPT_BODIES
 
 
 def test_publication_is_audited_for_operators(authority: CertificateAuthority) -> None:
@@ -193,7 +203,7 @@ def test_list_is_served_without_signing(api: ApiClient, authority: CertificateAu
     first, second = api.get("/v1/crl"), api.get("/v1/crl")
 
     assert first.content == second.content
-    assert RevocationList.objects.filter(authority=authority).count() == 1
+    assert RevocationList.objects.filter(authority=authority, scope="full").count() == 1
 
 
 def test_environments_have_their_own_lists(
@@ -277,7 +287,7 @@ def test_bootstrap_is_repeatable(authority: CertificateAuthority) -> None:
 
     assert again.id == authority.id
     assert CertificateAuthority.objects.count() == 2
-    assert RevocationList.objects.count() == 2
+    assert RevocationList.objects.filter(scope="full").count() == 2
 
 
 def test_only_one_ca_of_a_role_is_in_service(authority: CertificateAuthority) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
-from certificates import tasks
+from certificates import services, tasks
 from certificates.models import CertificateAuthority, PooledKey, RevocationList
 from certificates.tests.factories import make_overdue_certificate, make_revoked_certificate
+from compliance.clock import now
 from compliance.environments import Environment
 from compliance.keys import backend_for, reset
 from compliance.tasks import ENVIRONMENT_HEADER
@@ -18,6 +19,7 @@ ALL = (
     tasks.expire,
     tasks.fill_key_pool,
     tasks.settle_unfinished,
+    tasks.maintain_responders,
 )
 
 
@@ -49,8 +51,8 @@ def test_list_waits_for_a_lost_key(tenant: Tenant) -> None:
     run(tasks.publish_crl, authority_id=str(certificate.authority_id))
     run(tasks.publish_due_crls)
 
-    certificate.refresh_from_db()
-    assert certificate.first_crl_number is None
+    assert RevocationList.objects.latest_of(certificate.authority).number == 1
+    assert services.lists_are_due(authority_id=certificate.authority_id, now=now())
 
 
 def test_expiry_runs_by_the_clock(tenant: Tenant) -> None:

@@ -180,7 +180,7 @@ def test_revocation_counts_from_its_moment(api: ApiClient, tenant: Tenant) -> No
     certificate = make_past_certificate(tenant)
     revoked_at = certificate.not_before + timedelta(days=5)
     Certificate.objects.filter(id=certificate.id).update(
-        status="revoked", revoked_at=revoked_at, revocation_reason="stolen"
+        status="revoked", revoked_at=revoked_at, revocation_reason="stolen", crl_entry=b"0"
     )
 
     before = verified_at(api, certificate, revoked_at - timedelta(microseconds=1))

@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtensionOID
 
-from certificates.crl import CrlWindow, RevokedEntry, build_crl
+from certificates.crl import CrlWindow, ListScope, RevokedEntry, build_crl
 from certificates.tests import outside
 from certificates.tests.software_ca import (
     NOW,
@@ -34,12 +34,15 @@ ODD_FIELDS: list[dict[str, Any]] = [
 ]
 
 
+SCOPE = ListScope(url=make_ca().issuer.crl_url)
+
+
 def write_chain(tmp_path: Path, leaf: x509.Certificate, *, revoked: list[RevokedEntry]) -> dict[str, Path]:
     """The files that a verifier gets: root, issuing CA, leaf and both revocation lists."""
     ca = make_ca()
     window = CrlWindow(7, NOW - timedelta(minutes=5), NOW + timedelta(days=1))
-    crl = build_crl(entries=revoked, window=window, issuer=ca.issuer, key=ca.issuer_key)
-    root_crl = build_crl(entries=[], window=window, issuer=ca.root, key=ca.root_key, scoped=False)
+    crl = build_crl(entries=revoked, window=window, issuer=ca.issuer, key=ca.issuer_key, scope=SCOPE)
+    root_crl = build_crl(entries=[], window=window, issuer=ca.root, key=ca.root_key, scope=ListScope())
     paths = {
         "root": outside.write_pem(tmp_path / "root.pem", ca.root.certificate),
         "issuing": outside.write_pem(tmp_path / "issuing.pem", ca.issuer.certificate),

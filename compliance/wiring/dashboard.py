@@ -169,7 +169,7 @@ def certificate_tiles(certificates: QuerySet[Certificate], now: datetime) -> lis
 def list_tile(lists: QuerySet[RevocationList], now: datetime) -> Tile:
     """The age of the list that tells of revoked agents' certificates."""
     newest = (
-        lists.filter(authority__role=AuthorityRole.ISSUING, authority__retired_at=None)
+        lists.filter(authority__role=AuthorityRole.ISSUING, authority__retired_at=None, scope="full")
         .order_by("-number")
         .first()
     )

@@ -1,0 +1,56 @@
+"""Writing DER (X.690): the few forms that a revocation list is made of."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+INTEGER: Final = 0x02
+BIT_STRING: Final = 0x03
+OCTET_STRING: Final = 0x04
+OBJECT_IDENTIFIER: Final = 0x06
+UTC_TIME: Final = 0x17
+GENERALIZED_TIME: Final = 0x18
+SEQUENCE: Final = 0x30
+
+TRUE: Final = bytes.fromhex("0101ff")
+NULL: Final = bytes.fromhex("0500")
+FIRST_GENERALIZED: Final = datetime(2050, 1, 1, tzinfo=UTC).timestamp()
+"""RFC 5280 §5.1.2.4: UTCTime through the year 2049, GeneralizedTime from then on."""
+
+
+def header(tag: int, length: int) -> bytes:
+    """Tag and length of what follows."""
+    if length < 0x80:
+        return bytes((tag, length))
+    octets = length.to_bytes((length.bit_length() + 7) // 8, "big")
+    return bytes((tag, 0x80 | len(octets))) + octets
+
+
+def tlv(tag: int, *contents: bytes) -> bytes:
+    """Tag, length and contents."""
+    body = b"".join(contents)
+    return header(tag, len(body)) + body
+
+
+def integer(value: int) -> bytes:
+    """A whole number that is not negative."""
+    return tlv(INTEGER, value.to_bytes((value.bit_length() >> 3) + 1, "big"))
+
+
+def moment(when: datetime) -> bytes:
+    """A time in whole seconds, what lies below them cut off."""
+    utc = when.astimezone(UTC)
+    if utc.timestamp() < FIRST_GENERALIZED:
+        return tlv(UTC_TIME, f"{utc:%y%m%d%H%M%SZ}".encode())
+    return tlv(GENERALIZED_TIME, f"{utc:%Y%m%d%H%M%SZ}".encode())
+
+
+def oid(dotted: str) -> bytes:
+    """An object identifier."""
+    first, second, *rest = map(int, dotted.split("."))
+    octets = bytearray()
+    for arc in (first * 40 + second, *rest):
+        group = [arc & 0x7F]
+        while arc := arc >> 7:
+            group.append(0x80 | (arc & 0x7F))
+        octets += bytes(reversed(group))
+    return tlv(OBJECT_IDENTIFIER, bytes(octets))

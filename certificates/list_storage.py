@@ -1,0 +1,110 @@
+"""Lists in the database: revoked certificates read as a stream, signed lists written in parts.
+
+Neither takes more memory for a longer list. (A COPY of the parts would: libpq keeps what the server has not
+taken yet.)
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from certificates.crl import PIECE, CrlWindow, ListDraft, ListScope
+from certificates.models import CertificateAuthority, RevocationList, RevocationListPart
+from compliance import environments, sql
+
+KEPT_BODIES: Final = 2
+"""Of each scope: the newest, and the one before it, which somebody may still be reading."""
+READ_TIMEOUT: Final = "10min"
+
+_READ = """
+COPY (
+    SELECT crl_entry FROM certificates_certificate
+    WHERE authority_id = %(authority)s AND status = 'revoked' AND expires_at >= %(oldest_end)s
+        AND first_crl_number <= %(number)s AND first_crl_number > %(base)s {and_shard}
+) TO STDOUT
+"""
+_WRITE = """
+INSERT INTO certificates_revocationlistpart (revocation_list_id, position, body) VALUES (%s, %s, %b)
+"""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which revoked certificates a list carries: those of its rounds that had not expired long before."""
+
+    authority: CertificateAuthority
+    number: int
+    oldest_end: datetime
+    base_number: int = 0
+    shard: int | None = None
+
+
+def read_entries(selection: Selection, draft: ListDraft) -> None:
+    """Put the selected certificates on a list, as one snapshot sees them."""
+    statement = _READ.format(and_shard="" if selection.shard is None else "AND crl_shard = %(shard)s")
+    params = {
+        "authority": selection.authority.id,
+        "oldest_end": selection.oldest_end,
+        "number": selection.number,
+        "base": selection.base_number,
+        "shard": selection.shard,
+    }
+    with environments.atomic():
+        sql.execute(f"SET LOCAL statement_timeout = '{READ_TIMEOUT}'")
+        with sql.driver_cursor() as cursor, cursor.copy(statement, params) as copy:
+            draft.add(_octets(copy))
+
+
+def _octets(lines: Iterable[Any]) -> Iterator[bytes]:
+    """COPY's text form of bytea: `\\\\x`, hex digits and a line's end."""
+    for line in lines:
+        yield bytes.fromhex(str(line[3:-1], "ascii"))
+
+
+def store(
+    *,
+    authority: CertificateAuthority,
+    scope: ListScope,
+    window: CrlWindow,
+    entry_count: int,
+    pieces: Iterable[bytes],
+) -> RevocationList:
+    """Keep a signed list as the newest of its scope; called in a transaction, under the CA's row lock."""
+    made = RevocationList.objects.create(
+        authority=authority,
+        scope=scope.name,
+        number=window.number,
+        base_number=scope.base_number,
+        this_update=window.this_update,
+        next_update=window.next_update,
+        entry_count=entry_count,
+    )
+    with sql.driver_cursor() as cursor:
+        for position, piece in enumerate(_gathered(pieces)):
+            cursor.execute(_WRITE, (made.id, position, piece))
+            made.size += len(piece)
+    made.save(update_fields=["size"])
+    _forget_old(made)
+    return made
+
+
+def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same octets in parts of a piece's size at least, so that a short list is one part."""
+    part = b""
+    for piece in pieces:
+        part += piece
+        if len(part) >= PIECE:
+            yield part
+            part = b""
+    if part:
+        yield part
+
+
+def _forget_old(newest: RevocationList) -> None:
+    """Rows stay while their list counts, for the deltas to it; octets only while they may be asked for."""
+    lists = RevocationList.objects.filter(authority=newest.authority_id, scope=newest.scope)
+    kept = list(lists.order_by("-number").values_list("id", flat=True)[:KEPT_BODIES])
+    stale = lists.exclude(id__in=kept)
+    RevocationListPart.objects.filter(revocation_list__in=stale).delete()
+    stale.filter(next_update__lt=newest.this_update).delete()

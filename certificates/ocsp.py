@@ -1,0 +1,225 @@
+"""OCSP messages (RFC 6960, nonces as in RFC 9654) as pure functions: requests read, responses written."""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from asn1crypto import ocsp as asn1
+from asn1crypto import x509 as asn1_x509
+from asn1crypto.core import OctetString
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from certificates.x509 import PrivateKey
+
+MAX_REQUEST: Final = 8 * 1024
+MAX_CERTIFICATES: Final = 16
+MAX_NONCE: Final = 128
+HASHES: Final = ("sha1", "sha256", "sha384", "sha512")
+"""What a request may name its issuer by; SHA-1 is what most clients use, and collisions gain nothing here."""
+
+MALFORMED: Final = "malformed_request"
+UNAUTHORIZED: Final = "unauthorized"
+TRY_LATER: Final = "try_later"
+INTERNAL_ERROR: Final = "internal_error"
+
+# What asn1crypto raises while it reads octets that are something else.
+_UNREADABLE: Final = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+
+
+class MalformedRequest(Exception):
+    """Not a request, or one beyond the limits."""
+
+
+@dataclass(frozen=True)
+class CertificateId:
+    """A certificate that is asked about; the issuer is told by hashes of its name and key."""
+
+    hash_name: str
+    name_hash: bytes
+    key_hash: bytes
+    serial: int
+    der: bytes
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request: about at least one certificate; `nonce` comes back in the answer."""
+
+    certificates: tuple[CertificateId, ...]
+    nonce: bytes | None
+
+
+@dataclass(frozen=True)
+class Status:
+    """The answer for one certificate: unknown, good, or revoked at a time for a reason."""
+
+    certificate: CertificateId
+    known: bool
+    revoked_at: datetime | None = None
+    reason: x509.ReasonFlags = x509.ReasonFlags.unspecified
+
+
+@dataclass(frozen=True)
+class IssuerHashes:
+    """How requests name a CA under one hash."""
+
+    name_hash: bytes
+    key_hash: bytes
+
+    @classmethod
+    def of(cls, certificate: x509.Certificate, hash_name: str) -> "IssuerHashes":
+        subject = certificate.subject.public_bytes()
+        return cls(hashlib.new(hash_name, subject).digest(), _key_hash(certificate, hash_name))
+
+    def names(self, certificate: CertificateId) -> bool:
+        """Whether the CA issued, by its own claim, what is asked about."""
+        return (certificate.name_hash, certificate.key_hash) == (self.name_hash, self.key_hash)
+
+
+def read_request(der: bytes) -> Question:
+    """Raises `MalformedRequest`. A signature on the request is not looked at: anyone may ask."""
+    if len(der) > MAX_REQUEST:
+        raise MalformedRequest("too long")
+    try:
+        request = asn1.OCSPRequest.load(der, strict=True)["tbs_request"]
+        found = [_certificate_id(item) for item in request["request_list"]]
+        nonce = _nonce(request["request_extensions"])
+    except _UNREADABLE as error:
+        raise MalformedRequest("not an OCSPRequest") from error
+    if not 1 <= len(found) <= MAX_CERTIFICATES:
+        raise MalformedRequest("about no certificate, or too many")
+    return Question(tuple(found), nonce)
+
+
+def read_encoded_request(text: str) -> Question:
+    """The request that a GET carries in base64 (RFC 6960 appendix A.1); raises `MalformedRequest`."""
+    if len(text) > MAX_REQUEST * 2:
+        raise MalformedRequest("too long")
+    try:
+        return read_request(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError) as error:
+        raise MalformedRequest("not base64") from error
+
+
+def error_response(status: str) -> bytes:
+    """An answer that tells no certificate's status; unsigned, as §4.2.1 has it."""
+    der: bytes = asn1.OCSPResponse({"response_status": status}).dump()
+    return der
+
+
+def signed_response(
+    statuses: Sequence[Status],
+    *,
+    nonce: bytes | None,
+    this_update: datetime,
+    next_update: datetime,
+    responder: x509.Certificate,
+    key: PrivateKey,
+) -> bytes:
+    """A signed answer that carries the responder's certificate; times in whole seconds UTC."""
+    tbs = asn1.ResponseData(
+        {
+            "responder_id": asn1.ResponderId("by_key", OctetString(_key_hash(responder, "sha1"))),
+            "produced_at": this_update,
+            "responses": [_single(status, this_update, next_update) for status in statuses],
+        }
+    )
+    if nonce is not None:
+        tbs["response_extensions"] = [{"extn_id": "nonce", "critical": False, "extn_value": nonce}]
+    is_rsa = isinstance(key, rsa.RSAPrivateKey)
+    basic = asn1.BasicOCSPResponse(
+        {
+            "tbs_response_data": tbs,
+            "signature_algorithm": {"algorithm": "sha256_rsa" if is_rsa else "sha256_ecdsa"},
+            "signature": _signature(key, tbs.dump()),
+            "certs": [asn1_x509.Certificate.load(responder.public_bytes(Encoding.DER))],
+        }
+    )
+    answer = asn1.OCSPResponse(
+        {
+            "response_status": "successful",
+            "response_bytes": {"response_type": "basic_ocsp_response", "response": basic},
+        }
+    )
+    der: bytes = answer.dump()
+    return der
+
+
+def _certificate_id(item: Any) -> CertificateId:
+    for extension in item["single_request_extensions"] or ():
+        if extension["critical"].native:
+            raise ValueError("critical extension")
+    found = item["req_cert"]
+    hash_name = found["hash_algorithm"]["algorithm"].native
+    if hash_name not in HASHES:
+        raise ValueError("unknown hash")
+    return CertificateId(
+        hash_name,
+        found["issuer_name_hash"].native,
+        found["issuer_key_hash"].native,
+        found["serial_number"].native,
+        found.dump(force=True),
+    )
+
+
+def _nonce(extensions: Any) -> bytes | None:
+    """Of 1 to 128 octets (RFC 9654 §2.1); the only extension that may be critical."""
+    nonce: bytes | None = None
+    for extension in extensions or ():
+        if extension["extn_id"].native == "nonce":
+            nonce = OctetString.load(extension["extn_value"].contents, strict=True).native
+            if not 1 <= len(nonce or b"") <= MAX_NONCE:
+                raise ValueError("nonce of a wrong length")
+        elif extension["critical"].native:
+            raise ValueError("critical extension")
+    return nonce
+
+
+def _single(status: Status, this_update: datetime, next_update: datetime) -> dict[str, Any]:
+    return {
+        "cert_id": asn1.CertId.load(status.certificate.der),
+        "cert_status": _status(status),
+        "this_update": this_update,
+        "next_update": next_update,
+    }
+
+
+def _status(status: Status) -> asn1.CertStatus:
+    if not status.known:
+        return asn1.CertStatus("unknown", asn1.StatusUnknown())
+    if status.revoked_at is None:
+        return asn1.CertStatus("good", asn1.StatusGood())
+    revoked: dict[str, Any] = {"revocation_time": status.revoked_at.replace(microsecond=0)}
+    if status.reason is not x509.ReasonFlags.unspecified:
+        revoked["revocation_reason"] = _SNAKE[status.reason]
+    return asn1.CertStatus("revoked", asn1.RevokedInfo(revoked))
+
+
+_SNAKE: Final = {reason: reason.name for reason in x509.ReasonFlags}
+
+
+def _key_hash(certificate: x509.Certificate, hash_name: str) -> bytes:
+    """Of the subjectPublicKey's octets alone (§4.1.1), which a key identifier made by SHA-1 is too."""
+    info = asn1_x509.Certificate.load(certificate.public_bytes(Encoding.DER)).public_key
+    return hashlib.new(hash_name, bytes(info["public_key"])).digest()
+
+
+def _signature(key: PrivateKey, data: bytes) -> bytes:
+    if isinstance(key, rsa.RSAPrivateKey):
+        return key.sign(data, padding.PKCS1v15(), hashes.SHA256())
+    return key.sign(data, ec.ECDSA(hashes.SHA256()))

@@ -1,0 +1,57 @@
+"""A list of a million: in seconds, and in memory that does not grow with it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from django.db import connection
+
+from certificates.models import RevocationList
+from certificates.tests.factories import make_revoked_certificate
+from compliance import sql
+from compliance.tenancy.tests.factories import make_tenant
+
+MANY = 1_000_000
+MAX_SECONDS = 5.0
+MAX_MEGABYTES = 150
+
+_MAKE = """
+INSERT INTO certificates_certificate (
+    id, tenant_id, agent_id, authority_id, serial_number, kms_key_arn, certificate_pem, claims, status,
+    not_before, issued_at, expires_at, revoked_at, revocation_reason, revocation_code, crl_shard, crl_entry,
+    first_crl_number
+)
+SELECT gen_random_uuid(), tenant_id, agent_id, authority_id, serial, 'drill:' || serial, '', '{}', 'revoked',
+    not_before, issued_at, expires_at, revoked_at, 'drill', 'keyCompromise', n %% 16,
+    overlay(crl_entry PLACING decode(serial, 'hex') FROM 5 FOR 20), 1
+FROM certificates_certificate,
+    (SELECT n, '41' || md5(n::text) || lpad(to_hex(n), 6, '0') AS serial FROM generate_series(1, %s) AS n)
+WHERE serial_number = %s
+"""
+
+
+@pytest.mark.drill
+def test_a_million_entries(committed: None) -> None:
+    certificate = make_revoked_certificate(make_tenant())
+    sql.execute("SET statement_timeout = 0")
+    sql.execute(_MAKE, [MANY, certificate.serial_number])
+    sql.execute("VACUUM ANALYZE certificates_certificate")
+
+    script = Path(__file__).with_name("publish_alone.py")
+    database = connection.settings_dict["NAME"]
+    done = subprocess.run(
+        [sys.executable, script, database, str(certificate.authority_id)],
+        capture_output=True, text=True, check=False, env=os.environ,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    seconds, megabytes = map(float, done.stdout.split())
+    sys.stderr.write(f"\n{MANY} entries: {seconds:.2f} s, {megabytes:.0f} MB peak\n")
+
+    published = RevocationList.objects.latest_of(certificate.authority)
+    assert published.entry_count == MANY + 1
+    assert len(x509.load_der_x509_crl(published.der)) == MANY + 1
+    assert seconds <= MAX_SECONDS
+    assert megabytes <= MAX_MEGABYTES
