@@ -1,0 +1,32 @@
+"""`cert_issue`: certify an agent."""
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from agents.models import Agent
+from auditlog.vocabulary import Actor
+from certificates import services
+from compliance.commands import ServiceCommand
+
+
+class Command(ServiceCommand):
+    help = "Issue a certificate for an agent, or with --renew a successor that supersedes its active one."
+    takes_environment = True
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--agent", required=True, metavar="ID", help="the agent's id")
+        parser.add_argument("--renew", action="store_true", help="replace the active certificate")
+
+    def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
+        agent = Agent.objects.find(options["agent"])
+        verb = services.renew_of_agent if options["renew"] else services.issue
+        certificate = verb(
+            tenant_id=agent.tenant_id, agent_id=agent.id, actor=Actor.system("cert_issue"), now=now
+        )
+        return {
+            "agent_id": agent.id,
+            "certificate_id": certificate.id,
+            "serial_number": certificate.serial_number,
+            "expires_at": certificate.expires_at,
+        }

@@ -1,0 +1,52 @@
+"""`cert_revoke`: end a certificate."""
+
+import logging
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from auditlog.vocabulary import Actor
+from certificates import services
+from certificates.models import Certificate
+from compliance.commands import ServiceCommand
+from compliance.errors import Invalid, Unavailable
+
+log = logging.getLogger(__name__)
+
+MAX_REASON = 500
+
+
+class Command(ServiceCommand):
+    help = "Revoke a certificate and publish the lists that tell it; there is no way back."
+    takes_environment = True
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--serial", required=True, help="hex in any case, with or without colons")
+        parser.add_argument("--reason", required=True, help="keyCompromise: …, superseded, and so on")
+
+    def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
+        if not 1 <= len(options["reason"]) <= MAX_REASON:
+            raise Invalid(f"--reason takes 1 to {MAX_REASON} characters")
+        found = Certificate.objects.with_serial_text(options["serial"])
+        actor = Actor.system("cert_revoke")
+        revoked = services.revoke(
+            tenant_id=found.tenant_id, certificate_id=found.id, reason=options["reason"], actor=actor, now=now
+        )
+        return {
+            "serial_number": revoked.serial_number,
+            "status": revoked.status,
+            "revoked_at": revoked.revoked_at,
+            "reason": revoked.revocation_reason,
+            "code": revoked.revocation_code,
+            "crl_number": _published(revoked, actor, now),
+        }
+
+
+def _published(revoked: Certificate, actor: Actor, now: datetime) -> int | None:
+    """The number of the list that tells it; None when somebody else makes it, or the HSM is away for now."""
+    try:
+        published = services.publish(authority_id=revoked.authority_id, actor=actor, now=now)
+    except Unavailable as error:
+        log.warning("revoked, but the list is not published yet: %s", error.message)
+        return None
+    return published.number if published else None

@@ -1,0 +1,40 @@
+"""`cert_show`: certificates and how they stand."""
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from agents.models import Agent
+from certificates.decoded import decoded_pem
+from certificates.models import Certificate
+from compliance.commands import ServiceCommand
+
+
+class Command(ServiceCommand):
+    help = "Show one certificate by its serial number, decoded, or all of an agent."
+    takes_environment = True
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument("--serial", help="hex in any case, with or without colons")
+        which.add_argument("--agent", metavar="ID", help="the agent's id")
+
+    def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]] | dict[str, Any]:
+        if options["serial"]:
+            found = Certificate.objects.with_serial_text(options["serial"])
+            return {
+                **_row(found, now),
+                **dict(decoded_pem(found.certificate_pem)),
+                "pem": found.certificate_pem,
+            }
+        agent = Agent.objects.find(options["agent"])
+        return [_row(found, now) for found in Certificate.objects.of_agent(agent.id)]
+
+
+def _row(certificate: Certificate, now: datetime) -> dict[str, Any]:
+    names = ("id", "agent_id", "serial_number", "issued_at", "expires_at", "revoked_at", "revocation_reason")
+    rest = ("revocation_code", "first_crl_number", "crl_shard", "kms_key_arn")
+    return {
+        "status": certificate.status_at(now).value,
+        **{name: getattr(certificate, name) for name in names + rest},
+    }
