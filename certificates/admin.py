@@ -17,6 +17,7 @@ from certificates.models import (
     CertificateAuthority,
     CertificateStatus,
     Issuance,
+    OcspResponder,
     PooledKey,
     RevocationList,
 )
@@ -217,6 +218,40 @@ class CertificateAuthorityAdmin(SystemAdmin):
     @display(description="key reference")
     def key(self, authority: CertificateAuthority) -> str:
         return code(authority.key_uri)
+
+
+@admin.register(OcspResponder)
+class OcspResponderAdmin(SystemAdmin):
+    """Who signs OCSP answers for which CA."""
+
+    view_roles = EVERYONE
+    related_links = ()
+    list_display = ("authority", "state", "short_serial", "not_before", "not_after")
+    list_select_related = ("authority",)
+    ordering = ("-created_at", "-id")
+    fieldsets = (
+        (None, {"fields": ("authority", "state")}),
+        ("Validity", {"fields": ("not_before", "not_after")}),
+        ("Certificate, decoded", {"fields": ("decoded",)}),
+        ("Key", {"fields": ("key",)}),
+    )
+    readonly_fields = ("state", "decoded", "key")
+
+    @display(description="state")
+    def state(self, responder: OcspResponder) -> str:
+        return chip("expired") if responder.not_after <= now() else chip("answers", "success")
+
+    @display(description="serial number", ordering="serial_number")
+    def short_serial(self, responder: OcspResponder) -> str:
+        return code(shortened(responder.serial_number, 17))
+
+    @display(description="fields")
+    def decoded(self, responder: OcspResponder) -> str:
+        return facts(decoded_der(bytes(responder.certificate_der)))
+
+    @display(description="key reference")
+    def key(self, responder: OcspResponder) -> str:
+        return code(responder.key_uri)
 
 
 @admin.register(RevocationList)

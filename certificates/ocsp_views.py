@@ -19,7 +19,7 @@ DESCRIPTION = (
     "RFC 6960, with nonces as in RFC 9654. 200 for every answer that OCSP knows, its errors included: read "
     "`responseStatus`. Certificates that were never issued are `unknown`; those of other CAs, `unauthorized`."
 )
-RESPONSES: dict[Any, Any] = {(200, RESPONSE_TYPE): OpenApiTypes.BINARY, **errors(405, 413, 429, 503)}
+RESPONSES: dict[Any, Any] = {(200, RESPONSE_TYPE): OpenApiTypes.BINARY, **errors(404, 405, 413, 429, 503)}
 
 
 class OcspViewSet(PublicViewSet):

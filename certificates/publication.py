@@ -209,6 +209,9 @@ def _make_round(lease: Lease, plan: Plan, actor: Actor, now: datetime) -> Revoca
         _make(lease, plan, scope, shard=shard)
     if plan.base_number is not None:
         _make(lease, plan, ListScope(DELTA, url, base_number=plan.base_number))
+    else:
+        # What a delta of before adds to is past its end.
+        RevocationList.objects.filter(authority=authority, scope=DELTA).delete()
     full = _make(lease, plan, ListScope(FULL, url, delta_url))
     with _holding(lease) as authority:
         authority.crl_completed = plan.window.number

@@ -16,6 +16,7 @@ from compliance.tasks import enqueue, task
 log = logging.getLogger(__name__)
 
 GATHER_SECONDS = 0.5
+EXPIRY_ROUNDS = 20
 
 
 @task(PUBLISH)
@@ -52,8 +53,10 @@ def publish_due_crls(**kwargs: Any) -> None:
 @task("certificates.expire")
 def expire(**kwargs: Any) -> None:
     """Mark and announce certificates that are past their end."""
-    count = services.expire_due(now=now())
-    if count:
+    for _ in range(EXPIRY_ROUNDS):
+        count = services.expire_due(now=now())
+        if not count:
+            return
         log.info("%d certificates expired", count)
 
 

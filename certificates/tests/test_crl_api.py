@@ -148,6 +148,7 @@ def test_rows_go_with_their_lists_end(authority: CertificateAuthority) -> None:
 
     lists = RevocationList.objects.filter(authority=authority, scope="full")
     assert lists.count() == KEPT_BODIES
+    assert not RevocationList.objects.filter(authority=authority, scope="delta").exists()
 
 
 def test_publication_is_audited_for_operators(authority: CertificateAuthority) -> None:

@@ -150,7 +150,7 @@ def test_command_run_twice_rotates_once(authority: CertificateAuthority) -> None
     assert refused.value.code == 4
     assert CertificateAuthority.objects.issuing().serial_number == done["serial_number"]
     kinds = [entry.event_type for entry in AuditEntry.objects.filter(actor_id="ca_rotate").order_by("id")]
-    assert sorted(kinds) == ["ca.created", "ca.rotated", "crl.published"]
+    assert sorted(kinds) == ["ca.created", "ca.rotated", "crl.published", "ocsp_responder.created"]
 
 
 def test_command_without_a_ca_ends_with_3() -> None:

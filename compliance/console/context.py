@@ -51,6 +51,7 @@ NAVIGATION: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         (
             Entry("Authorities", "account_balance", "certificates_certificateauthority"),
             Entry("Revocation lists", "playlist_remove", "certificates_revocationlist"),
+            Entry("OCSP responders", "vpn_key", "certificates_ocspresponder"),
             Entry("Issuances", "draw", "certificates_issuance"),
             Entry("Token keys", "vpn_key", "delegation_tokenkey"),
         ),

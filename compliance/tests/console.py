@@ -8,7 +8,7 @@ from django.test import Client
 
 from agents.tests.factories import make_agent
 from auditlog.vocabulary import Actor
-from certificates.models import Issuance, PooledKey, RevocationList
+from certificates.models import Issuance, OcspResponder, PooledKey, RevocationList
 from certificates.tests.factories import make_certificate
 from compliance import environments
 from compliance.api.models import IdempotencyRecord
@@ -124,6 +124,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             created_at=now(),
         )
         published = RevocationList.objects.latest_of(certificate.authority)
+        responder = OcspResponder.objects.get(authority=certificate.authority)
         # The last that an issuance would take, as it is no real key.
         pooled = PooledKey.objects.create(
             key_uri=f"pkcs11:object={label}", spki=b"", created_at=now() + timedelta(days=1)
@@ -147,6 +148,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
         "reports_report": report,
         "certificates_issuance": issuance,
         "certificates_certificateauthority": certificate.authority,
+        "certificates_ocspresponder": responder,
         "certificates_revocationlist": published,
         "certificates_pooledkey": pooled,
         "api_idempotencyrecord": record,

@@ -42,6 +42,7 @@ def description() -> dict[str, Any]:
     return loaded
 
 
+schemathesis.serializer.alias("application/ocsp-request", "application/octet-stream")
 SCHEMA = schemathesis.openapi.from_dict(description())
 SCHEMA.app = get_wsgi_application()
 OPERATIONS = {found.ok().label: found.ok() for found in SCHEMA.get_all_operations()}  # type: ignore[union-attr]
