@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 from django.db import models
 
 from auditlog.querysets import AuditEntryQuerySet
-from auditlog.vocabulary import ActorType, AuditAction
+from auditlog.vocabulary import ActorType, audit_actions
 from compliance.identifiers import new_id
 
 
@@ -18,7 +18,7 @@ class AuditEntry(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant_id = models.UUIDField()
-    event_type = models.CharField(max_length=64, choices=AuditAction.choices)
+    event_type = models.CharField(max_length=64, choices=audit_actions)
     actor_type = models.CharField(max_length=16, choices=ActorType.choices)
     actor_id = models.CharField(max_length=255)
     description = models.TextField(null=True)  # noqa: DJ001  (the specification's field is nullable)

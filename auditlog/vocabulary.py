@@ -51,6 +51,12 @@ class AuditAction(models.TextChoices):
     REPORT_FAILED = "report.failed"
 
 
+def audit_actions() -> list[tuple[str, str]]:
+    """Every action with its label; asked for by name, so that a new action needs no migration."""
+    return list(AuditAction.choices)
+
+
+
 class ActorType(models.TextChoices):
     """Who acted: a person or their API key, an agent, or the service by itself."""
 
