@@ -56,7 +56,6 @@ def audit_actions() -> list[tuple[str, str]]:
     return list(AuditAction.choices)
 
 
-
 class ActorType(models.TextChoices):
     """Who acted: a person or their API key, an agent, or the service by itself."""
 

@@ -62,9 +62,16 @@ def make_certified_agent(tenant: Tenant, **fields: Any) -> Agent:
 
 
 def make_revoked_certificate(tenant: Tenant, *, reason: str = "keyCompromise") -> Certificate:
-    certificate = make_certificate(make_agent(tenant))
+    return revoke_certificate(make_certificate(make_agent(tenant)), reason=reason)
+
+
+def revoke_certificate(certificate: Certificate, *, reason: str = "keyCompromise") -> Certificate:
     return services.revoke(
-        tenant_id=tenant.id, certificate_id=certificate.id, reason=reason, actor=ACTOR, now=now()
+        tenant_id=certificate.agent.tenant_id,
+        certificate_id=certificate.id,
+        reason=reason,
+        actor=ACTOR,
+        now=now(),
     )
 
 

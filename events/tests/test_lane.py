@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 from agents.models import Agent, AgentStatus
 from auditlog.models import AuditEntry
 from certificates.models import Certificate
-from certificates.tests.factories import make_certified_agent
+from certificates.tests.factories import make_certified_agent, revoke_certificate
 from compliance import environments
 from compliance.api import rate_limits
 from compliance.api.answers import Answer
@@ -22,13 +22,11 @@ from compliance.identifiers import new_id
 from compliance.tenancy import keys, recent_keys, services
 from compliance.tenancy.models import ApiKey
 from compliance.tenancy.tests.factories import make_key, make_tenant
-from events.intake import EARLIEST
 from events.tests.conftest import World
 from events.tests.web import Web, body_of, key_id, warm
 
 pytestmark = pytest.mark.usefixtures("committed")
 
-REVOKED = {"status": "revoked", "revoked_at": EARLIEST, "revocation_reason": "keyCompromise"}
 CHANGING = {"x-ratelimit-remaining", "x-ratelimit-reset"}
 
 
@@ -98,7 +96,7 @@ def _suspended(world: World) -> str:
 
 def _revoked(world: World) -> str:
     agent = make_certified_agent(world.tenant)
-    Certificate.objects.filter(agent=agent).update(**REVOKED)
+    revoke_certificate(Certificate.objects.get(agent=agent))
     return str(agent.id)
 
 
@@ -273,7 +271,7 @@ def test_next_event_after_the_certificate_is_gone_is_refused(
     assert web.post(key, world.report()).status == 201
     certificates = Certificate.objects.filter(agent=world.agent)
     if state == "revoked":
-        certificates.update(**REVOKED)
+        revoke_certificate(certificates.get())
     else:
         certificates.update(issued_at=now().replace(year=2020), expires_at=now().replace(year=2021))
 
