@@ -37,6 +37,10 @@ def counted(caller: str) -> int:
     return int(redis.client().get(f"{rate_limits._name(BUCKET, caller)}:total") or 0)
 
 
+def entries(caller: str) -> int:
+    return int(redis.client().llen(f"{rate_limits._name(BUCKET, caller)}:log"))
+
+
 def let_through(process: ModuleType, caller: str, limit: int, tries: int) -> int:
     verdicts = [process.hit(BUCKET, caller, limit=limit, ahead=True) for _ in range(tries)]
     return sum(verdict.allowed for verdict in verdicts)
@@ -168,6 +172,24 @@ def test_batch_is_counted_whole_or_not_at_all(caller: str) -> None:
 
     assert [verdict.allowed for verdict in (first, second, third)] == [True, False, True]
     assert (second.remaining, third.remaining, counted(caller)) == (40, 0, 100)
+
+
+def test_however_many_are_counted_at_once_are_one_entry(caller: str) -> None:
+    for cost in (1, 1_000, 20_000):
+        rate_limits.hit(BUCKET, caller, limit=100_000, cost=cost)
+
+    assert (entries(caller), counted(caller)) == (3, 21_001)
+
+
+def test_what_leaves_the_window_is_no_longer_counted(caller: str, settings: Settings) -> None:
+    settings.RATE_LIMIT_WINDOW_SECONDS = 1
+    for cost in (30, 40):
+        rate_limits.hit(BUCKET, caller, limit=100, cost=cost)
+        time.sleep(0.6)
+
+    verdict = rate_limits.hit(BUCKET, caller, limit=100, cost=50)
+
+    assert (verdict.allowed, verdict.remaining, counted(caller), entries(caller)) == (True, 10, 90, 2)
 
 
 def test_limit_holds_without_redis(caller: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
