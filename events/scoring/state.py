@@ -57,7 +57,7 @@ NUMBER = 8
 NO_NAME = bytes(NAME)
 _weight = Struct("<d")
 _doubles = tuple(Struct(f"<{count}d") for count in range(MAX_AMOUNTS + 1))
-_unpack = _weight.unpack_from
+_pack, _pack_into, _unpack = _weight.pack, _weight.pack_into, _weight.unpack_from
 
 
 class StateUnreadable(ValueError):
@@ -99,10 +99,10 @@ class Table(msgspec.Struct, array_like=True, gc=False):
             if len(self.names) >= limit * NAME:
                 self._drop_lightest()
             self.names += name
-            self.weights += _weight.pack(weight)
+            self.weights += _pack(weight)
             return 0.0
         before: float = _unpack(self.weights, at)[0]
-        _weight.pack_into(self.weights, at, before + weight)
+        _pack_into(self.weights, at, before + weight)
         return before
 
     def has_waited(self, name: bytes, now: float, seconds: float, limit: int) -> bool:
@@ -119,7 +119,7 @@ class Table(msgspec.Struct, array_like=True, gc=False):
 
     def scale(self, factor: float) -> None:
         """Multiply every weight."""
-        self.weights = bytearray(b"".join(_weight.pack(weight * factor) for weight in self._unpacked()))
+        self.weights = bytearray(b"".join(_pack(weight * factor) for weight in self._unpacked()))
 
     def copy(self) -> "Table":
         return Table(self.names[:], self.weights[:])
@@ -208,7 +208,7 @@ class AgentState(msgspec.Struct, array_like=True):
 
     def add_amount(self, root: float) -> None:
         """Remember an amount's square root; beyond MAX_AMOUNTS the oldest goes."""
-        self.amounts += _weight.pack(root)
+        self.amounts += _pack(root)
         del self.amounts[: -MAX_AMOUNTS * NUMBER]
 
     def in_hour(self, hour: int) -> float:
@@ -228,12 +228,12 @@ class AgentState(msgspec.Struct, array_like=True):
     def add_hour(self, hour: int, weight: float) -> None:
         """Count an event in this hour of the day."""
         at = hour * NUMBER
-        _weight.pack_into(self.hours, at, _unpack(self.hours, at)[0] + weight)
+        _pack_into(self.hours, at, _unpack(self.hours, at)[0] + weight)
 
     def scale_hours(self, factor: float) -> None:
         """Multiply what is counted of every hour."""
         counts = unpack(f"<{HOURS}d", self.hours)
-        self.hours = bytearray(b"".join(_weight.pack(count * factor) for count in counts))
+        self.hours = bytearray(b"".join(_pack(count * factor) for count in counts))
 
     def fading(self, now: float) -> float:
         """What a stored weight is multiplied by to read it at `now`."""

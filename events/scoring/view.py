@@ -78,8 +78,9 @@ def view(state: AgentState, event: Event, facts: Facts) -> View:
     unigram = bigram = 0.0
     if has_tool:
         # Smoothed shares: of this tool among all, and after the one before, backed off to the former
-        share = (state.tools.get(tool) * fading + 1.0 / (len(state.tools) + 1)) / (learned + 1.0)
-        count, before = state.bigrams.get(pair) * fading, state.tools.get(previous) * fading
+        tools = state.tools
+        share = (tools.get(tool) * fading + 1.0 / (len(tools) + 1)) / (learned + 1.0)
+        count, before = state.bigrams.get(pair) * fading, tools.get(previous) * fading
         unigram = -log(share)
         bigram = -log((count + share) / (max(before, count) + 1.0))
     sends = event.action_type in SENDING
@@ -105,10 +106,10 @@ def view(state: AgentState, event: Event, facts: Facts) -> View:
         learned,
         learned / (learned + MATURITY_HALF),
         int(event.received_at % DAY // HOUR),
-        _faded(state.burst, elapsed, BURST_FADE),
-        _faded(state.reads, elapsed, READ_FADE),
-        _faded(state.failures, elapsed, FAILURE_FADE),
-        _faded(state.anomalies, elapsed, ANOMALY_FADE),
+        state.burst * exp(-elapsed / BURST_FADE),
+        state.reads * exp(-elapsed / READ_FADE),
+        state.failures and state.failures * exp(-elapsed / FAILURE_FADE),
+        state.anomalies and state.anomalies * exp(-elapsed / ANOMALY_FADE),
     )
 
 
@@ -122,10 +123,6 @@ def _unknown(
             new.append(target)
             new_names.append(name)
     return new, new_names
-
-
-def _faded(count: float, elapsed: float, fade: float) -> float:
-    return count * exp(-elapsed / fade) if count else 0.0
 
 
 def _expects_target(state: AgentState, event: Event, facts: Facts, tool: bytes) -> bool:
