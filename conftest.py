@@ -5,6 +5,8 @@ on_commit, other processes) asks for `committed` instead: nothing is cleaned up 
 with a tenant of its own.
 """
 
+import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,13 +19,32 @@ from compliance.api import rate_limits
 from compliance.environments import Environment
 from compliance.tests.client import ApiClient
 
+COMMITTED_WEIGHT = 5
+"""What a test that commits for real takes, in others."""
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what runs in transactions, and put last what commits for real."""
-    items.sort(key=commits)
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take this run's share, mark what runs in transactions, and put last what commits for real."""
+    share, _, shares = os.environ.get("TEST_SHARE", "1/1").partition("/")
+    mine = files_of_share(items, int(share), int(shares))
+    config.hook.pytest_deselected(items=[item for item in items if item.path not in mine])
+    items[:] = sorted((item for item in items if item.path in mine), key=commits)
     for item in items:
         if not commits(item):
             item.add_marker(pytest.mark.django_db(databases=["default", "test"]))
+
+
+def files_of_share(items: list[pytest.Item], share: int, shares: int) -> set[Any]:
+    """The files of one share: each goes to the share that has the least to do so far, the longest first."""
+    weights: Counter[Any] = Counter()
+    for item in items:
+        weights[item.path] += COMMITTED_WEIGHT if commits(item) else 1
+    loads, files = [0] * shares, [set[Any]() for _ in range(shares)]
+    for path, weight in sorted(weights.items(), key=lambda pair: (-pair[1], str(pair[0]))):
+        lightest = loads.index(min(loads))
+        loads[lightest] += weight
+        files[lightest].add(path)
+    return files[share - 1]
 
 
 def commits(item: pytest.Item) -> bool:

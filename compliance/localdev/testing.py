@@ -1,11 +1,16 @@
-"""`./test`: databases, tokens and a Valkey of its own for each run, then pytest, then all is gone again."""
+"""`./test`: databases, tokens and a Valkey of its own for each run, then pytest, then all is gone again.
+
+The whole suite is shared between as many runs as there are processors, up to `MOST_SHARES`.
+"""
 
 import os
 import secrets
 import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -19,6 +24,11 @@ from .redis import RedisServer
 from .servers import Servers, in_use
 from .softhsm import SoftHsm
 from .state import LockBusy, locked
+
+MOST_SHARES = 2
+SHARE = "TEST_SHARE"
+"""Which share of the suite a run takes, as `1/2`; the root's `conftest.py` reads it."""
+STOP_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -71,13 +81,50 @@ class TestRun:
 
 
 def run_tests(layout: Layout, arguments: list[str]) -> int:
-    """Run pytest with `arguments`; its exit code."""
+    """Run pytest with `arguments`, or the whole suite; its exit code."""
     servers = Servers(layout)
+    alone = bool(arguments) or has_own_tokens(os.environ)
+    shares = 1 if alone else min(os.cpu_count() or 1, MOST_SHARES)
+    command = [sys.executable, "-m", "pytest", *arguments]
     with in_use(servers, start=servers.start_postgres):
         _clear_dead_runs(servers)
-        with _own_run(servers) as run:
-            command = [sys.executable, "-m", "pytest", *arguments]
-            return run_foreground(command, cwd=layout.root, env=run.environment())
+        with ExitStack() as stack:
+            runs = [stack.enter_context(_own_run(servers)) for _ in range(shares)]
+            if shares == 1:
+                return run_foreground(command, cwd=layout.root, env=runs[0].environment())
+            return _run_shares(runs, command, cwd=layout.root)
+
+
+def _run_shares(runs: Sequence[TestRun], command: Sequence[str], *, cwd: Path) -> int:
+    """Run them side by side, the first on our terminal; the others' words follow. The first bad exit code."""
+    with ExitStack() as stack:
+        children = []
+        for number, run in enumerate(runs, 1):
+            output = None if number == 1 else stack.enter_context((run.folder / "output").open("wb"))
+            environment = {**run.environment(), SHARE: f"{number}/{len(runs)}"}
+            children.append(subprocess.Popen(command, cwd=cwd, env=environment, stdout=output, stderr=output))
+        try:
+            codes = [child.wait() for child in children]
+        except KeyboardInterrupt:
+            _stop(children)
+            raise
+    for number, run in enumerate(runs[1:], 2):
+        say(f"\n  … share {number} of {len(runs)}, which ran beside it")
+        sys.stdout.write((run.folder / "output").read_text(errors="replace"))
+        sys.stdout.flush()
+    return next((code if code > 0 else 128 - code for code in codes if code != 0), 0)
+
+
+def _stop(children: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Let them clean up, for a while."""
+    for child in children:
+        if child.poll() is None:
+            child.send_signal(signal.SIGINT)
+    for child in children:
+        try:
+            child.wait(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
 
 
 def with_suffix(url: str, suffix: str) -> str:
