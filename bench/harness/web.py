@@ -57,7 +57,7 @@ def service(place: Place) -> Iterator[WebServer]:
     port = free_port()
     environment = place.environment() | {"BASE_URL": f"http://{HOST}:{port}"}
     command = commands(port, environment, local=place.servers.layout.local)["web"]
-    with _running("service", command, environment, place, port=port, path="/health/ready") as server:
+    with running("service", command, environment, place, port=port, path="/health/ready") as server:
         yield server
 
 
@@ -72,7 +72,7 @@ def fastapi(place: Place, *, pool: int) -> Iterator[WebServer]:
         *("--workers", environment["WEB_WORKERS"], "--loop", "uvloop", "--http", "httptools"),
         *("--no-access-log", "--log-level", "warning"),
     ]
-    with _running("fastapi", command, environment, place, port=port, path="/") as server:
+    with running("fastapi", command, environment, place, port=port, path="/") as server:
         yield server
 
 
@@ -89,7 +89,7 @@ def plain_drf(place: Place) -> Iterator[WebServer]:
         *("--host", HOST, "--port", str(port), "--no-ws", "--http", "1"),
         *("--workers", environment["WEB_WORKERS"], "--blocking-threads", environment["WEB_THREADS"]),
     ]
-    with _running("plain-drf", command, environment, place, port=port, path="/") as server:
+    with running("plain-drf", command, environment, place, port=port, path="/") as server:
         yield server
 
 
@@ -98,7 +98,7 @@ def nothing(place: Place) -> Iterator[WebServer]:
     """A server that only answers: what remains is the load generator's own cost."""
     port = free_port()
     command = [sys.executable, "-m", "bench.rulers.echo", str(port)]
-    with _running("echo", command, place.environment(), place, port=port, path="/") as server:
+    with running("echo", command, place.environment(), place, port=port, path="/") as server:
         yield server
 
 
@@ -120,21 +120,36 @@ def _mark(place: Place) -> str:
     return f"{MARK}={place.servers.layout.local}"
 
 
+def part(name: str, place: Place, *, port: int) -> list[str]:
+    """The command with which `./run` starts one of the service's programs."""
+    return commands(port, place.environment(), local=place.servers.layout.local)[name]
+
+
 @contextmanager
-def _running(
+def running(
     name: str, command: Sequence[str], environment: Mapping[str, str], place: Place, *, port: int, path: str
 ) -> Iterator[WebServer]:
+    """A server that answers on its port."""
+    with started(name, command, environment, place) as process:
+        server = WebServer(name, port, process)
+        _wait_ready(server, path, place.servers.layout.log / f"bench-{name}.log")
+        yield server
+
+
+@contextmanager
+def started(
+    name: str, command: Sequence[str], environment: Mapping[str, str], place: Place
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that ends with the block."""
     mark, _, value = _mark(place).partition("=")
     log = place.servers.layout.log / f"bench-{name}.log"
     process = processes.spawn(
         command, log=log, env={**environment, mark: value}, cwd=place.servers.layout.root
     )
-    server = WebServer(name, port, process)
     try:
-        _wait_ready(server, path, log)
-        yield server
+        yield process
     finally:
-        server.stop()
+        WebServer(name, 0, process).stop()
 
 
 def _wait_ready(server: WebServer, path: str, log: Path) -> None:
