@@ -42,6 +42,7 @@ class AuditAction(models.TextChoices):
     TOKEN_KEY_RETIRED = "token_key.retired"
     WEBHOOK_CREATED = "webhook.created"
     WEBHOOK_UPDATED = "webhook.updated"
+    WEBHOOK_DISABLED = "webhook.disabled"
     WEBHOOK_DELETED = "webhook.deleted"
     WEBHOOK_SECRET_ROTATED = "webhook.secret_rotated"
     WEBHOOK_REDELIVERED = "webhook.redelivered"

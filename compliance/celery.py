@@ -18,7 +18,7 @@ app.autodiscover_tasks(
 
 # What runs by the clock, in both environments: the safety nets of what a lost message should have started.
 PERIODS_SECONDS = {
-    "webhooks.sweep": 2.0,
+    "webhooks.sweep": 5.0,
     "certificates.publish_due_crls": 15.0,
     "certificates.expire": 60.0,
     "certificates.fill_key_pool": 30.0,

@@ -176,10 +176,19 @@ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: bool = env.bool("WEBHOOK_ALLOW_PRIVATE_ADDRESSE
 WEBHOOK_ALLOW_HTTP: bool = env.bool("WEBHOOK_ALLOW_HTTP", default=False)
 # Root certificates that receivers are checked against instead of the public ones (a PEM file).
 WEBHOOK_CA_FILE: str = env.str("WEBHOOK_CA_FILE", default="")
-# Requests to one endpoint at a time, over all workers, once it has answered quickly; until then one.
-WEBHOOK_SLOTS_PER_ENDPOINT: int = env.int("WEBHOOK_SLOTS_PER_ENDPOINT", default=4)
-# Requests to all slow endpoints of an environment together: both environments' leave the worker threads free.
-WEBHOOK_SLOW_SLOTS: int = env.int("WEBHOOK_SLOW_SLOTS", default=5)
+# Threads of a sender process for each environment: how many requests are out at once.
+WEBHOOK_SENDER_THREADS: int = env.int("WEBHOOK_SENDER_THREADS", default=512)
+# How often a sender looks for due deliveries that no bell rang for.
+WEBHOOK_POLL_SECONDS: float = env.float("WEBHOOK_POLL_SECONDS", default=0.25)
+# Requests to one endpoint at a time, over all senders, once it has answered quickly; until then one.
+WEBHOOK_SLOTS_PER_ENDPOINT: int = env.int("WEBHOOK_SLOTS_PER_ENDPOINT", default=10)
+# Requests to all slow endpoints of an environment together.
+WEBHOOK_SLOW_SLOTS: int = env.int("WEBHOOK_SLOW_SLOTS", default=32)
+# After so many failed deliveries without a success between them, over so long, a webhook is switched off.
+WEBHOOK_DISABLE_AFTER_DELIVERIES: int = env.int("WEBHOOK_DISABLE_AFTER_DELIVERIES", default=100)
+WEBHOOK_DISABLE_AFTER_SECONDS: int = env.int("WEBHOOK_DISABLE_AFTER_SECONDS", default=86_400)
+# How long a rotated secret signs beside the new one.
+WEBHOOK_SECRET_OVERLAP_SECONDS: int = env.int("WEBHOOK_SECRET_OVERLAP_SECONDS", default=86_400)
 WEBHOOKS_PER_TENANT: int = env.int("WEBHOOKS_PER_TENANT", default=200)
 
 # --- Rate limits: requests per window of 60 seconds -----------------------------------------------

@@ -40,12 +40,12 @@ WEBHOOK_ACTIONS = (
         icon="autorenew",
         explanation=(
             "Every attempt from now on, retries included, is signed with a new secret that is shown once. "
-            "A receiver that knows only the old one will refuse them."
+            "The old one signs beside it for the hours that you choose: none, if it has leaked."
         ),
         run=actions.rotate_secret,
         is_offered=lambda webhook: webhook.deleted_at is None,
         roles=DEVELOPERS,
-        form_class=Form,
+        form_class=actions.OverlapForm,
         is_destructive=True,
     ),
     ConfirmedAction(
@@ -86,7 +86,7 @@ REDELIVER = ConfirmedAction(
 class WebhookAdmin(TenantScopedAdmin):
     """Endpoints, deleted ones included: their history stays."""
 
-    secret_fields = frozenset({"secret"})
+    secret_fields = frozenset({"secret", "previous_secret"})
     confirmed_actions = WEBHOOK_ACTIONS
     related_links = (
         RelatedLink("Deliveries", "outbox", "webhooks_delivery", "webhook__id__exact"),
@@ -100,10 +100,11 @@ class WebhookAdmin(TenantScopedAdmin):
     fieldsets = (
         (
             None,
-            {"fields": ("address", "state", "consecutive_failures", "event_chips", "tenant", "description")},
+            {"fields": ("address", "state", "event_chips", "tenant", "description")},
         ),
-        ("Signature", {"fields": ("secret_hint",)}),
-        ("Life", {"fields": ("identifier", "created_at", "updated_at", "deleted_at")}),
+        ("Health", {"fields": ("pace", "consecutive_failures", "failed_deliveries", "failing_since")}),
+        ("Signature", {"fields": ("secret_hint", "previous_secret_until")}),
+        ("Life", {"fields": ("identifier", "created_at", "updated_at", "disabled_at", "deleted_at")}),
     )
     readonly_fields = ("address", "state", "event_chips", "identifier")
 
@@ -119,6 +120,8 @@ class WebhookAdmin(TenantScopedAdmin):
     def state(self, webhook: Webhook) -> str:
         if webhook.deleted_at is not None:
             return chip("deleted")
+        if webhook.disabled_at is not None:
+            return chip("disabled by the service", "danger")
         if not webhook.active:
             return chip("switched off", "warning")
         return chip("failing", "danger") if webhook.is_failing else chip("active", "success")

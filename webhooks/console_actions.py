@@ -14,6 +14,7 @@ from compliance.console.secrets import FreshSecret, secret_page
 from webhooks import services
 
 LONGEST_HOURS = 30 * 24
+LONGEST_OVERLAP_HOURS = 7 * 24
 
 
 class SinceForm(forms.Form):
@@ -26,6 +27,20 @@ class SinceForm(forms.Form):
         label="Hours back",
         widget=UnfoldAdminIntegerFieldWidget,
         help_text=f"Deliveries made in these last hours count; 1 to {LONGEST_HOURS}.",
+    )
+
+
+class OverlapForm(forms.Form):
+    """How long the old secret signs beside the new one."""
+
+    hours = forms.IntegerField(
+        min_value=0,
+        max_value=LONGEST_OVERLAP_HOURS,
+        initial=24,
+        required=False,
+        label="Hours of overlap",
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text=f"0 to {LONGEST_OVERLAP_HOURS}; 24 if left empty.",
     )
 
 
@@ -49,7 +64,9 @@ def redeliver_failed(call: ActionCall) -> str:
 
 
 def rotate_secret(call: ActionCall) -> HttpResponse:
-    made = services.rotate_secret(**_webhook(call))
+    hours = call.data["hours"]
+    overlap = None if hours is None else hours * 3600
+    made = services.rotate_secret(overlap_seconds=overlap, **_webhook(call))
     fresh = FreshSecret(
         label="Webhook secret",
         secret=made.secret,

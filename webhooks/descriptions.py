@@ -41,6 +41,8 @@ WEBHOOK: dict[str, Any] = {
     "active": True,
     "description": "Security operations",
     "secret_hint": "b3M=",
+    "previous_secret_until": None,
+    "disabled_at": None,
     "created_at": "2026-11-20T09:00:00.000000Z",
     "updated_at": "2026-11-20T09:00:00.000000Z",
 }
@@ -88,13 +90,27 @@ CREATE_TEXT = (
     "the envelope's `id` stays the same."
 )
 UPDATE_TEXT = (
-    "Switching it off cancels the deliveries that wait; events until it is on again are not kept for it."
+    "Switching it off cancels the deliveries that wait; events until it is on again are not kept for it. "
+    "One that the service disabled is switched on again by `active: true`."
 )
 TEST_TEXT = "Queues one `webhook.test` event to this webhook alone. Watch it in the delivery history."
 REDELIVER_TEXT = "Sends the same event, with the same id and the same bytes, as a new delivery."
 ROTATE_TEXT = (
     "Every attempt from now on is signed with the new secret, retries of earlier events included. "
-    "The answer carries it; it is not shown again."
+    "The answer carries it; it is not shown again. For `overlap_seconds` the old one signs beside it: in the "
+    "header whose name ends in `-Previous`, and as the second signature in `webhook-signature`."
+)
+RECOVER_TEXT = (
+    "Queues each event once more whose last delivery to this webhook, made since then, has failed; the "
+    "oldest first, with the same ids and bytes. For after an outage of the receiver."
+)
+LEAKED = OpenApiExample("The old one has leaked", request_only=True, value={"overlap_seconds": 0})
+RECOVERY = OpenApiExample("An outage", request_only=True, value={"since": "2026-11-20T09:00:00Z"})
+RECOVERED = OpenApiExample(
+    "On their way",
+    response_only=True,
+    status_codes=["202"],
+    value={"data": {"webhook_id": WEBHOOK["id"], "since": "2026-11-20T09:00:00Z", "redelivered": 17}},
 )
 
 SIGNATURE = OpenApiParameter(
@@ -104,6 +120,23 @@ SIGNATURE = OpenApiParameter(
     required=True,
     description="`sha256=` and the lowercase hex HMAC-SHA-256 of the raw body, keyed with the secret.",
 )
+
+PREVIOUS_SIGNATURE = OpenApiParameter(
+    f"{header_name(settings.SERVICE_NAME)}-Previous",
+    OpenApiTypes.STR,
+    location=OpenApiParameter.HEADER,
+    description="The same with the secret before, while a rotated one is still valid.",
+)
+STANDARD_HEADERS = [
+    OpenApiParameter(
+        name, OpenApiTypes.STR, location=OpenApiParameter.HEADER, required=True, description=description
+    )
+    for name, description in (
+        ("webhook-id", "The envelope's `id`."),
+        ("webhook-timestamp", "When this attempt was signed, in Unix seconds."),
+        ("webhook-signature", "Standard Webhooks 1.0: `v1,<base64>`, several set apart by spaces."),
+    )
+]
 
 ENVELOPE = inline_serializer(
     "Envelope",
@@ -119,7 +152,7 @@ DELIVERIES = OpenApiCallback(
     "{$request.body#/url}",
     extend_schema(
         summary="An event's delivery",
-        parameters=[SIGNATURE],
+        parameters=[SIGNATURE, PREVIOUS_SIGNATURE, *STANDARD_HEADERS],
         request=ENVELOPE,
         examples=[
             OpenApiExample(str(event), request_only=True, value=example_envelope(event)) for event in DATA

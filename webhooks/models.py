@@ -23,6 +23,15 @@ FAILING_AFTER = 3
 SLOW_AFTER = timedelta(seconds=2)
 
 
+def retry_delay(number: int, max_attempts: int) -> timedelta | None:
+    """How long to wait after attempt `number` failed; None when it was the last of all.
+
+    Counted from the end, so that an attempt made up for does not lengthen the waits.
+    """
+    left = max_attempts - number
+    return timedelta(seconds=RETRY_DELAYS[-left]) if left > 0 else None
+
+
 class Pace(models.TextChoices):
     """How long the endpoint's last attempt took: what decides how many senders it may occupy."""
 
@@ -36,7 +45,10 @@ class Pace(models.TextChoices):
 
 
 class Webhook(models.Model):
-    """A tenant's endpoint and what it wants to hear; `secret` is encrypted at rest, empty once deleted."""
+    """A tenant's endpoint and what it wants to hear; secrets are encrypted at rest, gone once deleted.
+
+    `previous_secret` signs beside `secret` until its time. `disabled_at`: switched off by the service itself.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="webhooks")
@@ -46,7 +58,13 @@ class Webhook(models.Model):
     active = models.BooleanField(default=True)
     secret = models.BinaryField(editable=False)
     secret_hint = models.CharField(max_length=32)
+    previous_secret = models.BinaryField(null=True, editable=False)
+    previous_secret_until = models.DateTimeField(null=True)
+    # Attempts that failed since the last success, and deliveries that were given up since then.
     consecutive_failures = models.PositiveIntegerField(default=0)
+    failed_deliveries = models.PositiveIntegerField(default=0)
+    failing_since = models.DateTimeField(null=True)
+    disabled_at = models.DateTimeField(null=True)
     pace = models.CharField(max_length=16, choices=Pace.choices, default=Pace.UNKNOWN)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
@@ -61,6 +79,14 @@ class Webhook(models.Model):
             models.CheckConstraint(condition=~Q(events=[]), name="webhooks_events_present"),
             models.CheckConstraint(condition=~Q(url=""), name="webhooks_url_present"),
             models.CheckConstraint(condition=Q(pace__in=Pace.values), name="webhooks_pace_known"),
+            models.CheckConstraint(
+                condition=Q(previous_secret=None, previous_secret_until=None)
+                | Q(previous_secret__isnull=False, previous_secret_until__isnull=False),
+                name="webhooks_previous_secret_ends",
+            ),
+            models.CheckConstraint(
+                condition=Q(disabled_at=None) | Q(active=False), name="webhooks_disabled_is_inactive"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -109,6 +135,7 @@ class Trigger(models.TextChoices):
     EVENT = "event"
     TEST = "test"
     REDELIVERY = "redelivery"
+    NOTE = "note"
 
 
 class Delivery(models.Model):
@@ -179,14 +206,6 @@ class Delivery(models.Model):
     def is_finished(self) -> bool:
         """Whether nothing more will be sent."""
         return self.status not in (DeliveryStatus.PENDING, DeliveryStatus.IN_FLIGHT)
-
-    def retry_delay(self) -> timedelta | None:
-        """How long to wait after the last attempt failed; None when it was the last of all.
-
-        Counted from the end, so that an attempt made up for does not lengthen the waits.
-        """
-        left = self.max_attempts - self.attempt_count
-        return timedelta(seconds=RETRY_DELAYS[-left]) if left else None
 
 
 class Attempt(models.Model):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from webhooks.vocabulary import TEST_EVENT, EventName
+from webhooks.vocabulary import DISABLED_EVENT, TEST_EVENT, EventName
 
 _AGENT = "0199f2a4-7c1e-7d3a-9b1c-2f6f0f7f3b10"
 _SERIAL = "5f1c0a9e4b7d4c2f8e6a1b3c5d7e9f01"
@@ -65,6 +65,12 @@ DATA: dict[str, dict[str, Any]] = {
         ],
     },
     TEST_EVENT: {"webhook_id": "0199f2a4-6a00-7b00-8c00-1a1a1a1a1a1a"},
+    DISABLED_EVENT: {
+        "webhook_id": "0199f2a4-6a00-7b00-8c00-1a1a1a1a1a1a",
+        "failed_deliveries": 100,
+        "failing_since": _TIME,
+        "given_up": 12,
+    },
 }
 
 

@@ -8,9 +8,11 @@ from compliance.api.fields import StrictBooleanField, StrictCharField
 from compliance.api.serializers import ChangesSerializer
 from webhooks.addresses import MAX_URL_LENGTH
 from webhooks.models import Attempt, Delivery, Webhook
+from webhooks.services import RECOVERY_LIMIT
 from webhooks.vocabulary import DELIVERABLE_EVENTS, EventName
 
 MAX_NAMED_EVENTS = 100
+LONGEST_OVERLAP_SECONDS = 7 * 86_400
 UNKNOWN_EVENT = f"Not an event name; choose among {', '.join(EventName.values)}"
 
 
@@ -60,15 +62,59 @@ class UpdateWebhookSerializer(WebhookInputSerializer, ChangesSerializer):
     active = StrictBooleanField(required=False)
 
 
+class RotateSecretSerializer(serializers.Serializer[Any]):
+    """`POST /v1/webhooks/{id}/rotate-secret`."""
+
+    overlap_seconds = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=LONGEST_OVERLAP_SECONDS,
+        help_text="How long the old secret signs beside the new one; a day unless given, 0 if it has leaked.",
+    )
+
+
+class RecoverSerializer(serializers.Serializer[Any]):
+    """`POST /v1/webhooks/{id}/recover`."""
+
+    since = serializers.DateTimeField(help_text="Deliveries made from then on count.")
+
+
+class RecoveredSerializer(serializers.Serializer[Any]):
+    """What a recovery has queued."""
+
+    webhook_id = serializers.UUIDField()
+    since = serializers.DateTimeField()
+    redelivered = serializers.IntegerField(
+        help_text=f"Events on their way again, at most {RECOVERY_LIMIT:,}; ask again while it is that many."
+    )
+
+
 class WebhookSerializer(serializers.ModelSerializer[Webhook]):
     """A Webhook of the interface specification; its secret is not part of it."""
 
     events = serializers.ListField(child=serializers.ChoiceField(EventName.choices))
     secret_hint = serializers.CharField(help_text="The secret's last characters.")
+    disabled_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the service switched it off, after too many failed deliveries."
+    )
+    previous_secret_until = serializers.DateTimeField(
+        allow_null=True, help_text="Until when a rotated secret signs beside the new one."
+    )
 
     class Meta:
         model = Webhook
-        fields = ["id", "url", "events", "active", "description", "secret_hint", "created_at", "updated_at"]
+        fields = [
+            "id",
+            "url",
+            "events",
+            "active",
+            "description",
+            "secret_hint",
+            "previous_secret_until",
+            "disabled_at",
+            "created_at",
+            "updated_at",
+        ]
         read_only_fields = fields
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,15 +15,17 @@ from compliance import environments
 from compliance.encryption import encrypt
 from compliance.environments import Environment
 from compliance.identifiers import new_id
-from compliance.tasks import enqueue_on_commit
 from compliance.tenancy.models import Tenant
-from webhooks import signature
+from webhooks import doorbell, signature
 from webhooks.addresses import UrlPolicy, UrlRefused, check_url
 from webhooks.errors import DeliveryUnderWay, InvalidUrl, TooManyWebhooks, WebhookInactive
 from webhooks.models import Delivery, DeliveryStatus, Message, Pace, Trigger, Webhook
-from webhooks.vocabulary import TEST_EVENT, EventName
+from webhooks.vocabulary import DISABLED_EVENT, TEST_EVENT, EventName
 
-DELIVER = "webhooks.deliver"
+# How many failed deliveries one call recovers; the webhook is locked meanwhile.
+RECOVERY_LIMIT = 5_000
+_HEALTH = ("consecutive_failures", "failed_deliveries", "failing_since", "disabled_at", "pace")
+_SECRETS = ("secret", "previous_secret", "previous_secret_until")
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,12 @@ def update(
         webhook.updated_at = now
         if "url" in changed or "active" in changed:
             # A new address, or one switched on again, is not judged by what was before.
-            webhook.consecutive_failures, webhook.pace = 0, Pace.UNKNOWN
-        webhook.save(update_fields=[*changed, "updated_at", "consecutive_failures", "pace"])
+            webhook.consecutive_failures = webhook.failed_deliveries = 0
+            webhook.failing_since = webhook.disabled_at = None
+            webhook.pace = Pace.UNKNOWN
+        webhook.save(update_fields=[*changed, "updated_at", *_HEALTH])
         if not webhook.active:
-            _cancel_pending(webhook, now)
+            _end_pending(webhook, DeliveryStatus.CANCELLED, now)
         description = f"Webhook to {_host_of(webhook.url)} updated: {', '.join(changed)}"
         _record(webhook, AuditAction.WEBHOOK_UPDATED, actor, now, description, changed=changed)
     return webhook
@@ -114,21 +118,67 @@ def delete(*, tenant_id: UUID, webhook_id: Any, actor: Actor, now: datetime) -> 
     with environments.atomic():
         webhook = Webhook.objects.for_tenant(tenant_id).locked().find(webhook_id)
         webhook.active, webhook.secret = False, b""
+        webhook.previous_secret = webhook.previous_secret_until = None
         webhook.deleted_at = webhook.updated_at = now
-        webhook.save(update_fields=["active", "secret", "deleted_at", "updated_at"])
-        cancelled = _cancel_pending(webhook, now)
+        webhook.save(update_fields=["active", *_SECRETS, "deleted_at", "updated_at"])
+        cancelled = _end_pending(webhook, DeliveryStatus.CANCELLED, now)
         _record(webhook, AuditAction.WEBHOOK_DELETED, actor, now, "Webhook deleted", cancelled=cancelled)
 
 
-def rotate_secret(*, tenant_id: UUID, webhook_id: Any, actor: Actor, now: datetime) -> NewSecret:
-    """A new secret for every attempt from now on, retries included; raises `WebhookNotFound`."""
+def disable(*, webhook: Webhook, now: datetime) -> None:
+    """Switch off, by the service itself, a locked webhook that has failed for too long.
+
+    What waits becomes failed, so that recovering the failed finds it. A note in its history tells of it.
+    """
+    webhook.active, webhook.disabled_at, webhook.updated_at = False, now, now
+    webhook.save(update_fields=["active", "disabled_at", "updated_at"])
+    given_up = _end_pending(webhook, DeliveryStatus.FAILED, now)
+    counts = {"failed_deliveries": webhook.failed_deliveries, "failing_since": webhook.failing_since}
+    data = {"webhook_id": webhook.id, **counts, "given_up": given_up}
+    message = _message(tenant_id=webhook.tenant_id, event=DISABLED_EVENT, data=data, now=now)
+    Delivery.objects.create(
+        webhook=webhook,
+        message=message,
+        trigger=Trigger.NOTE,
+        status=DeliveryStatus.CANCELLED,
+        created_at=now,
+        completed_at=now,
+    )
+    _record(
+        webhook,
+        AuditAction.WEBHOOK_DISABLED,
+        Actor.system("webhooks"),
+        now,
+        f"Webhook disabled after {webhook.failed_deliveries} failed deliveries in a row",
+        given_up=given_up,
+        failed_deliveries=webhook.failed_deliveries,
+    )
+
+
+def rotate_secret(
+    *, tenant_id: UUID, webhook_id: Any, actor: Actor, now: datetime, overlap_seconds: int | None = None
+) -> NewSecret:
+    """A new secret for every attempt from now on, retries included; raises `WebhookNotFound`.
+
+    The old one signs beside it for `overlap_seconds` more, WEBHOOK_SECRET_OVERLAP_SECONDS unless given.
+    """
+    seconds = settings.WEBHOOK_SECRET_OVERLAP_SECONDS if overlap_seconds is None else overlap_seconds
+    until = now + timedelta(seconds=seconds) if seconds else None
     secret = signature.new_secret()
     with environments.atomic():
         webhook = Webhook.objects.for_tenant(tenant_id).locked().find(webhook_id)
+        webhook.previous_secret, webhook.previous_secret_until = webhook.secret if until else None, until
         webhook.secret, webhook.secret_hint = encrypt(secret.encode()), signature.hint_of(secret)
         webhook.updated_at = now
-        webhook.save(update_fields=["secret", "secret_hint", "updated_at"])
-        _record(webhook, AuditAction.WEBHOOK_SECRET_ROTATED, actor, now, "Webhook secret rotated")
+        webhook.save(update_fields=[*_SECRETS, "secret_hint", "updated_at"])
+        _record(
+            webhook,
+            AuditAction.WEBHOOK_SECRET_ROTATED,
+            actor,
+            now,
+            "Webhook secret rotated",
+            overlap_seconds=seconds,
+        )
     return NewSecret(webhook, secret)
 
 
@@ -159,7 +209,7 @@ def redeliver(*, tenant_id: UUID, webhook_id: Any, delivery_id: Any, actor: Acto
 def redeliver_failed(
     *, tenant_id: UUID, webhook_id: Any, since: datetime, actor: Actor, now: datetime
 ) -> list[Delivery]:
-    """Redeliver each message whose last delivery, made since `since`, has failed, oldest first.
+    """Redeliver the messages whose last delivery, made since `since`, has failed: `RECOVERY_LIMIT` oldest.
 
     Raises `WebhookNotFound`, `WebhookInactive`.
     """
@@ -172,8 +222,13 @@ def redeliver_failed(
             .values("id")
         )
         failed = Delivery.objects.to_webhook(webhook).failed_since(since).filter(id__in=latest)
-        rows = list(failed.select_related("message").order_by("created_at", "id"))
-        return [_redeliver(webhook, delivery, actor, now) for delivery in rows]
+        oldest = failed.select_related("message").order_by("created_at", "id")[:RECOVERY_LIMIT]
+        again = [_delivery(row.message, webhook, Trigger.REDELIVERY, now) for row in oldest]
+        _put(again)
+        description = f"{len(again)} failed events redelivered"
+        times = {"since": since.isoformat(), "redelivered": len(again)}
+        _record(webhook, AuditAction.WEBHOOK_REDELIVERED, actor, now, description, **times)
+    return again
 
 
 def _active_webhook(tenant_id: UUID, webhook_id: Any) -> Webhook:
@@ -207,21 +262,27 @@ def _message(*, tenant_id: UUID, event: str, data: dict[str, Any], now: datetime
 def _queue(
     *, message: Message, webhooks: Iterable[Webhook], trigger: Trigger, now: datetime
 ) -> list[Delivery]:
-    deliveries = [
-        Delivery(webhook=webhook, message=message, trigger=trigger, next_attempt_at=now, created_at=now)
-        for webhook in webhooks
-    ]
-    Delivery.objects.bulk_create(deliveries)
-    for delivery in deliveries:
-        enqueue_on_commit(DELIVER, delivery_id=str(delivery.id))
+    deliveries = [_delivery(message, webhook, trigger, now) for webhook in webhooks]
+    _put(deliveries)
     return deliveries
 
 
-def _cancel_pending(webhook: Webhook, now: datetime) -> int:
+def _delivery(message: Message, webhook: Webhook, trigger: Trigger, now: datetime) -> Delivery:
+    return Delivery(webhook=webhook, message=message, trigger=trigger, next_attempt_at=now, created_at=now)
+
+
+def _put(deliveries: list[Delivery]) -> None:
+    """Into the queue, and ring once it is committed."""
+    Delivery.objects.bulk_create(deliveries, batch_size=1000)
+    doorbell.ring_on_commit()
+
+
+def _end_pending(webhook: Webhook, status: DeliveryStatus, now: datetime) -> int:
+    """End what waits for the locked webhook; how many."""
     return (
         Delivery.objects.to_webhook(webhook)
         .pending()
-        .update(status=DeliveryStatus.CANCELLED, next_attempt_at=None, completed_at=now)
+        .update(status=status, next_attempt_at=None, completed_at=now)
     )
 
 

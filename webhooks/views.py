@@ -19,6 +19,9 @@ from webhooks.models import Delivery, DeliveryStatus, Webhook
 from webhooks.serializers import (
     CreateWebhookSerializer,
     DeliverySerializer,
+    RecoveredSerializer,
+    RecoverSerializer,
+    RotateSecretSerializer,
     UpdateWebhookSerializer,
     WebhookSerializer,
     WebhookWithSecretSerializer,
@@ -42,6 +45,7 @@ class WebhookViewSet(ApiViewSet):
         "destroy": Scope.WEBHOOKS_WRITE,
         "rotate_secret": Scope.WEBHOOKS_WRITE,
         "send_test": Scope.WEBHOOKS_WRITE,
+        "recover": Scope.WEBHOOKS_WRITE,
     }
 
     @extend_schema(
@@ -123,8 +127,8 @@ class WebhookViewSet(ApiViewSet):
         summary="Give a webhook a new secret",
         description=descriptions.ROTATE_TEXT,
         parameters=[descriptions.WEBHOOK_ID, IDEMPOTENCY_KEY],
-        request=None,
-        examples=[descriptions.WITH_SECRET],
+        request=RotateSecretSerializer,
+        examples=[descriptions.LEAKED, descriptions.WITH_SECRET],
         responses={200: enveloped(WebhookWithSecretSerializer), **errors(*KEYED, 409, e404=NOT_FOUND)},
     )
     @idempotent
@@ -134,6 +138,7 @@ class WebhookViewSet(ApiViewSet):
             webhook_id=webhook_id,
             actor=Actor.api_key(request.auth.id),
             now=now(),
+            **validated(RotateSecretSerializer, request),
         )
         return _with_secret(rotated, status=200)
 
@@ -154,6 +159,28 @@ class WebhookViewSet(ApiViewSet):
             now=now(),
         )
         return ok(DeliverySerializer(delivery).data, status=202)
+
+    @extend_schema(
+        operation_id="recoverWebhook",
+        summary="Send everything again that has failed since a time",
+        description=descriptions.RECOVER_TEXT,
+        parameters=[descriptions.WEBHOOK_ID, IDEMPOTENCY_KEY],
+        request=RecoverSerializer,
+        examples=[descriptions.RECOVERY, descriptions.RECOVERED],
+        responses={202: enveloped(RecoveredSerializer), **errors(*KEYED, 409, e404=NOT_FOUND, e422=INACTIVE)},
+    )
+    @idempotent
+    def recover(self, request: ApiRequest, webhook_id: str) -> Response:
+        since = validated(RecoverSerializer, request)["since"]
+        again = services.redeliver_failed(
+            tenant_id=request.auth.tenant_id,
+            webhook_id=webhook_id,
+            since=since,
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        done = {"webhook_id": webhook_id, "since": since, "redelivered": len(again)}
+        return ok(RecoveredSerializer(done).data, status=202)
 
 
 class DeliveryViewSet(ApiViewSet):

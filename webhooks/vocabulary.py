@@ -20,4 +20,6 @@ class EventName(models.TextChoices):
 
 # Sent by `POST /v1/webhooks/{id}/test` alone; no receiver can take it for something that happened.
 TEST_EVENT: Final = "webhook.test"
-DELIVERABLE_EVENTS: Final = (*EventName.values, TEST_EVENT)
+# Stands in a webhook's history where the service switched it off; never sent by itself.
+DISABLED_EVENT: Final = "webhook.disabled"
+DELIVERABLE_EVENTS: Final = (*EventName.values, TEST_EVENT, DISABLED_EVENT)

@@ -39,7 +39,7 @@ class Layout:
 
     @property
     def supervisor(self) -> Path:
-        """The record of the process that keeps web, worker and beat up."""
+        """The record of the process that keeps web, worker, sender and beat up."""
         return self.run / "supervisor.json"
 
     @property

@@ -1,4 +1,4 @@
-"""The three programs that make up the running service, and how each is started."""
+"""The four programs that make up the running service, and how each is started."""
 
 import sys
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ MARK = "SERVICE_STACK"
 # below the 1,024 open files that a process may usually have.
 BACKPRESSURE = 512
 WORKER_THREADS = 16
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def commands(port: int, environ: Mapping[str, str], *, local: Path) -> dict[str, list[str]]:
@@ -29,6 +30,7 @@ def commands(port: int, environ: Mapping[str, str], *, local: Path) -> dict[str,
             *(*celery, "worker", "--pool", "threads", "--concurrency", str(WORKER_THREADS)),
             *("--without-gossip", "--without-mingle", "--loglevel", "INFO"),
         ],
+        "sender": [python, str(ROOT / "manage.py"), "webhook_sender"],
         "beat": [
             *(*celery, "beat", "--schedule", str(local / "run/beat-schedule"), "--pidfile", ""),
             *("--loglevel", "INFO"),

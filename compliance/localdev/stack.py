@@ -1,4 +1,4 @@
-"""Bringing the whole service up and down: data, migrations, demo tenant, web, worker and beat."""
+"""Bringing the whole service up and down: data, migrations, demo tenant, web, worker, sender and beat."""
 
 import os
 import signal

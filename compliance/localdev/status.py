@@ -83,7 +83,7 @@ def _programs(layout: Layout, servers: Servers) -> list[Line]:
     notes = read_json(layout.parts) if supervisor is not None else {}
     pids = notes.get("pids", {})
     lines = [Line("supervisor", supervisor is not None, supervisor.pid if supervisor else None, "")]
-    for name in ("web", "worker", "beat"):
+    for name in ("web", "worker", "sender", "beat"):
         pid = pids.get(name)
         up = pid is not None and processes.start_time(pid) is not None
         where = ""

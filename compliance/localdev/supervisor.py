@@ -1,4 +1,4 @@
-"""Keeps web, worker and beat up until it is told to stop; one process for each running stack.
+"""Keeps web, worker, sender and beat up until it is told to stop; one process for each running stack.
 
 It does not restart the data servers: they are dependencies, and stopping one is how a drill begins.
 """

@@ -20,7 +20,7 @@ from compliance import clock
 from compliance.console.access import access_of
 from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
 from events.models import BehaviorEvent
-from webhooks.models import Delivery, DeliveryStatus
+from webhooks.models import FAILING_AFTER, Delivery, DeliveryStatus, Webhook
 
 DAY = timedelta(days=1)
 ROWS = 6
@@ -88,6 +88,7 @@ def board(request: HttpRequest, now: datetime) -> Board:
         ],
         panels=[
             attention(agents),
+            *troubled_webhooks(scoped(request, Webhook)),
             risky_events(events, now),
             latest_entries(scoped(request, AuditEntry)),
             ending_soon(certificates, now),
@@ -240,6 +241,28 @@ def delivery_tile(deliveries: QuerySet[Delivery], now: datetime) -> Tile:
         list_url(Delivery, "status__exact=failed"),
         "bad" if failed else "",
     )
+
+
+def troubled_webhooks(webhooks: QuerySet[Webhook]) -> list[Panel]:
+    """A notice of webhooks that the service switched off, or that fail; none while all is well."""
+    failing = Q(active=True, consecutive_failures__gte=FAILING_AFTER)
+    rows = webhooks.filter(Q(disabled_at__isnull=False) | failing, deleted_at=None)
+    found = [
+        Row(
+            [
+                code(shortened(webhook.url, 40)),
+                chip("disabled by the service" if webhook.disabled_at else "failing", "danger"),
+                webhook.failed_deliveries,
+                moment(webhook.failing_since) if webhook.failing_since else "",
+            ],
+            row_url(webhook),
+        )
+        for webhook in rows.order_by("-disabled_at", "-consecutive_failures", "-id")[:ROWS]
+    ]
+    if not found:
+        return []
+    columns = ["Webhook", "State", "Failed deliveries in a row", "Failing since"]
+    return [Panel("Webhooks that don't deliver", columns, found, "None.", list_url(Webhook))]
 
 
 def attention(agents: QuerySet[Agent]) -> Panel:

@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from compliance.clock import now
+from webhooks.models import Delivery
+
 
 @pytest.fixture(autouse=True)
 def strict(settings: Any) -> None:
@@ -18,3 +21,11 @@ def loopback(strict: None, settings: Any) -> None:
     settings.WEBHOOK_ALLOW_HTTP = True
     settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES = True
     settings.WEBHOOK_TIMEOUT_SECONDS = 2.0
+
+
+@pytest.fixture
+def empty_queue(committed: None) -> None:
+    """Real transactions, and nothing due that other tests left behind."""
+    Delivery.objects.filter(status__in=["pending", "in_flight"]).update(
+        status="cancelled", next_attempt_at=None, lease=None, leased_until=None, completed_at=now()
+    )

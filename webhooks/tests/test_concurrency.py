@@ -1,9 +1,10 @@
-"""Two workers, real commits: one attempt is sent once, and nothing is held while it is sent."""
+"""Several senders, real commits: one attempt is sent once, and nothing is held while it is sent."""
 
 import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -13,12 +14,16 @@ from compliance import environments
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.tenancy.tests.factories import make_tenant
-from webhooks import delivering
-from webhooks.models import Attempt, Delivery, Pace
+from webhooks import claims, engine, results
+from webhooks.claims import Room
+from webhooks.delivering import Parcel, Report
+from webhooks.models import Attempt, Delivery, Pace, Webhook
 from webhooks.sender import Outcome
 from webhooks.tests.factories import make_delivery, make_webhook, make_webhook_of_pace
 from webhooks.tests.receivers import Receiver, answer, receiving
+from webhooks.tests.steps import deliver
 
+OUTCOME = Outcome(timedelta(milliseconds=20), 200, "ok")
 Result = TypeVar("Result")
 
 
@@ -38,57 +43,85 @@ def at_once(calls: list[Callable[[], Result]]) -> list[Result]:
         return list(pool.map(run, calls))
 
 
-def test_two_claimers_never_take_one_delivery(committed: None) -> None:
-    webhook = make_webhook(make_tenant())
-    for _ in range(10):
-        delivery = make_delivery(webhook)
-        moment = now()
+def test_two_senders_never_hold_one_delivery_together(empty_queue: None) -> None:
+    webhook = make_webhook_of_pace(make_tenant(), Pace.QUICK)
+    deliveries = [make_delivery(webhook) for _ in range(8)]
+    moment = now()
 
-        parcels = at_once([partial(delivering.claim, delivery_id=delivery.id, now=moment)] * 4)
+    found = [parcel for parcels in at_once([partial(claim_own, moment, 3)] * 4) for parcel in parcels]
 
-        won = [parcel for parcel in parcels if parcel is not None]
-        assert len(won) == 1
-        assert Attempt.objects.filter(delivery=delivery).count() == 1
-        delivering.complete(parcel=won[0], outcome=Outcome(moment - moment, 200, "ok"), now=moment)
+    own = [parcel for parcel in found if parcel.webhook_id == webhook.id]
+    assert sorted(parcel.delivery_id for parcel in own) == sorted(row.id for row in deliveries)
+    assert len({parcel.lease for parcel in own}) == 8
+    assert Attempt.objects.filter(delivery__webhook=webhook).count() == 8
+    end(found)
 
 
-def test_cap_on_slots_holds_against_many_claimers(committed: None, settings: Any) -> None:
+def test_cap_on_slots_holds_against_many_claimers(empty_queue: None, settings: Any) -> None:
     settings.WEBHOOK_SLOTS_PER_ENDPOINT = 2
     webhook = make_webhook_of_pace(make_tenant(), Pace.QUICK)
-    deliveries = [make_delivery(webhook) for _ in range(6)]
+    for _ in range(6):
+        make_delivery(webhook)
     moment = now()
 
-    parcels = at_once([partial(delivering.claim, delivery_id=row.id, now=moment) for row in deliveries])
+    found = [parcel for parcels in at_once([partial(claim_own, moment, 100)] * 6) for parcel in parcels]
 
-    assert sum(parcel is not None for parcel in parcels) == 2
+    assert sum(parcel.webhook_id == webhook.id for parcel in found) == 2
     assert Delivery.objects.to_webhook(webhook).in_flight(moment).count() == 2
+    end(found)
 
 
-def test_slow_lane_holds_against_many_claimers(committed: None, settings: Any) -> None:
+def test_slow_lane_holds_against_many_claimers(empty_queue: None, settings: Any) -> None:
     settings.WEBHOOK_SLOW_SLOTS = 2
     slow = [make_webhook_of_pace(make_tenant(), Pace.SLOW) for _ in range(6)]
-    deliveries = [make_delivery(webhook) for webhook in slow]
+    for webhook in slow:
+        make_delivery(webhook)
     moment = now()
 
-    parcels = at_once([partial(delivering.claim, delivery_id=row.id, now=moment) for row in deliveries])
+    found = [parcel for parcels in at_once([partial(claim_own, moment, 100)] * 6) for parcel in parcels]
 
-    assert sum(parcel is not None for parcel in parcels) == 2
-    for parcel in filter(None, parcels):
-        delivering.complete(parcel=parcel, outcome=Outcome(moment - moment, 200, "ok"), now=moment)
-
-
-def test_bell_rung_twice_sends_once(committed: None, loopback: None) -> None:
-    with receiving(answer(200)) as receiver:
-        delivery = make_delivery(make_webhook(make_tenant(), receiver.url))
-        moment = now()
-
-        outcomes = at_once([partial(delivering.deliver, delivery_id=delivery.id, now=moment)] * 4)
-
-    assert sum(outcome is not None for outcome in outcomes) == 1
-    assert len(receiver.received) == 1
+    assert sum(parcel.pace == Pace.SLOW for parcel in found) == 2
+    end(found)
 
 
-def test_nothing_is_held_while_sending(committed: None, loopback: None) -> None:
+def claim_own(moment: datetime, total: int) -> list[Parcel]:
+    return claims.claim(room=Room.for_any(total), now=moment)
+
+
+def end(parcels: list[Parcel]) -> None:
+    """Nothing of theirs stays in flight for other tests to find."""
+    moment = now()
+    results.settle([Report(parcel, OUTCOME, moment) for parcel in parcels], now=moment)
+    Delivery.objects.pending().update(status="cancelled", next_attempt_at=None, completed_at=moment)
+
+
+def test_results_of_a_locked_webhook_are_brought_again(empty_queue: None) -> None:
+    webhook = make_webhook(make_tenant())
+    make_delivery(webhook)
+    moment = now()
+    report = Report(claim_own(moment, 1)[0], OUTCOME, moment)
+    held = threading.Event()
+    done = threading.Event()
+
+    def hold() -> None:
+        with environments.use(Environment.LIVE), environments.atomic():
+            Webhook.objects.locked().get(id=webhook.id)
+            held.set()
+            done.wait(10)
+        connections.close_all()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(10)
+
+    assert results.settle([report], now=moment) == [report]
+    done.set()
+    holder.join()
+    assert results.settle([report], now=moment) == []
+    assert Delivery.objects.get(id=report.parcel.delivery_id).status == "succeeded"
+
+
+def test_nothing_is_held_while_sending(empty_queue: None, loopback: None) -> None:
     seen: list[tuple[str, int]] = []
 
     def look(conversation: socket.socket, receiver: Receiver) -> None:
@@ -110,21 +143,24 @@ def test_nothing_is_held_while_sending(committed: None, loopback: None) -> None:
     with receiving(look) as receiver:
         webhook = make_webhook(make_tenant(), receiver.url)
         delivery = make_delivery(webhook)
-        delivering.deliver(delivery_id=delivery.id, now=now())
+        deliver(now())
 
     assert seen == [("in_flight", 0)]
     delivery.refresh_from_db()
     assert delivery.status == "succeeded"
 
 
-def test_claims_and_completions_of_one_endpoint_do_not_deadlock(committed: None, loopback: None) -> None:
+def test_claims_and_results_of_one_endpoint_do_not_deadlock(empty_queue: None, loopback: None) -> None:
     with receiving(answer(500)) as receiver:
         webhook = make_webhook(make_tenant(), receiver.url)
-        deliveries = [make_delivery(webhook) for _ in range(12)]
+        for _ in range(12):
+            make_delivery(webhook)
         moment = now()
 
-        at_once([partial(delivering.deliver, delivery_id=row.id, now=moment) for row in deliveries])
+        for _ in range(2):
+            at_once([engine.stand_in] * 4)
 
     webhook.refresh_from_db()
-    assert webhook.consecutive_failures == Attempt.objects.filter(delivery__webhook=webhook).count()
+    assert webhook.consecutive_failures == Attempt.objects.filter(delivery__webhook=webhook).count() > 0
     assert not Delivery.objects.to_webhook(webhook).in_flight(moment).exists()
+    Delivery.objects.pending().update(status="cancelled", next_attempt_at=None, completed_at=moment)

@@ -33,6 +33,8 @@ def test_webhook_is_created_with_a_secret(api: ApiClient) -> None:
         "description",
         "secret",
         "secret_hint",
+        "previous_secret_until",
+        "disabled_at",
         "created_at",
         "updated_at",
     }

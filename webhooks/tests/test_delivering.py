@@ -4,14 +4,12 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from compliance.clock import now
 from compliance.tenancy.tests.factories import make_tenant
-from webhooks import delivering, services, signature
-from webhooks.delivering import Parcel
+from webhooks import claims, services, signature
 from webhooks.models import Attempt, Delivery, Webhook
 from webhooks.sender import Outcome
 from webhooks.tests import receivers
@@ -23,6 +21,7 @@ from webhooks.tests.factories import (
     make_webhook_with_secret,
 )
 from webhooks.tests.receivers import Receiver, answer, answers, receiving
+from webhooks.tests.steps import claim, claimed, deliver, settle
 
 SECOND = timedelta(seconds=1)
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -36,12 +35,6 @@ def receiver(loopback: None) -> Iterator[Receiver]:
         yield found
 
 
-def claimed(delivery: Delivery, at: datetime) -> Parcel:
-    parcel = delivering.claim(delivery_id=delivery.id, now=at)
-    assert parcel is not None
-    return parcel
-
-
 def reloaded(delivery: Delivery) -> Delivery:
     return Delivery.objects.get(id=delivery.id)
 
@@ -53,7 +46,7 @@ def test_event_arrives_signed_with_its_exact_bytes(receiver: Receiver) -> None:
     webhook, secret = make_webhook_with_secret(make_tenant(), receiver.url)
     delivery = make_delivery(webhook)
 
-    delivering.deliver(delivery_id=delivery.id, now=now())
+    deliver(now())
 
     (received,) = receiver.received
     assert received.body == bytes(delivery.message.body)
@@ -65,7 +58,7 @@ def test_event_arrives_signed_with_its_exact_bytes(receiver: Receiver) -> None:
 def test_envelope_is_as_specified(receiver: Receiver) -> None:
     delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
 
-    delivering.deliver(delivery_id=delivery.id, now=START)
+    deliver(START)
 
     envelope = json.loads(receiver.received[0].body)
     assert envelope == {
@@ -80,7 +73,7 @@ def test_standard_webhooks_headers_stand_beside_the_specified_one(receiver: Rece
     webhook, secret = make_webhook_with_secret(make_tenant(), receiver.url)
     delivery = make_delivery(webhook, at=START)
 
-    delivering.deliver(delivery_id=delivery.id, now=START + 5 * SECOND)
+    deliver(START + 5 * SECOND)
 
     (received,) = receiver.received
     sent_at = int((START + 5 * SECOND).timestamp())
@@ -94,10 +87,8 @@ def test_standard_webhooks_headers_stand_beside_the_specified_one(receiver: Rece
 def test_success_is_written_down(receiver: Receiver) -> None:
     delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
 
-    turn = delivering.deliver(delivery_id=delivery.id, now=START)
+    (outcome,) = deliver(START)
 
-    assert turn is not None
-    outcome = turn.outcome
     found = reloaded(delivery)
     assert (found.status, found.attempt_count, found.next_attempt_at) == ("succeeded", 1, None)
     assert (found.lease, found.leased_until) == (None, None)
@@ -113,11 +104,10 @@ def test_retries_come_after_1_10_and_100_seconds_with_the_same_bytes(loopback: N
         delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
         moment, gaps = START, []
         for _ in range(4):
-            turn = delivering.deliver(delivery_id=delivery.id, now=moment)
-            assert turn is not None
+            (outcome,) = deliver(moment)
             found = reloaded(delivery)
             if found.next_attempt_at:
-                gaps.append((found.next_attempt_at - moment - turn.outcome.duration).total_seconds())
+                gaps.append((found.next_attempt_at - moment - outcome.duration).total_seconds())
                 moment = found.next_attempt_at
 
     assert gaps == [1, 10, 100]
@@ -133,7 +123,7 @@ def test_delivery_succeeds_on_a_retry(loopback: None) -> None:
     with receiving(answers(500, 302, 204)) as receiver:
         delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
         for delay in (0, 2, 13):
-            delivering.deliver(delivery_id=delivery.id, now=START + delay * SECOND)
+            deliver(START + delay * SECOND)
 
     found = reloaded(delivery)
     assert (found.status, found.attempt_count) == ("succeeded", 3)
@@ -144,13 +134,13 @@ def test_retry_uses_the_webhook_as_it_is_by_then(loopback: None) -> None:
     tenant = make_tenant()
     with receiving(answer(500)) as old, receiving(answer(200)) as new:
         webhook = make_webhook(tenant, old.url)
-        delivery = make_delivery(webhook, at=START)
-        delivering.deliver(delivery_id=delivery.id, now=START)
+        make_delivery(webhook, at=START)
+        deliver(START)
         services.update(
             tenant_id=tenant.id, webhook_id=webhook.id, changes={"url": new.url}, actor=ACTOR, now=START
         )
         rotated = services.rotate_secret(tenant_id=tenant.id, webhook_id=webhook.id, actor=ACTOR, now=START)
-        delivering.deliver(delivery_id=delivery.id, now=START + 5 * SECOND)
+        deliver(START + 5 * SECOND)
 
     (received,) = new.received
     assert received.headers["x-service-signature"] == signature.sign(received.body, rotated.secret)
@@ -160,7 +150,7 @@ def test_timeout_is_a_failure_that_is_retried(loopback: None, settings: Any) -> 
     settings.WEBHOOK_TIMEOUT_SECONDS = 0.3
     with receiving(receivers.drip_body) as receiver:
         delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
-        delivering.deliver(delivery_id=delivery.id, now=START)
+        deliver(START)
 
     (attempt,) = Attempt.objects.filter(delivery=delivery)
     assert reloaded(delivery).status == "pending"
@@ -171,7 +161,7 @@ def test_private_address_is_not_reached_and_says_so(receiver: Receiver, settings
     delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
     settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES = False
 
-    delivering.deliver(delivery_id=delivery.id, now=START)
+    deliver(START)
 
     assert receiver.connections == 0
     assert Attempt.objects.get(delivery=delivery).error == "must lead to a public address"
@@ -187,7 +177,7 @@ def test_claim_writes_the_attempt_and_a_lease_before_anything_is_sent() -> None:
 
     found = reloaded(delivery)
     assert (found.status, found.attempt_count, found.lease) == ("in_flight", 1, parcel.lease)
-    assert found.leased_until == START + 45 * SECOND
+    assert found.leased_until == START + 10 * SECOND
     (attempt,) = found.attempts.all()
     assert (attempt.number, attempt.started_at, attempt.duration_ms) == (1, START, None)
 
@@ -196,26 +186,22 @@ def test_delivery_in_flight_is_not_claimed() -> None:
     delivery = make_delivery(make_webhook(make_tenant()), at=START)
     claimed(delivery, START)
 
-    assert delivering.claim(delivery_id=delivery.id, now=START + 44 * SECOND) is None
+    assert claim(START + 9 * SECOND) == []
 
 
 def test_delivery_is_not_claimed_before_it_is_due() -> None:
     delivery = make_delivery(make_webhook(make_tenant()), at=START)
-    delivering.complete(parcel=claimed(delivery, START), outcome=BAD, now=START)
+    settle(claimed(delivery, START), BAD, START)
 
-    assert delivering.claim(delivery_id=delivery.id, now=START + 0.999 * SECOND) is None
-    assert delivering.claim(delivery_id=delivery.id, now=START + SECOND) is not None
+    assert claim(START + 0.999 * SECOND) == []
+    assert claim(START + SECOND) != []
 
 
 @pytest.mark.parametrize("status", ["succeeded", "failed", "cancelled"])
 def test_finished_delivery_is_not_claimed(status: str) -> None:
-    delivery = make_finished_delivery(make_webhook(make_tenant()), status)
+    make_finished_delivery(make_webhook(make_tenant()), status)
 
-    assert delivering.claim(delivery_id=delivery.id, now=now() + SECOND) is None
-
-
-def test_unknown_delivery_is_nothing_to_do() -> None:
-    assert delivering.deliver(delivery_id=uuid4(), now=START) is None
+    assert claim(now() + SECOND) == []
 
 
 @pytest.mark.parametrize("change", [{"active": False}, {"deleted_at": START}])
@@ -224,7 +210,7 @@ def test_delivery_to_a_webhook_out_of_use_is_cancelled(change: dict[str, Any]) -
     delivery = make_delivery(webhook, at=START)
     Webhook.objects.filter(id=webhook.id).update(**change)
 
-    assert delivering.claim(delivery_id=delivery.id, now=START) is None
+    assert claim(START) == []
 
     found = reloaded(delivery)
     assert (found.status, found.completed_at, found.attempt_count) == ("cancelled", START, 0)
@@ -245,12 +231,12 @@ def test_expired_lease_is_claimed_again_and_the_attempt_made_up_for() -> None:
     delivery = make_delivery(make_webhook(make_tenant()), at=START)
     lost = claimed(delivery, START)
 
-    parcel = claimed(delivery, START + 45 * SECOND)
+    parcel = claimed(delivery, START + 10 * SECOND)
 
     found = reloaded(delivery)
     assert parcel.lease != lost.lease
     assert (found.attempt_count, found.max_attempts) == (2, 5)
-    assert [attempt.error for attempt in found.attempts.all()] == [delivering.INTERRUPTED, None]
+    assert [attempt.error for attempt in found.attempts.all()] == [claims.INTERRUPTED, None]
 
 
 def test_interruption_does_not_shift_the_retries() -> None:
@@ -258,7 +244,7 @@ def test_interruption_does_not_shift_the_retries() -> None:
     claimed(delivery, START)
     moment, gaps = START + 60 * SECOND, []
     for _ in range(4):
-        delivering.complete(parcel=claimed(delivery, moment), outcome=BAD, now=moment)
+        settle(claimed(delivery, moment), BAD, moment)
         found = reloaded(delivery)
         if found.next_attempt_at:
             gaps.append((found.next_attempt_at - moment).total_seconds())
@@ -271,7 +257,7 @@ def test_interruption_does_not_shift_the_retries() -> None:
 def test_delivery_that_always_loses_its_sender_ends() -> None:
     delivery = make_delivery(make_webhook(make_tenant()), at=START)
     moment, claims = START, 0
-    while delivering.claim(delivery_id=delivery.id, now=moment) is not None:
+    while claim(moment):
         claims += 1
         moment += timedelta(minutes=1)
 
@@ -283,9 +269,9 @@ def test_late_result_of_a_lost_lease_changes_nothing() -> None:
     webhook = make_webhook(make_tenant())
     delivery = make_delivery(webhook, at=START)
     lost = claimed(delivery, START)
-    claimed(delivery, START + 45 * SECOND)
+    claimed(delivery, START + 10 * SECOND)
 
-    assert delivering.complete(parcel=lost, outcome=BAD, now=START + 50 * SECOND) is False
+    assert settle(lost, BAD, START + 50 * SECOND) is False
 
     found = reloaded(delivery)
     assert (found.status, found.attempt_count) == ("in_flight", 2)
@@ -298,7 +284,7 @@ def test_late_result_counts_while_nobody_else_took_the_delivery() -> None:
     delivery = make_delivery(make_webhook(make_tenant()), at=START)
     parcel = claimed(delivery, START)
 
-    assert delivering.complete(parcel=parcel, outcome=GOOD, now=START + 50 * SECOND) is True
+    assert settle(parcel, GOOD, START + 50 * SECOND) is True
 
     assert reloaded(delivery).status == "succeeded"
 
@@ -306,8 +292,8 @@ def test_late_result_counts_while_nobody_else_took_the_delivery() -> None:
 def test_result_is_taken_once() -> None:
     delivery = make_delivery(make_webhook(make_tenant()), at=START)
     parcel = claimed(delivery, START)
-    delivering.complete(parcel=parcel, outcome=GOOD, now=START)
+    settle(parcel, GOOD, START)
 
-    assert delivering.complete(parcel=parcel, outcome=BAD, now=START) is False
+    assert settle(parcel, BAD, START) is False
 
     assert reloaded(delivery).status == "succeeded"

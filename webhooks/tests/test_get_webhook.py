@@ -23,6 +23,8 @@ def test_webhook_is_shown_with_the_hint_and_never_the_secret(api: ApiClient) -> 
         "active",
         "description",
         "secret_hint",
+        "previous_secret_until",
+        "disabled_at",
         "created_at",
         "updated_at",
     }

@@ -56,10 +56,12 @@ def wait_until_listening(port: int) -> None:
             time.sleep(0.05)
 
 
-def post(url: str, header: str | None) -> Outcome:
+def post(url: str, header: str | None, previous: str | None = None) -> Outcome:
     headers = {"Content-Type": "application/json"}
     if header is not None:
         headers["X-Service-Signature"] = header
+    if previous is not None:
+        headers["X-Service-Signature-Previous"] = previous
     return sender.post(url, body=BODY, headers=headers, rules=RULES)
 
 
@@ -74,6 +76,7 @@ def test_receiver_takes_the_authentic_and_refuses_the_rest(language: str, tmp_pa
 
     with running([program, str(script)], secret) as url:
         authentic = post(url, signature.sign(BODY, secret))
+        rotated = post(url, signature.sign(BODY, "whsec_new"), signature.sign(BODY, secret))
         refused = [
             post(url, header)
             for header in (
@@ -84,7 +87,7 @@ def test_receiver_takes_the_authentic_and_refuses_the_rest(language: str, tmp_pa
             )
         ]
 
-    assert authentic.response_status == 204
+    assert (authentic.response_status, rotated.response_status) == (204, 204)
     assert [outcome.response_status for outcome in refused] == [401] * 4
 
 

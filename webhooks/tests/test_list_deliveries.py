@@ -9,10 +9,11 @@ from compliance.clock import now
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
-from webhooks import delivering, services
+from webhooks import services
 from webhooks.models import Webhook
 from webhooks.tests.factories import ACTOR, make_delivery, make_finished_delivery, make_webhook
 from webhooks.tests.receivers import answer, receiving
+from webhooks.tests.steps import deliver
 from webhooks.vocabulary import EventName
 
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -36,7 +37,7 @@ def test_delivery_is_shown_with_its_attempts(client: ApiClient, tenant: Tenant, 
     with receiving(answer(503, b"later")) as receiver:
         webhook = make_webhook(tenant, receiver.url)
         delivery = make_delivery(webhook, at=START)
-        delivering.deliver(delivery_id=delivery.id, now=START)
+        deliver(START)
 
     response = client.get(path(webhook))
 

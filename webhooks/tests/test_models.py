@@ -9,11 +9,14 @@ from django.db import IntegrityError
 from compliance import environments
 from compliance.clock import now
 from compliance.tenancy.tests.factories import make_tenant
-from webhooks.models import Delivery, Webhook
+from webhooks.models import Delivery, Webhook, retry_delay
 from webhooks.tests.factories import make_delivery, make_webhook
 
 
-@pytest.mark.parametrize("change", [{"events": []}, {"url": ""}, {"pace": "lazy"}])
+@pytest.mark.parametrize(
+    "change",
+    [{"events": []}, {"url": ""}, {"pace": "lazy"}, {"disabled_at": now()}, {"previous_secret": b"x"}],
+)
 def test_webhook_without_its_essentials_is_refused(change: dict[str, Any]) -> None:
     webhook = make_webhook(make_tenant())
 
@@ -60,8 +63,8 @@ def test_attempt_is_numbered_once() -> None:
     ("made", "allowed", "seconds"), [(1, 4, 1), (2, 4, 10), (3, 4, 100), (2, 5, 1), (4, 5, 100)]
 )
 def test_wait_depends_on_the_attempts_left(made: int, allowed: int, seconds: int) -> None:
-    assert Delivery(attempt_count=made, max_attempts=allowed).retry_delay() == timedelta(seconds=seconds)
+    assert retry_delay(made, allowed) == timedelta(seconds=seconds)
 
 
 def test_nothing_follows_the_last_attempt() -> None:
-    assert Delivery(attempt_count=4, max_attempts=4).retry_delay() is None
+    assert retry_delay(4, 4) is None

@@ -10,10 +10,11 @@ from compliance.api.permissions import Scope
 from compliance.clock import now
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
-from webhooks import delivering, services
+from webhooks import services
 from webhooks.models import Delivery, Webhook
 from webhooks.tests.factories import ACTOR, make_delivery, make_finished_delivery, make_webhook
 from webhooks.tests.receivers import answer, receiving
+from webhooks.tests.steps import claimed, deliver
 
 
 def path(delivery: Delivery) -> str:
@@ -30,7 +31,7 @@ def test_same_event_goes_out_again_as_a_delivery_of_its_own(
 
         response = api.as_key(make_key(tenant)).post(path(delivery))
         again = Delivery.objects.get(trigger="redelivery", webhook=delivery.webhook)
-        delivering.deliver(delivery_id=again.id, now=now())
+        deliver(now())
 
     assert response.status_code == 202
     data = response.json()["data"]
@@ -59,7 +60,7 @@ def test_delivery_under_way_is_not_sent_twice(api: ApiClient) -> None:
     client = api.as_key(make_key(tenant))
 
     pending = client.post(path(delivery))
-    delivering.claim(delivery_id=delivery.id, now=now())
+    claimed(delivery, now())
     in_flight = client.post(path(delivery))
 
     assert (pending.status_code, in_flight.status_code) == (422, 422)

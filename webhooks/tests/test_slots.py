@@ -1,19 +1,18 @@
-"""Who may send how much: slots of endpoints, the slow ones' lane, and what the sweep rings for."""
+"""Who may send how much: slots of endpoints, the slow ones' lane, and whose turn it is."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 
 from compliance.tenancy.tests.factories import make_tenant
-from webhooks import delivering
+from webhooks import claims
+from webhooks.claims import Room
 from webhooks.delivering import Parcel
-from webhooks.models import Delivery, Pace, Webhook
+from webhooks.models import FAILING_AFTER, Delivery, Pace, Webhook
 from webhooks.sender import Outcome
 from webhooks.tests.factories import make_delivery, make_webhook, make_webhook_of_pace
-from webhooks.tests.receivers import Receiver, answer, receiving
+from webhooks.tests.steps import claim, settle
 from webhooks.vocabulary import EventName
 
 SECOND = timedelta(seconds=1)
@@ -22,20 +21,8 @@ GOOD = Outcome(timedelta(milliseconds=20), 200, "ok")
 BAD = Outcome(timedelta(milliseconds=20), 500, "no")
 
 
-def claimed(delivery: Delivery, at: datetime) -> Parcel:
-    parcel = delivering.claim(delivery_id=delivery.id, now=at)
-    assert parcel is not None
-    return parcel
-
-
-def reloaded(delivery: Delivery) -> Delivery:
-    return Delivery.objects.get(id=delivery.id)
-
-
-@pytest.fixture
-def receiver(loopback: None) -> Iterator[Receiver]:
-    with receiving(answer(200)) as found:
-        yield found
+def ids(parcels: list[Parcel]) -> list[object]:
+    return [parcel.delivery_id for parcel in parcels]
 
 
 def test_quick_endpoint_gets_so_many_requests_at_a_time(settings: Any) -> None:
@@ -43,92 +30,108 @@ def test_quick_endpoint_gets_so_many_requests_at_a_time(settings: Any) -> None:
     tenant = make_tenant()
     busy, other = make_webhook_of_pace(tenant, Pace.QUICK), make_webhook_of_pace(tenant, Pace.QUICK)
     deliveries = [make_delivery(busy, at=START) for _ in range(3)]
-    parcels = [claimed(delivery, START) for delivery in deliveries[:2]]
 
-    assert delivering.claim(delivery_id=deliveries[2].id, now=START) is None
-    assert reloaded(deliveries[2]).status == "pending"
-    assert claimed(Delivery.objects.get(webhook=other, message=deliveries[2].message_id), START)
+    parcels = claim(START)
 
-    delivering.complete(parcel=parcels[0], outcome=GOOD, now=START)
-    assert claimed(deliveries[2], START)
+    of_busy = [parcel for parcel in parcels if parcel.webhook_id == busy.id]
+    assert ids(of_busy) == [row.id for row in deliveries[:2]]
+    assert sum(parcel.webhook_id == other.id for parcel in parcels) == 2
+    assert claim(START) == []
+
+    settle(of_busy[0], GOOD, START)
+    assert ids(claim(START)) == [deliveries[2].id]
 
 
 def test_abandoned_deliveries_hold_no_slot() -> None:
     webhook = make_webhook(make_tenant())
-    claimed(make_delivery(webhook, at=START), START)
+    deliveries = [make_delivery(webhook, at=START) for _ in range(2)]
+    claim(START)
 
-    assert claimed(make_delivery(webhook, at=START), START + 45 * SECOND)
+    assert len(claim(START + claims.LEASE - SECOND)) == 0
+    assert ids(claim(START + claims.LEASE)) == [deliveries[1].id]
 
 
 @pytest.mark.parametrize("pace", [Pace.UNKNOWN, Pace.SLOW])
 def test_endpoint_not_known_to_be_quick_gets_one_request_at_a_time(pace: Pace) -> None:
     webhook = make_webhook_of_pace(make_tenant(), pace)
-    first, second = make_delivery(webhook, at=START), make_delivery(webhook, at=START)
-    parcel = claimed(first, START)
+    first, second, third = (make_delivery(webhook, at=START) for _ in range(3))
 
-    assert delivering.claim(delivery_id=second.id, now=START) is None
+    (parcel,) = claim(START)
 
-    delivering.complete(parcel=parcel, outcome=BAD, now=START)
+    assert parcel.delivery_id == first.id
+    assert claim(START) == []
+
+    settle(parcel, GOOD, START)
     webhook.refresh_from_db()
     assert webhook.pace == Pace.QUICK
-    assert claimed(second, START)
-    assert claimed(make_delivery(webhook, at=START), START)
+    assert ids(claim(START)) == [second.id, third.id]
+
+
+def test_failing_endpoint_gets_a_quarter_of_the_slots_and_all_its_attempts(settings: Any) -> None:
+    settings.WEBHOOK_SLOTS_PER_ENDPOINT = 8
+    webhook = make_webhook_of_pace(make_tenant(), Pace.QUICK)
+    Webhook.objects.filter(id=webhook.id).update(consecutive_failures=FAILING_AFTER)
+    for _ in range(5):
+        make_delivery(webhook, at=START)
+
+    parcels = claim(START)
+
+    assert len(parcels) == 2
+    settle(parcels[0], GOOD, START)
+    assert len(claim(START)) == 3
 
 
 def test_slow_endpoints_share_a_lane_and_leave_the_rest_alone(settings: Any) -> None:
     settings.WEBHOOK_SLOW_SLOTS = 2
     slow = [make_webhook_of_pace(make_tenant(), Pace.SLOW) for _ in range(3)]
     deliveries = [make_delivery(webhook, at=START) for webhook in slow]
-    parcel, _ = (claimed(delivery, START) for delivery in deliveries[:2])
+    healthy = make_delivery(make_webhook(make_tenant()), at=START)
 
-    assert delivering.claim(delivery_id=deliveries[2].id, now=START) is None
-    assert claimed(make_delivery(make_webhook(make_tenant()), at=START), START)
+    parcels = claim(START)
 
-    delivering.complete(parcel=parcel, outcome=GOOD, now=START)
-    assert claimed(deliveries[2], START)
+    assert ids(parcels) == [deliveries[0].id, deliveries[1].id, healthy.id]
+    assert claim(START) == []
+
+    settle(parcels[0], GOOD, START)
+    assert ids(claim(START)) == [deliveries[2].id]
 
 
 @pytest.mark.parametrize(("seconds", "pace"), [(1.99, Pace.QUICK), (2, Pace.SLOW), (30, Pace.SLOW)])
 def test_pace_is_the_last_attempts(seconds: float, pace: Pace) -> None:
     webhook = make_webhook(make_tenant())
-    parcel = claimed(make_delivery(webhook, at=START), START)
+    make_delivery(webhook, at=START)
+    (parcel,) = claim(START)
 
-    delivering.complete(parcel=parcel, outcome=Outcome(seconds * SECOND, 200, "ok"), now=START)
+    settle(parcel, Outcome(seconds * SECOND, 200, "ok"), START)
 
     webhook.refresh_from_db()
     assert webhook.pace == pace
+
+
+def test_endpoint_that_keeps_a_request_waiting_is_slow_before_it_ends() -> None:
+    webhook, other = (make_webhook_of_pace(make_tenant(), Pace.QUICK) for _ in range(2))
+
+    claims.call_slow({webhook.id})
+
+    webhook.refresh_from_db()
+    other.refresh_from_db()
+    assert (webhook.pace, other.pace) == (Pace.SLOW, Pace.QUICK)
 
 
 def test_failures_in_a_row_are_counted_until_a_success() -> None:
     webhook = make_webhook(make_tenant())
     counts = []
     for outcome in (BAD, BAD, BAD, GOOD):
-        parcel = claimed(make_delivery(webhook, at=START), START)
-        delivering.complete(parcel=parcel, outcome=outcome, now=START)
+        make_delivery(webhook, at=START)
+        (parcel,) = claim(START)
+        settle(parcel, outcome, START)
         webhook.refresh_from_db()
         counts.append((webhook.consecutive_failures, webhook.is_failing))
 
     assert counts == [(1, False), (2, False), (3, True), (0, False)]
 
 
-def test_turn_names_the_endpoints_next(receiver: Receiver) -> None:
-    tenant = make_tenant()
-    webhook = make_webhook(tenant, receiver.url)
-    first, second = make_delivery(webhook, at=START), make_delivery(webhook, at=START)
-    make_delivery(
-        make_webhook(tenant, receiver.url, ["risk.alert"]), event=EventName.RISK_ALERT, at=START - SECOND
-    )
-
-    turns = [delivering.deliver(delivery_id=delivery.id, now=START) for delivery in (first, second)]
-
-    assert [turn and turn.next_id for turn in turns] == [second.id, None]
-
-
-# --- The sweep's choice ---------------------------------------------------------------------------
-
-
-def due(at: datetime, *, slow_slots: int = 5, limit: int = 100) -> list[UUID]:
-    return Delivery.objects.due_by_endpoint(now=at, due_by=at, slots=2, slow_slots=slow_slots, limit=limit)
+# --- Turns ----------------------------------------------------------------------------------------
 
 
 def test_backlog_of_one_endpoint_does_not_hide_another() -> None:
@@ -138,46 +141,39 @@ def test_backlog_of_one_endpoint_does_not_hide_another() -> None:
     from_dead = [make_delivery(dead, event=EventName.AGENT_CREATED, at=START + n * SECOND) for n in range(5)]
     from_healthy = make_delivery(healthy, event=EventName.RISK_ALERT, at=START + 60 * SECOND)
 
-    found = due(START + 60 * SECOND)
-
-    assert found == [from_dead[0].id, from_dead[1].id, from_healthy.id]
-
-
-def test_sweep_leaves_out_endpoints_without_a_free_slot() -> None:
-    webhook = make_webhook_of_pace(make_tenant(), Pace.QUICK)
-    waiting = [make_delivery(webhook, at=START) for _ in range(4)]
-    claimed(waiting[0], START)
-
-    assert due(START + SECOND) == [waiting[1].id]
-
-    Webhook.objects.filter(id=webhook.id).update(pace=Pace.UNKNOWN)
-    assert due(START + SECOND) == []
+    assert ids(claim(START + 60 * SECOND, total=2)) == [from_dead[0].id, from_healthy.id]
+    assert ids(claim(START + 60 * SECOND, total=2)) == [from_dead[1].id, from_dead[2].id]
 
 
-def test_sweep_rings_for_slow_endpoints_only_while_their_lane_has_room() -> None:
-    slow = [make_webhook_of_pace(make_tenant(), Pace.SLOW) for _ in range(4)]
-    waiting = [make_delivery(webhook, at=START + n * SECOND) for n, webhook in enumerate(slow)]
-    claimed(waiting[0], START)
-
-    assert due(START + 9 * SECOND, slow_slots=3) == [waiting[1].id, waiting[2].id]
-    assert due(START + 9 * SECOND, slow_slots=1) == []
-
-
-def test_sweep_takes_only_what_is_due_and_no_more_than_its_limit() -> None:
+def test_only_what_is_due_is_taken_and_no_more_than_there_is_room_for() -> None:
     webhook = make_webhook_of_pace(make_tenant(), Pace.QUICK)
     first, second = (make_delivery(webhook, at=START + n * SECOND) for n in range(2))
 
-    assert due(START - SECOND) == []
-    assert due(START) == [first.id]
-    assert due(START + SECOND) == [first.id, second.id]
-    assert due(START + SECOND, limit=1) == [first.id]
+    assert claim(START - SECOND) == []
+    assert ids(claim(START)) == [first.id]
+    assert claim(START + SECOND, total=0) == []
+    assert ids(claim(START + SECOND)) == [second.id]
 
 
-def test_sweep_counts_what_is_due_and_what_was_abandoned() -> None:
-    webhook = make_webhook_of_pace(make_tenant(), Pace.QUICK)
-    claimed(make_delivery(webhook, at=START), START)
-    make_delivery(webhook, at=START + 40 * SECOND)
+def test_unproven_endpoints_and_retries_take_no_more_than_their_share() -> None:
+    proven = make_webhook_of_pace(make_tenant(), Pace.QUICK)
+    retries = [make_delivery(proven, at=START) for _ in range(3)]
+    Delivery.objects.filter(webhook=proven).update(attempt_count=1)
+    first = make_delivery(proven, at=START + SECOND)
+    new = [make_delivery(make_webhook(make_tenant()), at=START) for _ in range(3)]
 
-    assert delivering.sweep(now=START + 40 * SECOND) == 0
-    assert delivering.sweep(now=START + 44 * SECOND) == 1
-    assert delivering.sweep(now=START + 45 * SECOND) == 2
+    taken = ids(claims.claim(room=Room(total=10, unproven=2, retries=1), now=START + SECOND))
+
+    assert set(taken) == {retries[0].id, first.id, new[0].id, new[1].id}
+
+
+def test_slow_endpoints_whose_lane_is_full_use_up_nobodys_share(settings: Any) -> None:
+    settings.WEBHOOK_SLOW_SLOTS = 1
+    slow = [make_delivery(make_webhook_of_pace(make_tenant(), Pace.SLOW), at=START) for _ in range(4)]
+    Delivery.objects.filter(id__in=[row.id for row in slow]).update(attempt_count=1)
+    new, again = (make_delivery(make_webhook(make_tenant()), at=START + SECOND) for _ in range(2))
+    Delivery.objects.filter(id=again.id).update(attempt_count=1)
+
+    taken = ids(claims.claim(room=Room(total=10, unproven=2, retries=2), now=START + SECOND))
+
+    assert taken == [slow[0].id, new.id, again.id]

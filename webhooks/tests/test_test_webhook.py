@@ -7,10 +7,10 @@ from compliance.api.permissions import Scope
 from compliance.clock import now
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
-from webhooks import delivering
 from webhooks.models import Delivery
 from webhooks.tests.factories import make_inactive_webhook, make_webhook
 from webhooks.tests.receivers import answer, receiving
+from webhooks.tests.steps import deliver
 
 
 def test_test_event_goes_to_this_webhook_alone(api: ApiClient, loopback: None) -> None:
@@ -21,7 +21,7 @@ def test_test_event_goes_to_this_webhook_alone(api: ApiClient, loopback: None) -
 
         response = api.as_key(make_key(tenant)).post(f"/v1/webhooks/{webhook.id}/test")
         (delivery,) = Delivery.objects.filter(webhook__tenant=tenant)
-        delivering.deliver(delivery_id=delivery.id, now=now())
+        deliver(now())
 
     assert response.status_code == 202
     data = response.json()["data"]

@@ -31,6 +31,7 @@ def describe(webhook: Any) -> dict[str, Any]:
         "url": webhook.url,
         "events": webhook.events,
         "active": webhook.active,
+        "disabled_at": webhook.disabled_at,
         "pending": webhook.pending_count,
         "failed": webhook.failed_count,
         "pace": webhook.pace,

@@ -1,0 +1,178 @@
+"""The sender at work: its own threads and connection, real receivers, the clock on the wall."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from compliance import environments, redis
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.tenancy.tests.factories import make_tenant
+from webhooks import claims, doorbell, services
+from webhooks.engine import Engine
+from webhooks.models import Delivery, Pace, Webhook
+from webhooks.tests.factories import make_delivery, make_webhook, make_webhook_of_pace
+from webhooks.tests.receivers import Receiver, answer, answers, receiving, silence
+from webhooks.vocabulary import EventName
+
+pytestmark = pytest.mark.usefixtures("empty_queue", "loopback")
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhooks.doorbell.LISTEN_SECONDS", 0.05)
+
+
+@contextmanager
+def at_work() -> Iterator[Engine]:
+    """An engine of the live environment, its bell connected, gone when the block ends."""
+    engine, stopping = Engine(Environment.LIVE), threading.Event()
+    clerk = threading.Thread(target=engine.run)
+    listener = threading.Thread(
+        target=doorbell.listen, args=({Environment.LIVE: engine.wake}, stopping), daemon=True
+    )
+    clerk.start()
+    listener.start()
+    try:
+        yield engine
+    finally:
+        stopping.set()
+        engine.stop()
+        clerk.join(timeout=20)
+        listener.join(timeout=20)
+        assert not clerk.is_alive()
+        Delivery.objects.pending().update(status="cancelled", next_attempt_at=None, completed_at=now())
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 10) -> bool:
+    until = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def statuses(webhook: Webhook) -> set[str]:
+    return set(Delivery.objects.to_webhook(webhook).values_list("status", flat=True))
+
+
+def test_bell_brings_an_event_at_once(settings: Any) -> None:
+    settings.WEBHOOK_POLL_SECONDS = 30.0
+    arrivals: list[float] = []
+
+    def note(connection: socket.socket, receiver: Receiver) -> None:
+        arrivals.append(time.monotonic())
+        answer(200)(connection, receiver)
+
+    with receiving(note) as receiver, at_work():
+        webhook = make_webhook(make_tenant(), receiver.url)
+        time.sleep(0.3)
+        published = time.monotonic()
+        make_delivery(webhook)
+        assert eventually(lambda: statuses(webhook) == {"succeeded"})
+
+    assert arrivals[0] - published < 1
+
+
+def test_without_redis_the_senders_own_look_is_enough(settings: Any) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    redis.client.cache_clear()
+    try:
+        with receiving(answers(500, 200)) as receiver, at_work():
+            webhook = make_webhook(make_tenant(), receiver.url)
+            make_delivery(webhook)
+            assert eventually(lambda: statuses(webhook) == {"succeeded"})
+    finally:
+        redis.client.cache_clear()
+
+    assert len(receiver.received) == 2
+
+
+def test_first_retry_comes_a_second_after_the_failure() -> None:
+    times: list[float] = []
+
+    def note(connection: socket.socket, receiver: Receiver) -> None:
+        times.append(time.monotonic())
+        answer(500 if len(times) == 1 else 200)(connection, receiver)
+
+    with receiving(note) as receiver, at_work():
+        webhook = make_webhook(make_tenant(), receiver.url)
+        make_delivery(webhook)
+        assert eventually(lambda: statuses(webhook) == {"succeeded"})
+
+    assert 1 <= times[1] - times[0] < 2
+
+
+def test_endpoints_that_hang_keep_nobody_waiting(settings: Any) -> None:
+    settings.WEBHOOK_SENDER_THREADS = 16
+    settings.WEBHOOK_SLOW_SLOTS = 2
+    with receiving(silence) as hanging, receiving(answer(200)) as receiver, at_work():
+        tenant = make_tenant()
+        for _ in range(8):
+            dead = make_webhook_of_pace(tenant, Pace.QUICK, ["agent.created"])
+            Webhook.objects.filter(id=dead.id).update(url=hanging.url)
+        for _ in range(5):
+            services.publish(tenant_id=tenant.id, name=EventName.AGENT_CREATED, data={}, now=now())
+        healthy = make_webhook(make_tenant(), receiver.url)
+        time.sleep(1)
+        began = time.monotonic()
+        make_delivery(healthy)
+        assert eventually(lambda: statuses(healthy) == {"succeeded"})
+
+    assert time.monotonic() - began < 12
+    assert len(receiver.received) == 1
+
+
+def test_lease_is_renewed_while_an_answer_is_awaited(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhooks.engine.RENEW_SECONDS", 0.1)
+    settings.WEBHOOK_TIMEOUT_SECONDS = 1.0
+    with receiving(silence) as receiver, at_work():
+        webhook = make_webhook(make_tenant(), receiver.url)
+        delivery = make_delivery(webhook)
+        assert eventually(lambda: statuses(webhook) == {"in_flight"})
+        first = Delivery.objects.get(id=delivery.id).leased_until
+        assert first is not None
+        assert eventually(
+            lambda: (Delivery.objects.get(id=delivery.id).leased_until or first) > first, seconds=1
+        )
+
+
+def test_sender_that_loses_its_connection_goes_on() -> None:
+    with receiving(answer(200)) as receiver, at_work():
+        webhook = make_webhook(make_tenant(), receiver.url)
+        make_delivery(webhook)
+        assert eventually(lambda: statuses(webhook) == {"succeeded"})
+        with connections["default"].cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        make_delivery(webhook)
+        assert eventually(lambda: Delivery.objects.to_webhook(webhook).pending().count() == 0)
+        assert eventually(lambda: statuses(webhook) == {"succeeded"})
+
+    assert len(receiver.received) == 2
+
+
+def test_what_a_stopped_sender_leaves_is_free_at_once(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhooks.engine.CLOSING_SECONDS", 0.1)
+    settings.WEBHOOK_TIMEOUT_SECONDS = 5.0
+    with receiving(silence) as receiver:
+        webhook = make_webhook(make_tenant(), receiver.url)
+        with at_work():
+            delivery = make_delivery(webhook)
+            assert eventually(lambda: statuses(webhook) == {"in_flight"})
+        moment = now()
+
+        with environments.use(Environment.LIVE):
+            claims.tidy(now=moment)
+
+    assert Delivery.objects.get(id=delivery.id).status == "pending"
+    Delivery.objects.pending().update(status="cancelled", next_attempt_at=None, completed_at=moment)
