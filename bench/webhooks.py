@@ -50,6 +50,15 @@ class Run:
         connection.close()
         return status
 
+    def wait_for_sender(self, webhook: str) -> None:
+        """Until a first event has arrived: a process takes its time to start."""
+        self.call("POST", f"/v1/webhooks/{webhook}/test")
+        until = time.monotonic() + ARRIVAL_SECONDS
+        while not any(one.path == "/ok" for one in self.outbox.taken()):
+            if time.monotonic() > until:
+                raise StepFailed("the sender sends nothing", hint="read .local/log/bench-sender.log")
+            time.sleep(0.1)
+
     def row(self, name: str, unit: str, value: float, note: str = "") -> None:
         self.report.rows.append(Row(name, unit, value, note=note))
 
@@ -68,7 +77,7 @@ class Run:
 
 def latency(run: Run) -> None:
     """Revocations over the API, one after the other, one healthy receiver."""
-    run.outbox.register(["/ok"])
+    (webhook,) = run.outbox.register(["/ok"])
     agents = run.place.agents(run.options.agents)
     with psycopg.connect(run.place.live_url) as connection:
         found = connection.execute(
@@ -76,7 +85,7 @@ def latency(run: Run) -> None:
             [agents],
         ).fetchall()
     with outbox.sender(run.place):
-        time.sleep(SETTLE_SECONDS)
+        run.wait_for_sender(webhook)
         revoked = 0
         for (certificate_id,) in found:
             revoked += (
@@ -116,7 +125,7 @@ def dead(run: Run) -> None:
     run.outbox.taken()
     sent, arrived = 0, list[Taken]()
     with outbox.sender(run.place):
-        time.sleep(SETTLE_SECONDS)
+        run.wait_for_sender(healthy)
         until = time.monotonic() + run.options.dead_seconds
         while time.monotonic() < until:
             sent += run.call("POST", f"/v1/webhooks/{healthy}/test") == 202

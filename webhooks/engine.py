@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from uuid import UUID
 
 from django.conf import settings
-from django.db import Error, connections
+from django.db import DataError, Error, IntegrityError, connections
 
 from compliance import environments
 from compliance.clock import now
@@ -131,12 +131,23 @@ class Engine:
                 break
         if not self._unwritten:
             return
-        held_up = results.settle(self._unwritten, now=now())
+        held_up = self._write_down(self._unwritten)
         for report in self._unwritten:
             self._flying.pop(report.parcel.lease, None)
         self._unwritten = held_up
         for report in held_up:
             self._flying[report.parcel.lease] = Flight(report.parcel, time.monotonic())
+
+    def _write_down(self, reports: list[Report]) -> list[Report]:
+        """`results.settle`; a result that the database can't take keeps no other waiting."""
+        try:
+            return results.settle(reports, now=now())
+        except (DataError, IntegrityError):
+            if len(reports) == 1:
+                # Its lease runs out, and the attempt is made up for.
+                log.exception("the result of delivery %s was refused", reports[0].parcel.delivery_id)
+                return []
+            return [held_up for report in reports for held_up in self._write_down([report])]
 
     def _look_after_flights(self) -> None:
         moment = time.monotonic()
