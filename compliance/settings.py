@@ -181,7 +181,7 @@ WEBHOOK_SENDER_THREADS: int = env.int("WEBHOOK_SENDER_THREADS", default=512)
 # How often a sender looks for due deliveries that no bell rang for.
 WEBHOOK_POLL_SECONDS: float = env.float("WEBHOOK_POLL_SECONDS", default=0.25)
 # Requests to one endpoint at a time, over all senders, once it has answered quickly; until then one.
-WEBHOOK_SLOTS_PER_ENDPOINT: int = env.int("WEBHOOK_SLOTS_PER_ENDPOINT", default=10)
+WEBHOOK_SLOTS_PER_ENDPOINT: int = env.int("WEBHOOK_SLOTS_PER_ENDPOINT", default=20)
 # Requests to all slow endpoints of an environment together.
 WEBHOOK_SLOW_SLOTS: int = env.int("WEBHOOK_SLOW_SLOTS", default=32)
 # After so many failed deliveries without a success between them, over so long, a webhook is switched off.
