@@ -48,4 +48,4 @@ def fill(*, now: datetime, size: int | None = None) -> int:
 
 def generate() -> KeyRef:
     """A fresh RSA-2048 key of the current environment's token."""
-    return backend_for(environments.current()).generate_rsa(label=LABEL)
+    return backend_for(environments.current()).generate_rsa(label=LABEL, spread=True)

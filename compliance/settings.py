@@ -122,7 +122,7 @@ DATABASE_ROUTERS = ["compliance.environments.EnvironmentRouter"]
 REDIS_URL: str = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
 REDIS_TIMEOUT_SECONDS: float = env.float("REDIS_TIMEOUT_SECONDS", default=0.5)
 
-# --- HSM (PKCS#11): one token per environment -----------------------------------------------------
+# --- HSM (PKCS#11): one main token per environment, and shards for agents' keys --------------------
 
 PKCS11_MODULE: str = env.str("PKCS11_MODULE", default="")
 PKCS11_TOKENS: dict[str, dict[str, str]] = {
@@ -135,6 +135,11 @@ PKCS11_TOKENS: dict[str, dict[str, str]] = {
         "pin": env.str("PKCS11_TEST_PIN", default=""),
     },
 }
+
+# Tokens labelled `<label>-00` and up, beside each environment's own, over which agents' keys are spread;
+# those that are there are used, and `ca_init` makes the others where PKCS11_SO_PIN is given.
+PKCS11_SHARDS: int = env.int("PKCS11_SHARDS", default=64)
+PKCS11_SO_PIN: str = env.str("PKCS11_SO_PIN", default="")
 
 # --- Certificates ---------------------------------------------------------------------------------
 

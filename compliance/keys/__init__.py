@@ -10,6 +10,7 @@ from compliance.keys.base import (
     SignatureAlgorithm,
     StoredKey,
 )
+from compliance.keys.provisioning import make_shards
 from compliance.keys.registry import backend_for, private_key, reset
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "SignatureAlgorithm",
     "StoredKey",
     "backend_for",
+    "make_shards",
     "private_key",
     "reset",
 ]

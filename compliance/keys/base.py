@@ -7,6 +7,7 @@ destroy. `compliance/keys/tests/contract.py` is the contract as a test suite.
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from typing import cast
@@ -81,18 +82,20 @@ class KeyRef:
 
 @dataclass(frozen=True)
 class StoredKey:
-    """What a token holds under one key id, for reconciliation; a lone half is a torn generation or
-    destruction.
+    """What a token holds under one key id, for reconciliation. `made_at` is None where the id does not tell.
+
+    A public half alone is what a torn generation or destruction left; a private one needs no stored public.
     """
 
     uri: str
     label: str
     has_private: bool
     has_public: bool
+    made_at: datetime | None = None
 
     @property
     def is_complete(self) -> bool:
-        return self.has_private and self.has_public
+        return self.has_private
 
 
 class KeyBackend(ABC):
@@ -104,9 +107,9 @@ class KeyBackend(ABC):
     """
 
     @abstractmethod
-    def generate_rsa(self, bits: int = 2048, *, label: str) -> KeyRef:
+    def generate_rsa(self, bits: int = 2048, *, label: str, spread: bool = False) -> KeyRef:
         """Make a key pair that can only sign; `bits` is one of `RSA_SIZES`, `label` is for people and
-        listings.
+        listings. `spread` is for keys of which there will be many: they go where they don't slow others.
         """
 
     @abstractmethod
@@ -130,6 +133,10 @@ class KeyBackend(ABC):
     @abstractmethod
     def list_keys(self, label_prefix: str = "") -> list[StoredKey]:
         """Everything held under labels that start so, torn pairs included, ordered by URI."""
+
+    @abstractmethod
+    def shards(self) -> dict[str, bool]:
+        """The places that `spread` keys are meant to go to, each with whether it is there."""
 
     @abstractmethod
     def check(self) -> None:

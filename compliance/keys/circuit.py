@@ -7,14 +7,16 @@ from compliance.keys.base import KeyServiceNotConfigured, KeyServiceUnavailable
 
 FIRST_DELAY = 0.5
 MAX_DELAY = 5.0
+LONGEST_DELAY = 60.0
+COST_FACTOR = 20
+"""A probe may restart the module, which holds up every token: it gets a twentieth of the time at most."""
 
 
 class Circuit:
     """Counts failures of one token; the wait between probes doubles from `FIRST_DELAY` to `MAX_DELAY`
-    seconds.
+    seconds, or grows to what a restart of the module costs, times `COST_FACTOR`.
 
-    The probe is an ordinary call: the first that arrives after the wait. A probe may restart the module,
-    which the other environment's token shares, hence the growing wait.
+    The probe is an ordinary call: the first that arrives after the wait.
     """
 
     def __init__(self) -> None:
@@ -22,6 +24,7 @@ class Circuit:
         self._failures = 0
         self._retry_at = 0.0
         self._era = 0
+        self._cost = 0.0
         self._refused_reason = ""
 
     @property
@@ -41,11 +44,14 @@ class Circuit:
             self._retry_at = now + self._delay()
             return self._era
 
-    def failed(self, ticket: int) -> None:
-        """Open, or stay open longer; calls that were admitted together count once."""
+    def failed(self, ticket: int, *, cost: float = 0.0) -> None:
+        """Open, or stay open longer; calls that were admitted together count once. `cost` is what a probe
+        takes, in seconds.
+        """
         with self._lock:
             if ticket != self._era:
                 return
+            self._cost = cost
             self._era += 1
             self._failures += 1
             self._retry_at = time.monotonic() + self._delay()
@@ -62,4 +68,5 @@ class Circuit:
         self._refused_reason = reason
 
     def _delay(self) -> float:
-        return float(min(MAX_DELAY, FIRST_DELAY * 2 ** min(self._failures, 10)))
+        usual = min(MAX_DELAY, FIRST_DELAY * 2 ** min(self._failures, 10))
+        return float(min(LONGEST_DELAY, max(usual, COST_FACTOR * self._cost)))

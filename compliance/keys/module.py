@@ -11,12 +11,14 @@ import ctypes
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 from weakref import WeakSet
 
-from pkcs11 import PKCS11Error, Token, _pkcs11
+from pkcs11 import PKCS11Error, Slot, Token, TokenFlag, _pkcs11
+from pkcs11.exceptions import MultipleTokensReturned, NoSuchToken
 
 from compliance.keys.base import KeyServiceNotConfigured, KeyServiceUnavailable
 from compliance.keys.gate import Gate, GateTimeout
@@ -29,7 +31,7 @@ CKR_OK: Final = 0
 
 # Seconds to wait for calls in flight: the slowest is an RSA key generation.
 DRAIN_TIMEOUT: Final = 10.0
-ENTRY_TIMEOUT: Final = 15.0
+ENTRY_TIMEOUT: Final = 25.0
 
 
 class _InitializeArgs(ctypes.Structure):
@@ -48,10 +50,22 @@ class _InitializeArgs(ctypes.Structure):
 _Function = ctypes.CFUNCTYPE(ctypes.c_ulong, ctypes.c_void_p)
 
 
-class _FunctionList(ctypes.Structure):
+class FunctionList(ctypes.Structure):
     """The head of CK_FUNCTION_LIST; every module exports it, not all export the functions by name."""
 
-    _fields_ = (("version", ctypes.c_ubyte * 2), ("C_Initialize", _Function), ("C_Finalize", _Function))
+    _fields_ = (
+        ("version", ctypes.c_ubyte * 2),
+        ("C_Initialize", _Function),
+        ("C_Finalize", _Function),
+        ("_info_to_mechanism_info", ctypes.c_void_p * 7),
+        ("C_InitToken", ctypes.c_void_p),
+        ("C_InitPIN", ctypes.c_void_p),
+        ("C_SetPIN", ctypes.c_void_p),
+        ("C_OpenSession", ctypes.c_void_p),
+        ("C_CloseSession", ctypes.c_void_p),
+        ("_close_all_to_operation_state", ctypes.c_void_p * 4),
+        ("C_Login", ctypes.c_void_p),
+    )
 
 
 class _Library(_pkcs11.lib):
@@ -68,14 +82,21 @@ class Module:
         self.path = path
         self.epoch = 0
         self._on_fork: WeakSet[object] = WeakSet()
-        self._functions: _FunctionList | None = None
+        self._functions: FunctionList | None = None
         self._library: _Library | None = None
         self._broken = ""
+        self._tokens: dict[str, list[Token]] = {}
+        self.restart_seconds = 0.0
         self._renew_locks()
 
     def _renew_locks(self) -> None:
         self.gate = Gate()
         self._load_lock = threading.Lock()
+
+    @property
+    def is_started(self) -> bool:
+        """Whether this process has initialised it."""
+        return self._library is not None
 
     @contextmanager
     def entered(self) -> Iterator[int]:
@@ -95,9 +116,37 @@ class Module:
 
     def find_token(self, label: str) -> Token:
         """The token with this label; PKCS11Error when it is not there. Call inside `entered()`."""
+        found = self.tokens().get(label, [])
+        if len(found) > 1:
+            raise MultipleTokensReturned
+        if not found:
+            raise NoSuchToken
+        return found[0]
+
+    def tokens(self) -> dict[str, list[Token]]:
+        """The initialised tokens by label, as of the module's start: asking every slot for each of a hundred
+        tokens would take seconds. Call inside `entered()`.
+        """
         if self._library is None:
             raise KeyServiceUnavailable
-        return self._library.get_token(token_label=label)
+        if not self._tokens:
+            found: dict[str, list[Token]] = {}
+            for token in self._library.get_tokens():
+                if token.flags & TokenFlag.TOKEN_INITIALIZED:
+                    found.setdefault(token.label, []).append(token)
+            self._tokens = found
+        return self._tokens
+
+    def slots(self) -> list[Slot]:
+        """Every slot with a token in it, be it initialised or not. Call inside `entered()`."""
+        if self._library is None:
+            raise KeyServiceUnavailable
+        return list(self._library.get_slots(token_present=True))
+
+    @property
+    def functions(self) -> FunctionList:
+        """The module's own functions, for what python-pkcs11 has no name for. Call inside `entered()`."""
+        return self._load()
 
     def restart(self, *, seen_epoch: int) -> None:
         """Finalise and initialise, unless another thread has done so since `seen_epoch`."""
@@ -108,14 +157,17 @@ class Module:
                     return
                 self.epoch += 1
                 self._library = None
+                self._tokens = {}
+                began = time.monotonic()
                 with startup_lock(self.path):
                     self._initialise(functions)
                 self._library = self._open_library()
+                self.restart_seconds = time.monotonic() - began
         except GateTimeout as error:
             logger.warning("PKCS#11 module not restarted: %s", error)
             raise KeyServiceUnavailable from error
 
-    def _initialise(self, functions: _FunctionList) -> None:
+    def _initialise(self, functions: FunctionList) -> None:
         arguments = _InitializeArgs(flags=CKF_OS_LOCKING_OK)
         functions.C_Finalize(None)  # a first start has nothing to finalise, which is no error here
         result = functions.C_Initialize(ctypes.byref(arguments))
@@ -130,7 +182,7 @@ class Module:
             logger.warning("PKCS#11 module %s does not answer: %s", self.path, type(error).__name__)
             raise KeyServiceUnavailable from error
 
-    def _load(self) -> _FunctionList:
+    def _load(self) -> FunctionList:
         """Load the shared object once; `KeyServiceNotConfigured` when it is missing or no PKCS#11 module."""
         if self._broken:
             logger.error("PKCS#11 module unusable in this process: %s", self._broken)
@@ -150,6 +202,7 @@ class Module:
             self._broken = "the process was forked during a call; its copy of the module may hold locks"
         self.epoch += 1
         self._library = None
+        self._tokens = {}
         self._renew_locks()
         for owner in list(self._on_fork):
             owner.start_afresh()  # type: ignore[attr-defined]
@@ -166,14 +219,14 @@ class Module:
         self._functions.C_Finalize(None)
 
 
-def _load_functions(path: str) -> _FunctionList:
+def _load_functions(path: str) -> FunctionList:
     if not path:
         raise _not_configured("PKCS11_MODULE names no PKCS#11 module")
     try:
         get_function_list = ctypes.CDLL(path).C_GetFunctionList
     except (OSError, AttributeError) as error:
         raise _not_configured(f"PKCS11_MODULE can't be loaded: {error}") from error
-    pointer = ctypes.POINTER(_FunctionList)()
+    pointer = ctypes.POINTER(FunctionList)()
     result = get_function_list(ctypes.byref(pointer))
     if result != CKR_OK:
         raise _not_configured(f"C_GetFunctionList of {path} returned 0x{result:x}")

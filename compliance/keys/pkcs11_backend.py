@@ -2,12 +2,17 @@
 
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, PKCS11Error
+from pkcs11.exceptions import KeyHandleInvalid, ObjectHandleInvalid
 
+from compliance.identifiers import moment_of, new_id
 from compliance.keys.base import (
     RSA_SIZES,
     KeyBackend,
@@ -20,11 +25,14 @@ from compliance.keys.base import (
     StoredKey,
 )
 from compliance.keys.failures import PIN_REFUSED, REQUEST_REFUSED, KeyMissing
+from compliance.keys.indexer import Indexer
 from compliance.keys.lanes import Lanes, LanesBusy
 from compliance.keys.module import Module
+from compliance.keys.shards import is_shard, shard_labels
 from compliance.keys.templates import (
     CAPABILITIES,
     P256_PARAMETERS,
+    PASSING_PUBLIC,
     PRIVATE,
     PUBLIC,
     PUBLIC_ATTRIBUTES,
@@ -43,7 +51,13 @@ GENERATE_LANES: Final = 2
 CALL_TIMEOUT: Final = 10.0
 GENERATE_TIMEOUT: Final = 30.0
 CHECK_TIMEOUT: Final = 3.0
-ID_SIZE: Final = 16
+START_TIMEOUT: Final = 30.0
+"""For the call that starts the module: SoftHSM reads every object of every token then."""
+UUID_OCTETS: Final = 16
+TIMED: Final = 7
+
+LOST_HANDLE: Final = (KeyHandleInvalid, ObjectHandleInvalid)
+"""Another process may have destroyed the key; before the module is restarted, the key is looked up."""
 
 # RFC 8017 §9.2 note 1: DER of DigestInfo up to the digest.
 DIGEST_INFO: Final = {
@@ -54,32 +68,46 @@ DIGEST_INFO: Final = {
 
 
 class Pkcs11Backend(KeyBackend):
-    """Keys spread over one or more tokens of one module; the token is part of the key's URI.
+    """Keys of one environment: in its main token, and spread over its shards; the URI names the token.
 
-    New keys go to a token picked at random: look-ups slow down with the keys of a token, not of all.
-    Nothing is loaded or logged in before the first call. Generation has lanes of its own, so signing never
-    waits behind it.
+    Only shards that are there are used, so an installation without them keeps all keys in the main token.
+    Nothing is loaded or logged in before the first call, and no shard before one of its keys is used.
+    Generation has lanes of its own, so signing never waits behind it.
     """
 
-    def __init__(self, module: Module, tokens: Sequence[TokenConfig]) -> None:
-        self._tokens = {config.label: Token(module, config) for config in tokens}
+    def __init__(self, module: Module, main: TokenConfig, *, shards: int = 0) -> None:
         self._module = module
+        self._config = main
+        self._wanted = shard_labels(main.label, shards)
+        self._main = Token(module, main)
+        self._tokens = {main.label: self._main}
         self.start_afresh()
         module.on_fork(self)
 
     def start_afresh(self) -> None:
         """New lanes: threads don't survive a fork."""
+        self._lock = threading.Lock()
         self._lanes = Lanes(size=SIGN_LANES, name="keys-call")
         self._generators = Lanes(size=GENERATE_LANES, name="keys-generate")
+        self._indexer = Indexer()
 
-    def generate_rsa(self, bits: int = 2048, *, label: str) -> KeyRef:
+    def generate_rsa(self, bits: int = 2048, *, label: str, spread: bool = False) -> KeyRef:
         if bits not in RSA_SIZES:
             raise ValueError(f"RSA keys have {RSA_SIZES} bits, not {bits}")
 
         def make(borrowed: Borrowed, options: dict[str, Any]) -> tuple[Any, Any]:
             return borrowed.session.generate_keypair(KeyType.RSA, bits, **options)
 
-        return self._generate(make, label)
+        if not spread:
+            return self._generate(self._main, make, label, PUBLIC)
+        token = self._shard()
+        try:
+            return self._generate(token, make, label, PASSING_PUBLIC)
+        except KeyServiceUnavailable:
+            other = self._shard(besides=token)
+            if other is token:
+                raise
+        return self._generate(other, make, label, PASSING_PUBLIC)
 
     def generate_ec(self, *, label: str) -> KeyRef:
         def make(borrowed: Borrowed, options: dict[str, Any]) -> tuple[Any, Any]:
@@ -88,7 +116,7 @@ class Pkcs11Backend(KeyBackend):
             )
             return parameters.generate_keypair(**options)
 
-        return self._generate(make, label)
+        return self._generate(self._main, make, label, PUBLIC)
 
     def sign_digest(self, uri: str, digest: bytes, algorithm: SignatureAlgorithm) -> bytes:
         if len(digest) != algorithm.digest_size:
@@ -122,45 +150,88 @@ class Pkcs11Backend(KeyBackend):
         self._call(token, remove)
 
     def list_keys(self, label_prefix: str = "") -> list[StoredKey]:
-        found = [key for token in self._tokens.values() for key in self._list(token, label_prefix)]
+        tokens = [self._main, *self._shards()]
+        found = [key for token in tokens for key in self._list(token, label_prefix)]
         return sorted(found, key=lambda key: key.uri)
 
     def check(self) -> None:
-        if not self._tokens:
-            raise KeyServiceNotConfigured
-        for token in self._tokens.values():
-            self._call(token, Borrowed.touch, timeout=CHECK_TIMEOUT)
+        self._call(self._main, Borrowed.touch, timeout=CHECK_TIMEOUT)
+        for token in list(self._tokens.values()):
+            if token.is_open:
+                self._call(token, Borrowed.touch, timeout=CHECK_TIMEOUT)
+
+    def shards(self) -> dict[str, bool]:
+        present = self._present()
+        return {label: label in present for label in self._wanted}
 
     def _sign_raw(self, uri: str, data: bytes, mechanism: Mechanism) -> bytes:
         token, parsed = self._locate(uri)
 
         def sign(borrowed: Borrowed) -> bytes:
-            signature: bytes = borrowed.private_key(parsed.id).sign(data, mechanism=mechanism)
+            try:
+                signature: bytes = borrowed.private_key(parsed.id).sign(data, mechanism=mechanism)
+            except LOST_HANDLE:
+                borrowed.handles.pop(parsed.id, None)
+                signature = borrowed.private_key(parsed.id).sign(data, mechanism=mechanism)
             return signature
 
-        return self._call(token, sign)
+        signature = self._call(token, sign)
+        self._indexer.consider(token)
+        return signature
 
-    def _generate(self, make: Callable[[Borrowed, dict[str, Any]], tuple[Any, Any]], label: str) -> KeyRef:
-        if not self._tokens:
-            raise KeyServiceNotConfigured
-        token = secrets.choice(list(self._tokens.values()))
-        key_id = secrets.token_bytes(ID_SIZE)
+    def _generate(
+        self,
+        token: Token,
+        make: Callable[[Borrowed, dict[str, Any]], tuple[Any, Any]],
+        label: str,
+        public_template: dict[Attribute, Any],
+    ) -> KeyRef:
+        key_id = new_id().bytes
         options = {
             "id": key_id,
             "label": label,
             "store": True,
             "capabilities": CAPABILITIES,
             "private_template": PRIVATE,
-            "public_template": PUBLIC,
+            "public_template": public_template,
         }
 
         def generate(borrowed: Borrowed) -> PublicKey:
             public, private = make(borrowed, options)
             borrowed.remember(key_id, private.handle)
-            return decode_public_key(_attributes(public))
+            public_key = decode_public_key(_attributes(public))
+            if public_template is PASSING_PUBLIC:
+                public.destroy()
+            return public_key
 
         public_key = self._call(token, generate, lanes=self._generators, timeout=GENERATE_TIMEOUT)
         return KeyRef.of(build(Pkcs11Uri(token=token.label, id=key_id, object=label)), public_key)
+
+    def _shard(self, *, besides: Token | None = None) -> Token:
+        """A shard picked at random among those that serve; the main token where there is none."""
+        shards = [token for token in self._shards() if token is not besides]
+        serving = [token for token in shards if not token.circuit.is_open]
+        return secrets.choice(serving or shards or [besides or self._main])
+
+    def _shards(self) -> list[Token]:
+        """The wanted shards that are there."""
+        present = self._present() if self._wanted else set()
+        return [self._token(label) for label in self._wanted if label in present]
+
+    def _present(self) -> set[str]:
+        """The labels of the module's tokens, the main one's circuit permitting."""
+        return self._call(self._main, lambda _: set(self._module.tokens()))
+
+    def _token(self, label: str) -> Token:
+        """The main token or a shard; KeyError for any other."""
+        token = self._tokens.get(label)
+        if token is None:
+            if not is_shard(label, of=self._main.label):
+                raise KeyError(label)
+            with self._lock:
+                fresh = Token(self._module, TokenConfig(label, self._config.pin))
+                token = self._tokens.setdefault(label, fresh)
+        return token
 
     def _list(self, token: Token, label_prefix: str) -> list[StoredKey]:
         def read(borrowed: Borrowed) -> list[StoredKey]:
@@ -177,7 +248,7 @@ class Pkcs11Backend(KeyBackend):
     def _locate(self, uri: str) -> tuple[Token, Pkcs11Uri]:
         try:
             parsed = parse(uri)
-            return self._tokens[parsed.token], parsed
+            return self._token(parsed.token), parsed
         except (InvalidUri, KeyError) as error:
             logger.warning("Key URI names no token of this environment")
             raise KeyNotFound from error
@@ -193,6 +264,8 @@ class Pkcs11Backend(KeyBackend):
         """Run an operation in a lane, under the token's circuit, with the errors of the contract."""
         circuit = token.circuit
         ticket = circuit.admit()
+        if not self._module.is_started:
+            timeout = max(timeout, START_TIMEOUT)
         try:
             result = (lanes or self._lanes).run(lambda: self._attempt(token, operation), timeout=timeout)
         except LanesBusy as error:
@@ -200,7 +273,7 @@ class Pkcs11Backend(KeyBackend):
             circuit.failed(ticket)
             raise KeyServiceUnavailable from error
         except KeyServiceUnavailable:
-            circuit.failed(ticket)
+            circuit.failed(ticket, cost=self._module.restart_seconds)
             raise
         except KeyNotFound:
             circuit.succeeded()  # the token answered
@@ -275,7 +348,16 @@ def _stored(token_label: str, key_id: bytes, kinds: dict[ObjectClass, str]) -> S
         label=label,
         has_private=ObjectClass.PRIVATE_KEY in kinds,
         has_public=ObjectClass.PUBLIC_KEY in kinds,
+        made_at=_made_at(key_id),
     )
+
+
+def _made_at(key_id: bytes) -> datetime | None:
+    """The time in the id that this backend gives its keys (UUIDv7); None for ids from elsewhere."""
+    if len(key_id) != UUID_OCTETS:
+        return None
+    identifier = UUID(bytes=key_id)
+    return moment_of(identifier) if identifier.version == TIMED else None
 
 
 def _refuse(token: Token, error: PKCS11Error) -> KeyServiceNotConfigured:

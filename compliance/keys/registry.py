@@ -1,5 +1,6 @@
 """The key backend of each environment, made from settings once per process."""
 
+import logging
 import threading
 from functools import lru_cache
 
@@ -12,12 +13,14 @@ from compliance.keys.module import module_at
 from compliance.keys.pkcs11_backend import Pkcs11Backend
 from compliance.keys.token import TokenConfig
 
+logger = logging.getLogger(__name__)
+
 _backends: dict[Environment, KeyBackend] = {}
 _lock = threading.Lock()
 
 
 def backend_for(environment: Environment) -> KeyBackend:
-    """The environment's backend: its own token, the module shared. Touches no token before its first call.
+    """The environment's backend: its own tokens, the module shared. Touches no token before its first call.
 
     Raises `KeyServiceNotConfigured` when `PKCS11_MODULE` or the environment's entry in `PKCS11_TOKENS` is
     missing.
@@ -51,4 +54,9 @@ def _make(environment: Environment) -> KeyBackend:
     entry = settings.PKCS11_TOKENS.get(environment.value)
     if not settings.PKCS11_MODULE or not entry or not entry["label"]:
         raise KeyServiceNotConfigured
-    return Pkcs11Backend(module_at(settings.PKCS11_MODULE), [TokenConfig(entry["label"], entry["pin"])])
+    main = TokenConfig(entry["label"], entry["pin"])
+    try:
+        return Pkcs11Backend(module_at(settings.PKCS11_MODULE), main, shards=settings.PKCS11_SHARDS)
+    except ValueError as error:
+        logger.error("KMS not configured: PKCS11_SHARDS: %s", error)
+        raise KeyServiceNotConfigured from error

@@ -17,6 +17,10 @@ PRIVATE: Final[dict[Attribute, Any]] = {
     Attribute.EXTRACTABLE: False,
 }
 PUBLIC: Final[dict[Attribute, Any]] = {Attribute.PRIVATE: False}
+PASSING_PUBLIC: Final[dict[Attribute, Any]] = {Attribute.PRIVATE: False, Attribute.TOKEN: False}
+"""A public half that is read once and not stored: an RSA private key holds it too, and every object in a
+token costs each process time and memory.
+"""
 
 P256_PARAMETERS: Final = bytes.fromhex("06082a8648ce3d030107")
 """CKA_EC_PARAMS: DER of the object identifier of P-256 (RFC 5480 §2.1.1.1)."""

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from pkcs11 import Attribute, KeyType, ObjectClass, _pkcs11
@@ -25,6 +26,10 @@ Result = TypeVar("Result")
 
 MAX_HANDLES: Final = 100_000
 """Handles remembered per token: about 25 MB when full."""
+MAX_INDEXED: Final = 5_000
+"""Keys read ahead from one token; a token with more has its handles looked up one by one."""
+MISSES_BEFORE_INDEX: Final = 2
+"""A process that uses a key or two of a token (the CA's) does not read all of it."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,8 @@ class _Life:
     anchor: Pkcs11Session
     idle: list[Pkcs11Session] = field(default_factory=list)
     handles: dict[bytes, int] = field(default_factory=dict)
+    misses: int = 0
+    indexed: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,8 +74,11 @@ class Borrowed:
     """A session for one caller, with the token's memory of handles."""
 
     session: Pkcs11Session
-    token: Pkcs11Token
-    handles: dict[bytes, int]
+    life: _Life
+
+    @property
+    def handles(self) -> dict[bytes, int]:
+        return self.life.handles
 
     def find(self, object_class: ObjectClass, key_id: bytes) -> list[Any]:
         """Objects of a class with this CKA_ID; read to the end, or the session could not sign."""
@@ -78,6 +88,7 @@ class Borrowed:
         """The one private key with this CKA_ID; raises `KeyMissing`."""
         handle = self.handles.get(key_id)
         if handle is None:
+            self.life.misses += 1
             found = self.find(ObjectClass.PRIVATE_KEY, key_id)
             if len(found) != 1:
                 raise KeyMissing(f"{len(found)} private keys")
@@ -91,9 +102,17 @@ class Borrowed:
             self.handles.pop(next(iter(self.handles)), None)
         self.handles[key_id] = handle
 
+    def remember_all(self) -> None:
+        """Keep the handles of all private keys: reading them together costs less than a few look-ups, each
+        of which goes through every object of the token.
+        """
+        found = self.session.get_objects({Attribute.CLASS: ObjectClass.PRIVATE_KEY})
+        for key in list(islice(found, MAX_INDEXED)):
+            self.remember(key.id, key.handle)
+
     def touch(self) -> None:
         """Ask the module for the token's state: the cheapest call that notices its absence."""
-        self.token.slot.get_token()
+        self.life.token.slot.get_token()
 
 
 class Token:
@@ -109,6 +128,11 @@ class Token:
     def label(self) -> str:
         return self.config.label
 
+    @property
+    def is_open(self) -> bool:
+        """Whether this process is logged in to it, or was when it was lost."""
+        return self._life is not None or self.circuit.is_open
+
     def start_afresh(self) -> None:
         """Forget sessions and failures, as a forked child must."""
         self.circuit = Circuit()
@@ -120,12 +144,22 @@ class Token:
         with self._module.entered() as epoch, self._lend(epoch) as borrowed:
             return operation(borrowed)
 
+    def claim_index(self) -> bool:
+        """Whether the caller shall read the token's handles ahead: once in each life of the module."""
+        life = self._life
+        if life is None or life.indexed or life.misses < MISSES_BEFORE_INDEX:
+            return False
+        with self._lock:
+            is_first = not life.indexed
+            life.indexed = True
+        return is_first
+
     @contextmanager
     def _lend(self, epoch: int) -> Iterator[Borrowed]:
         life = self._life_of(epoch)
         session = self._take(life)
         # A session is not given back after an error: an operation may still be active on it.
-        yield Borrowed(session, life.token, life.handles)
+        yield Borrowed(session, life)
         life.idle.append(session)
 
     def _take(self, life: _Life) -> Pkcs11Session:

@@ -18,6 +18,9 @@ from .redis import RedisServer
 from .softhsm import Module, SoftHsm, find_module
 from .state import LockBusy, load_secrets, locked, read_json
 
+SHARDS = 16
+"""Of each environment's token; enough for some ten thousand agents, and made in a second or two."""
+
 
 @dataclass(frozen=True)
 class Servers:
@@ -51,7 +54,7 @@ class Servers:
     def softhsm(self) -> SoftHsm:
         return self.tokens_in(self.layout.local / "softhsm")
 
-    def tokens_in(self, folder: Path) -> SoftHsm:
+    def tokens_in(self, folder: Path, *, shards: int = SHARDS) -> SoftHsm:
         """Tokens in another folder than the stack's, with the same PINs."""
         name = service_name(os.environ)
         return SoftHsm(
@@ -60,6 +63,7 @@ class Servers:
             labels=(f"{name}-live", f"{name}-test"),
             user_pin=self.secrets["pkcs11_user_pin"],
             so_pin=self.secrets["pkcs11_so_pin"],
+            shards=shards,
         )
 
     def database_names(self) -> tuple[str, str]:

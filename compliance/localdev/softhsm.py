@@ -38,13 +38,20 @@ class Module:
 
 @dataclass(frozen=True)
 class SoftHsm:
-    """Tokens in `folder`, one per environment, opened with one generated PIN."""
+    """Tokens in `folder`, one per environment and its shards, opened with one generated PIN."""
 
     folder: Path
     module: Module
     labels: tuple[str, str]
     user_pin: str
     so_pin: str
+    shards: int = 0
+
+    @property
+    def all_labels(self) -> list[str]:
+        """The main tokens' labels, and those of each one's shards."""
+        numbered = [f"{label}-{number:02}" for label in self.labels for number in range(self.shards)]
+        return [*self.labels, *numbered]
 
     @property
     def conf(self) -> Path:
@@ -59,10 +66,11 @@ class SoftHsm:
             "PKCS11_LIVE_PIN": self.user_pin,
             "PKCS11_TEST_TOKEN": test,
             "PKCS11_TEST_PIN": self.user_pin,
+            "PKCS11_SHARDS": str(self.shards),
         }
 
     def made(self) -> bool:
-        """Whether both tokens were made, and the configuration still says where they are."""
+        """Whether all tokens were made, and the configuration still says where they are."""
         return self.conf.exists() and self.conf.read_text() == self._configuration() and not self._missing()
 
     def ensure(self) -> None:
@@ -76,7 +84,7 @@ class SoftHsm:
         missing = self._missing()
         if missing:
             self._initialise(missing)
-            write_json(self._notes, {"made": list(self.labels)})
+            write_json(self._notes, {"made": self._made() + missing})
 
     @property
     def _tokens(self) -> Path:
@@ -86,9 +94,12 @@ class SoftHsm:
     def _notes(self) -> Path:
         return self.folder / "made.json"
 
+    def _made(self) -> list[str]:
+        return list(read_json(self._notes).get("made", []))
+
     def _missing(self) -> list[str]:
-        made = read_json(self._notes).get("made", [])
-        return [label for label in self.labels if label not in made]
+        made = self._made()
+        return [label for label in self.all_labels if label not in made]
 
     def _configuration(self) -> str:
         lines = (f"directories.tokendir = {self._tokens}", "objectstore.backend = file", "log.level = ERROR")

@@ -51,7 +51,7 @@ class TestRun:
 
     @property
     def softhsm(self) -> SoftHsm:
-        return self.servers.tokens_in(self.folder / "softhsm")
+        return self.servers.tokens_in(self.folder / "softhsm", shards=2)
 
     def start(self) -> None:
         """Make the run's own parts."""

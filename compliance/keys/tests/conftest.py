@@ -14,8 +14,17 @@ from compliance.keys.token import TokenConfig
 
 def make_pkcs11_backend() -> KeyBackend:
     """The sandbox's token, as the test run's environment names it."""
+    return _make(shards=2)
+
+
+def make_unsharded_backend() -> KeyBackend:
+    """The same token as an installation without shards has it."""
+    return _make(shards=0)
+
+
+def _make(*, shards: int) -> KeyBackend:
     config = TokenConfig(os.environ["PKCS11_TEST_TOKEN"], os.environ["PKCS11_TEST_PIN"])
-    return Pkcs11Backend(module_at(os.environ["PKCS11_MODULE"]), [config])
+    return Pkcs11Backend(module_at(os.environ["PKCS11_MODULE"]), config, shards=shards)
 
 
 BACKENDS = {"pkcs11": make_pkcs11_backend}
@@ -29,8 +38,9 @@ def backend(request: pytest.FixtureRequest) -> KeyBackend:
 
 @pytest.fixture(scope="session")
 def pristine_hsm(tmp_path_factory: pytest.TempPathFactory) -> PrivateSoftHsm:
-    """Two fresh tokens, to be copied: making them takes a process."""
-    return PrivateSoftHsm.create(tmp_path_factory.mktemp("softhsm"), tokens=("alpha", "beta"))
+    """Fresh tokens, to be copied: making them takes a process."""
+    tokens = ("alpha", "beta", "alpha-00", "alpha-01")
+    return PrivateSoftHsm.create(tmp_path_factory.mktemp("softhsm"), tokens=tokens)
 
 
 @pytest.fixture

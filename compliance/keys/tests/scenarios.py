@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -19,13 +20,15 @@ from compliance.keys.module import module_at
 from compliance.keys.pkcs11_backend import Pkcs11Backend
 from compliance.keys.tests.softhsm import PIN, init_token
 from compliance.keys.token import TokenConfig
+from compliance.keys.uri import parse
 
 RSA = SignatureAlgorithm.RSA_SHA256
+EC = SignatureAlgorithm.ECDSA_SHA256
 
 
-def make_backend(*labels: str, pin: str = PIN, module: str | None = None) -> Pkcs11Backend:
+def make_backend(label: str, *, pin: str = PIN, module: str | None = None, shards: int = 0) -> Pkcs11Backend:
     path = os.environ["PKCS11_MODULE"] if module is None else module
-    return Pkcs11Backend(module_at(path), [TokenConfig(label, pin) for label in labels])
+    return Pkcs11Backend(module_at(path), TokenConfig(label, pin), shards=shards)
 
 
 def outcome(call: Callable[[], object]) -> dict[str, Any]:
@@ -57,15 +60,17 @@ def start(barrier: str) -> dict[str, Any]:
     """Log in, generate and sign at the moment the file appears."""
     while not Path(barrier).exists():
         time.sleep(0.005)
-    backend = make_backend("alpha", "beta")
-    key = backend.generate_ec(label="start")
-    return outcome(lambda: backend.sign(key.uri, b"data", SignatureAlgorithm.ECDSA_SHA256))
+    backend = make_backend("alpha", shards=2)
+    backend.generate_ec(label="start")
+    key = backend.generate_rsa(label="start", spread=True)
+    make_backend("beta").check()
+    return outcome(lambda: backend.sign(key.uri, b"data", RSA))
 
 
 def fork_while_signing(rounds: str) -> dict[str, Any]:
-    """Fork again and again beside two signing threads; each child signs with both tokens' keys."""
-    backend = make_backend("alpha", "beta")
-    key = backend.generate_rsa(label="parent")
+    """Fork again and again beside two signing threads; each child signs, too."""
+    backend = make_backend("alpha", shards=2)
+    key = backend.generate_rsa(label="parent", spread=True)
     stop, errors, exits = threading.Event(), [], []  # type: ignore[var-annotated]
     threads = [threading.Thread(target=sign_until, args=(stop, backend, key, errors)) for _ in range(2)]
     for thread in threads:
@@ -123,6 +128,33 @@ def other_token_lost(directory: str) -> dict[str, Any]:
     return {"lost": lost, "alpha": alpha, "healed": healed}
 
 
+def shard_lost(directory: str) -> dict[str, Any]:
+    """Lose the shard that holds a key: that key is refused, others sign, new ones go to the other shard."""
+    backend = make_backend("alpha", shards=2)
+    ca = backend.generate_ec(label="ca")
+    lost = backend.generate_rsa(label="agent", spread=True)
+    token = parse(lost.uri).token
+    probe = Pkcs11Backend(module_at(os.environ["PKCS11_MODULE"]), TokenConfig(token, PIN))
+    with_shard = _directory_changed_by(Path(directory), probe)
+    shutil.move(with_shard, f"{directory}.shard")
+    refused = outcome(lambda: backend.sign(lost.uri, b"data", RSA))
+    again = outcome(lambda: backend.sign(lost.uri, b"data", RSA))
+    others = {parse(backend.generate_rsa(label="agent", spread=True).uri).token for _ in range(3)}
+    signs = [outcome(lambda: backend.sign(ca.uri, b"data", EC))["result"] for _ in range(20)]
+    shards = backend.shards()
+    shutil.move(f"{directory}.shard", with_shard)
+    healed = outcome(lambda: _eventually(lambda: backend.sign(lost.uri, b"data", RSA), seconds=15))
+    return {
+        "lost": token,
+        "refused": refused,
+        "again": again,
+        "others": sorted(others),
+        "signs": signs,
+        "shards": shards,
+        "healed": healed,
+    }
+
+
 def _directory_changed_by(directory: Path, backend: Pkcs11Backend) -> Path:
     before = {path: len(list(path.iterdir())) for path in directory.iterdir()}
     backend.generate_ec(label="trace")
@@ -170,6 +202,52 @@ def restart_under_load() -> dict[str, Any]:
     for thread in threads:
         thread.join()
     return {"errors": errors, "epoch": module.epoch}
+
+
+def destroyed_elsewhere(uri: str) -> dict[str, Any]:
+    """Destroy a key of which another process holds a handle."""
+    make_backend("alpha", shards=2).destroy(uri)
+    return {}
+
+
+def generate_until_killed(mark: str) -> dict[str, Any]:
+    """Generate keys without end; the file appears with the first."""
+    backend = make_backend("alpha", shards=2)
+    while True:
+        backend.generate_rsa(label="killed", spread=True)
+        Path(mark).touch()
+
+
+def lost_handle() -> dict[str, Any]:
+    """Sign with a key that another process then destroys; the module must not be restarted for that."""
+    backend = make_backend("alpha", shards=2)
+    kept, doomed = (backend.generate_rsa(label="handles", spread=True) for _ in range(2))
+    for key in (kept, doomed):
+        backend.sign(key.uri, b"data", RSA)
+    epoch = module_at(os.environ["PKCS11_MODULE"]).epoch
+    command = [sys.executable, "-m", "compliance.keys.tests.scenarios", "destroyed_elsewhere", doomed.uri]
+    subprocess.run(command, check=True, capture_output=True)
+    gone = outcome(lambda: backend.sign(doomed.uri, b"data", RSA))
+    there = outcome(lambda: backend.sign(kept.uri, b"data", RSA))
+    restarts = module_at(os.environ["PKCS11_MODULE"]).epoch - epoch
+    return {"gone": gone, "there": there, "restarts": restarts}
+
+
+def look_up(count: str) -> dict[str, Any]:
+    """Handles that a process has after it used a few of a shard's keys."""
+    uris = [make_backend("alpha", shards=1).generate_rsa(label="many", spread=True).uri]
+    backend = make_backend("alpha", shards=1)
+    uris += [backend.generate_rsa(label="many", spread=True).uri for _ in range(int(count) - 1)]
+    fresh = make_backend("alpha", shards=1)
+    for uri in uris[:3]:
+        fresh.sign(uri, b"data", RSA)
+    token = fresh._tokens["alpha-00"]
+    deadline = time.monotonic() + 10
+    while token._life is None or len(token._life.handles) < int(count):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.02)
+    return {"known": len(token._life.handles) if token._life else 0}
 
 
 if __name__ == "__main__":

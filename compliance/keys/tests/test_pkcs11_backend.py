@@ -1,19 +1,23 @@
 """What only a PKCS#11 token can show: attributes, processes, loss of the token, wrong settings."""
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pkcs11 import Attribute, ObjectClass, PKCS11Error
 
-from compliance.keys.base import KeyBackend
+from compliance.clock import now
+from compliance.keys.base import KeyBackend, SignatureAlgorithm
+from compliance.keys.module import module_at
 from compliance.keys.pkcs11_backend import Pkcs11Backend
-from compliance.keys.tests.conftest import make_pkcs11_backend
+from compliance.keys.tests.conftest import make_pkcs11_backend, make_unsharded_backend
 from compliance.keys.tests.softhsm import PIN, PrivateSoftHsm
 from compliance.keys.token import Borrowed, TokenConfig
 from compliance.keys.uri import parse
 
+RSA = SignatureAlgorithm.RSA_SHA256
 USES = (
     Attribute.SIGN,
     Attribute.DECRYPT,
@@ -38,7 +42,7 @@ def read_attributes(
 ) -> dict[str, Any]:
     """The named attributes that the object has, read from the token."""
     assert isinstance(backend, Pkcs11Backend)
-    token = next(iter(backend._tokens.values()))
+    token = backend._token(parse(uri).token)
 
     def read(borrowed: Borrowed) -> dict[str, Any]:
         found = borrowed.find(kind, parse(uri).id)[0]
@@ -152,6 +156,85 @@ def test_loss_of_one_token_leaves_the_other_serving(private_hsm: PrivateSoftHsm)
     assert report["lost"]["result"].startswith("KeyServiceUnavailable")
     assert report["alpha"] == ["ok"] * 20
     assert report["healed"]["result"] == "ok"
+
+
+def test_loss_of_a_shard_leaves_the_others_serving(private_hsm: PrivateSoftHsm) -> None:
+    report = private_hsm.run("shard_lost", str(private_hsm.tokens))
+
+    other = {"alpha-00": "alpha-01", "alpha-01": "alpha-00"}[report["lost"]]
+    assert report["refused"]["result"].startswith("KeyServiceUnavailable")
+    assert report["again"]["seconds"] < 0.05
+    assert report["others"] == [other]
+    assert report["signs"] == ["ok"] * 20
+    assert report["shards"] == {report["lost"]: False, other: True}
+    assert report["healed"]["result"] == "ok"
+
+
+def test_key_destroyed_by_another_process_is_not_found_without_a_restart(private_hsm: PrivateSoftHsm) -> None:
+    report = private_hsm.run("lost_handle")
+
+    assert report["gone"]["result"].startswith("KeyNotFound")
+    assert report["there"]["result"] == "ok"
+    assert report["restarts"] == 0
+
+
+def test_handles_of_a_shard_are_read_ahead(private_hsm: PrivateSoftHsm) -> None:
+    assert private_hsm.run("look_up", "6")["known"] == 6
+
+
+def test_spread_keys_lie_in_shards_and_others_in_the_main_token(backend: KeyBackend) -> None:
+    main = parse(backend.generate_ec(label="main").uri).token
+
+    spread = parse(backend.generate_rsa(label="spread", spread=True).uri).token
+
+    assert spread in {f"{main}-00", f"{main}-01"}
+    assert backend.shards() == {f"{main}-00": True, f"{main}-01": True}
+
+
+def test_spread_key_stores_no_public_half(backend: KeyBackend) -> None:
+    key = backend.generate_rsa(label="halves", spread=True)
+
+    stored = [entry for entry in backend.list_keys("halves") if entry.uri == key.uri]
+
+    assert [(entry.has_private, entry.has_public, entry.is_complete) for entry in stored] == [
+        (True, False, True)
+    ]
+    assert backend.public_key(key.uri) == key.public_key
+
+
+def test_installation_without_shards_keeps_all_in_the_main_token(backend: KeyBackend) -> None:
+    unsharded, sharded = make_unsharded_backend(), backend
+
+    key = unsharded.generate_rsa(label="single", spread=True)
+
+    assert parse(key.uri).token == os.environ["PKCS11_TEST_TOKEN"]
+    assert sharded.sign(key.uri, b"data", RSA) == unsharded.sign(key.uri, b"data", RSA)
+
+
+def test_shards_that_were_never_made_are_not_used() -> None:
+    config = TokenConfig(os.environ["PKCS11_TEST_TOKEN"], os.environ["PKCS11_TEST_PIN"])
+    backend = Pkcs11Backend(module_at(os.environ["PKCS11_MODULE"]), config, shards=4)
+
+    key = backend.generate_rsa(label="some", spread=True)
+
+    assert list(backend.shards().values()) == [True, True, False, False]
+    assert parse(key.uri).token.endswith(("-00", "-01"))
+
+
+def test_keys_of_a_shard_beyond_the_setting_still_sign(backend: KeyBackend) -> None:
+    key = backend.generate_rsa(label="beyond", spread=True)
+
+    assert make_unsharded_backend().sign(key.uri, b"data", RSA)
+
+
+def test_listing_tells_when_a_key_was_made(backend: KeyBackend) -> None:
+    before = now()
+    key = backend.generate_ec(label="dated")
+
+    made = [entry.made_at for entry in backend.list_keys("dated") if entry.uri == key.uri]
+
+    assert made[0] is not None
+    assert before - timedelta(seconds=1) < made[0] < now() + timedelta(seconds=1)
 
 
 def test_wrong_pin_is_tried_once_and_logged_without_it(private_hsm: PrivateSoftHsm) -> None:
