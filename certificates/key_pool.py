@@ -1,19 +1,28 @@
 """Keys made in advance: certifying does not wait for an RSA key generation, which may take seconds."""
 
 import logging
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from typing import Final
 
 from django.conf import settings
+from redis.exceptions import RedisError
 
 from certificates.models import PooledKey
-from compliance import environments
+from compliance import environments, redis
 from compliance.keys import KeyRef, backend_for
-from compliance.tasks import enqueue_on_commit
+from compliance.tasks import enqueue, enqueue_on_commit
 
 log = logging.getLogger(__name__)
 
 FILL = "certificates.fill_key_pool"
 LABEL = "agent"
+TURN_SECONDS: Final = 20.0
+LEASE_SECONDS: Final = 120
+"""Longer than a turn with one slow key generation at its end."""
 
 
 def take() -> KeyRef | None:
@@ -36,14 +45,68 @@ def put_back(*, key: KeyRef, now: datetime) -> None:
     PooledKey.objects.get_or_create(key_uri=key.uri, defaults={"spki": key.spki, "created_at": now})
 
 
-def fill(*, now: datetime, size: int | None = None) -> int:
-    """Generate keys up to `size` (the setting KEY_POOL_SIZE); how many were made. 503 errors of the HSM."""
-    wanted = settings.KEY_POOL_SIZE if size is None else size
+def wanted() -> int:
+    """How many keys shall wait in the current environment's pool."""
+    own: int | None = settings.KEY_POOL_SIZES.get(environments.current().value)
+    return settings.KEY_POOL_SIZE if own is None else own
+
+
+def fill(
+    *,
+    now: datetime,
+    size: int | None = None,
+    seconds: float | None = None,
+    tell: Callable[[int], None] = lambda made: None,
+) -> int:
+    """Generate keys up to `size` (the setting), for `seconds` at most; how many were made. 503 errors of the
+    HSM. `tell` hears of each key.
+    """
+    goal = wanted() if size is None else size
+    deadline = None if seconds is None else time.monotonic() + seconds
     made = 0
-    while PooledKey.objects.count() < wanted:
+    while PooledKey.objects.count() < goal and (deadline is None or time.monotonic() < deadline):
         put_back(key=generate(), now=now)
         made += 1
+        tell(made)
     return made
+
+
+def refill(*, now: datetime) -> int:
+    """`fill()` as a worker does it: one in an environment, and a thread for `TURN_SECONDS` only, then again.
+
+    Each key taken asks for this, and a worker has other work than to serve a pool that is far from full.
+    """
+    with _lease() as is_ours:
+        if not is_ours:
+            return 0
+        made = fill(now=now, seconds=TURN_SECONDS)
+    if PooledKey.objects.count() < wanted():
+        enqueue(FILL)
+    return made
+
+
+@contextmanager
+def _lease() -> Iterator[bool]:
+    """Whether nobody else fills this environment's pool; without Redis everybody may."""
+    name, mine = redis.key("key-pool", "filling"), secrets.token_hex(8)
+    try:
+        is_ours = bool(redis.client().set(name, mine, nx=True, ex=LEASE_SECONDS))
+    except RedisError:
+        yield True
+        return
+    try:
+        yield is_ours
+    finally:
+        if is_ours:
+            _give_up(name, mine)
+
+
+def _give_up(name: str, mine: str) -> None:
+    try:
+        if redis.client().get(name) == mine.encode():
+            redis.client().delete(name)
+    except RedisError:
+        log.info("the key pool's lease ends by itself")
 
 
 def generate() -> KeyRef:

@@ -73,7 +73,7 @@ def maintain_responders(**kwargs: Any) -> None:
 def fill_key_pool(**kwargs: Any) -> None:
     """Make the keys that the next agents will need."""
     try:
-        key_pool.fill(now=now())
+        key_pool.refill(now=now())
     except Unavailable as error:
         log.warning("key pool not filled: %s", error.message)
 

@@ -150,6 +150,11 @@ HIGH_RISK_CERTIFICATE_VALIDITY = timedelta(days=env.int("HIGH_RISK_CERTIFICATE_V
 OID_ARC: str = env.str("OID_ARC", default="1.3.6.1.4.1.32473.1")
 # Keys generated ahead of the agents that will need them, in each environment; 0 makes each on the spot.
 KEY_POOL_SIZE: int = env.int("KEY_POOL_SIZE", default=8)
+# An environment's own size, where it differs.
+KEY_POOL_SIZES: dict[str, int | None] = {
+    "live": env.int("KEY_POOL_SIZE_LIVE", default=None),
+    "test": env.int("KEY_POOL_SIZE_TEST", default=None),
+}
 # Over how many lists besides the full one a new issuing CA spreads its certificates; 0: the full one alone.
 CRL_SHARDS: int = env.int("CRL_SHARDS", default=16)
 CRL_VALIDITY = timedelta(hours=env.int("CRL_VALIDITY_HOURS", default=24))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
-from certificates import services, tasks
+from certificates import key_pool, services, tasks
 from certificates.models import CertificateAuthority, PooledKey, RevocationList
 from certificates.tests.factories import make_overdue_certificate, make_revoked_certificate
 from compliance.clock import now
@@ -70,6 +70,34 @@ def test_pool_is_filled(settings: Settings) -> None:
     run(tasks.fill_key_pool)
 
     assert PooledKey.objects.count() == 1
+
+
+def test_pool_of_an_environment_has_its_own_size(settings: Settings) -> None:
+    settings.KEY_POOL_SIZE = 5
+    settings.KEY_POOL_SIZES = {"live": 1}
+
+    run(tasks.fill_key_pool)
+
+    assert PooledKey.objects.count() == 1
+
+
+def test_one_worker_fills_at_a_time(settings: Settings) -> None:
+    settings.KEY_POOL_SIZE = 1
+
+    with key_pool._lease() as is_ours:
+        run(tasks.fill_key_pool)
+        assert is_ours
+        assert not PooledKey.objects.exists()
+    run(tasks.fill_key_pool)
+
+    assert PooledKey.objects.count() == 1
+
+
+def test_filling_ends_with_its_turn(settings: Settings) -> None:
+    settings.KEY_POOL_SIZE = 5
+
+    assert key_pool.fill(now=now(), seconds=0) == 0
+    assert not PooledKey.objects.exists()
 
 
 @pytest.mark.parametrize("task", ALL, ids=lambda task: task.name)

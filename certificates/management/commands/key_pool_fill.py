@@ -8,6 +8,8 @@ from certificates import key_pool
 from certificates.models import PooledKey
 from compliance.commands import ServiceCommand
 
+TELL_EVERY = 50
+
 
 class Command(ServiceCommand):
     help = "Fill the key pool of an environment up to KEY_POOL_SIZE, or to --size."
@@ -17,5 +19,9 @@ class Command(ServiceCommand):
         parser.add_argument("--size", type=int, metavar="N", help="how many keys shall wait in the pool")
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
-        made = key_pool.fill(now=now, size=options["size"])
+        made = key_pool.fill(now=now, size=options["size"], tell=self._tell)
         return {"environment": options["environment"], "made": made, "waiting": PooledKey.objects.count()}
+
+    def _tell(self, made: int) -> None:
+        if made % TELL_EVERY == 0:
+            self.stderr.write(f"{made} keys made")
