@@ -11,9 +11,14 @@ django.setup()
 
 from compliance.environments import Environment  # noqa: E402
 from compliance.tasks import ENVIRONMENT_HEADER, app  # noqa: E402
+from compliance.wiring import heartbeat  # noqa: E402
 
 app.autodiscover_tasks(
-    ["compliance.api", "webhooks", "certificates", "events", "delegation", "compliance.reports"], force=True
+    [
+        *("compliance.api", "webhooks", "certificates", "events", "delegation"),
+        *("compliance.reports", "compliance.wiring"),
+    ],
+    force=True,
 )
 
 # What runs by the clock, in both environments: the safety nets of what a lost message should have started.
@@ -34,6 +39,7 @@ PERIODS_SECONDS = {
     "events.maintain_partitions": 3600.0,
     "compliance.reports.sweep": 30.0,
     "compliance.api.forget_answers": 3600.0,
+    heartbeat.TASK: heartbeat.PERIOD_SECONDS,
 }
 
 

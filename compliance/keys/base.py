@@ -1,7 +1,7 @@
 """The contract of a key backend: what any HSM or KMS must do for the rest of the service.
 
 A key is named by its URI (RFC 7512 for PKCS#11 tokens) and is never seen: backends generate, sign and
-destroy. `compliance/keys/tests/contract.py` is the contract as a test suite.
+destroy. `compliance/keys/tests/test_contract.py` is the contract as a test suite.
 """
 
 import hashlib

@@ -150,7 +150,8 @@ class Pkcs11Backend(KeyBackend):
         self._call(token, remove)
 
     def list_keys(self, label_prefix: str = "") -> list[StoredKey]:
-        tokens = [self._main, *self._shards()]
+        shards = sorted(label for label in self._present() if is_shard(label, of=self._main.label))
+        tokens = [self._main, *map(self._token, shards)]
         found = [key for token in tokens for key in self._list(token, label_prefix)]
         return sorted(found, key=lambda key: key.uri)
 

@@ -36,6 +36,12 @@ def backend(request: pytest.FixtureRequest) -> KeyBackend:
     return BACKENDS[request.param]()
 
 
+@pytest.fixture
+def another(backend: KeyBackend) -> KeyBackend:
+    """A second backend over the same keys, as another process or the next one has it."""
+    return next(make for make in BACKENDS.values() if isinstance(make(), type(backend)))()
+
+
 @pytest.fixture(scope="session")
 def pristine_hsm(tmp_path_factory: pytest.TempPathFactory) -> PrivateSoftHsm:
     """Fresh tokens, to be copied: making them takes a process."""

@@ -218,6 +218,15 @@ def generate_until_killed(mark: str) -> dict[str, Any]:
         Path(mark).touch()
 
 
+def leftovers() -> dict[str, Any]:
+    """What killed processes left: how many keys, how many of them sign, how many tell their age."""
+    backend = make_backend("alpha", shards=2)
+    found = backend.list_keys("killed")
+    usable = [outcome(lambda key=key: backend.sign(key.uri, b"data", RSA))["result"] for key in found]  # type: ignore[misc]
+    dated = sum(key.made_at is not None for key in found)
+    return {"count": len(found), "usable": usable.count("ok"), "dated": dated}
+
+
 def lost_handle() -> dict[str, Any]:
     """Sign with a key that another process then destroys; the module must not be restarted for that."""
     backend = make_backend("alpha", shards=2)

@@ -1,13 +1,16 @@
 """The contract that every key backend must pass, on the real thing."""
 
 import hashlib
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from compliance.keys.adaptors import KeyStaysInToken, adapt
 from compliance.keys.base import KeyBackend, KeyNotFound, SignatureAlgorithm
 
 RSA_HASHES = {
@@ -128,6 +131,79 @@ def test_listing_shows_complete_pairs_by_prefix(backend: KeyBackend) -> None:
     assert all(entry.label.startswith("listed-") for entry in listed)
     assert [entry.is_complete for entry in listed if entry.uri == key.uri] == [True]
     assert listed == sorted(listed, key=lambda entry: entry.uri)
+
+
+def test_uri_is_all_that_is_needed_to_find_a_key_again(backend: KeyBackend, another: KeyBackend) -> None:
+    keys = [
+        backend.generate_rsa(label="again"),
+        backend.generate_rsa(label="again", spread=True),
+        backend.generate_ec(label="again"),
+    ]
+
+    for key in keys:
+        assert another.public_key(key.uri) == key.public_key
+    assert {key.uri for key in keys} <= {entry.uri for entry in another.list_keys("again")}
+
+
+def test_uri_of_the_longest_label_fits_its_column(backend: KeyBackend) -> None:
+    key = backend.generate_ec(label="ü" * 200)
+
+    assert len(key.uri) <= 2_000
+    assert backend.public_key(key.uri) == key.public_key
+
+
+def test_spread_key_signs_is_listed_and_goes(backend: KeyBackend) -> None:
+    key = backend.generate_rsa(label="spread", spread=True)
+
+    signature = backend.sign(key.uri, b"payload", SignatureAlgorithm.RSA_SHA256)
+    listed = [entry for entry in backend.list_keys("spread") if entry.uri == key.uri]
+    backend.destroy(key.uri)
+
+    assert isinstance(key.public_key, rsa.RSAPublicKey)
+    key.public_key.verify(signature, b"payload", padding.PKCS1v15(), hashes.SHA256())
+    assert [entry.is_complete for entry in listed] == [True]
+    assert key.uri not in {entry.uri for entry in backend.list_keys("spread")}
+
+
+def test_key_destroyed_elsewhere_is_not_found_and_others_go_on(
+    backend: KeyBackend, another: KeyBackend
+) -> None:
+    kept, doomed = (backend.generate_rsa(label="elsewhere", spread=True) for _ in range(2))
+    for key in (kept, doomed):
+        backend.sign(key.uri, b"payload", SignatureAlgorithm.RSA_SHA256)
+
+    another.destroy(doomed.uri)
+
+    with pytest.raises(KeyNotFound):
+        backend.sign(doomed.uri, b"payload", SignatureAlgorithm.RSA_SHA256)
+    assert backend.sign(kept.uri, b"payload", SignatureAlgorithm.RSA_SHA256)
+
+
+def test_private_half_can_not_be_had(backend: KeyBackend) -> None:
+    key = backend.generate_rsa(label="sealed")
+    private = adapt(backend, key.uri, key.public_key)
+
+    with pytest.raises(KeyStaysInToken):
+        private.private_numbers()
+    with pytest.raises(KeyStaysInToken):
+        private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+
+
+def test_shards_are_told_with_whether_they_are_there(backend: KeyBackend) -> None:
+    assert all(isinstance(is_there, bool) for is_there in backend.shards().values())
+
+
+def test_forked_child_signs(backend: KeyBackend) -> None:
+    key = backend.generate_rsa(label="fork", spread=True)
+    expected = backend.sign(key.uri, b"payload", SignatureAlgorithm.RSA_SHA256)
+
+    child = os.fork()
+    if child == 0:
+        is_same = backend.sign(key.uri, b"payload", SignatureAlgorithm.RSA_SHA256) == expected
+        os._exit(0 if is_same else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert backend.sign(key.uri, b"payload", SignatureAlgorithm.RSA_SHA256) == expected
 
 
 @pytest.mark.parametrize("bits", [512, 1024, 2047, 8192])

@@ -1,6 +1,7 @@
 """What only a PKCS#11 token can show: attributes, processes, loss of the token, wrong settings."""
 
 import os
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,21 @@ def test_key_destroyed_by_another_process_is_not_found_without_a_restart(private
     assert report["gone"]["result"].startswith("KeyNotFound")
     assert report["there"]["result"] == "ok"
     assert report["restarts"] == 0
+
+
+def test_killed_generation_leaves_whole_keys_or_nothing(private_hsm: PrivateSoftHsm, tmp_path: Path) -> None:
+    for turn in range(3):
+        process = private_hsm.start("generate_until_killed", str(tmp_path / f"mark-{turn}"))
+        while not (tmp_path / f"mark-{turn}").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+
+    report = private_hsm.run("leftovers")
+
+    assert report["count"] >= 3
+    assert report["usable"] == report["dated"] == report["count"]
 
 
 def test_handles_of_a_shard_are_read_ahead(private_hsm: PrivateSoftHsm) -> None:
