@@ -29,7 +29,8 @@ from compliance.localdev.state import LockBusy, locked, read_json, write_json
 
 AGENT_PROCESSES = 2
 # Limits are not what is measured: none is met.
-NO_LIMIT = {"RATE_LIMIT_EVENTS": "100000000", "RATE_LIMIT_KEY": "100000000"}
+LIMITS = ("RATE_LIMIT_EVENTS", "RATE_LIMIT_KEY", "RATE_LIMIT_PUBLIC", "RATE_LIMIT_VERIFY")
+NO_LIMIT = dict.fromkeys(LIMITS, "100000000")
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class Place:
             self.tokens.ensure()
         if known.get("schema") != schema:
             with step("schema, CAs and a tenant for the agents"):
-                self._manage("bootstrap_dev", "--migrate", "--state", str(self.demo))
+                self.manage("bootstrap_dev", "--migrate", "--state", str(self.demo))
             known["schema"] = schema
             write_json(self.state, known)
         missing = count - len(known["agents"])
@@ -217,9 +218,10 @@ class Place:
         """Give the events table the partitions it wants, where it is partitioned at all."""
         if (self.servers.layout.root / "events/management/commands/partition_maintain.py").exists():
             # 6: something was left for the next time.
-            self._manage("partition_maintain", "--environment", "live", kind="bench", accepted=(0, 6))
+            self.manage("partition_maintain", "--environment", "live", kind="bench", accepted=(0, 6))
 
-    def _manage(self, *arguments: str, kind: str = "agents", accepted: tuple[int, ...] = (0,)) -> None:
+    def manage(self, *arguments: str, kind: str = "agents", accepted: tuple[int, ...] = (0,)) -> None:
+        """Run a command of the service in the run's databases (`bench`) or in the kept ones."""
         root = self.servers.layout.root
         done = subprocess.run(
             [sys.executable, str(root / "manage.py"), *arguments],

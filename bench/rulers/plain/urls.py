@@ -1,14 +1,15 @@
-"""`POST /v1/events`, the plain way."""
+"""`POST /v1/events` and reading one row, the plain way."""
 
 import os
 from typing import Any
 from uuid import UUID
 
+from django.http import HttpRequest, JsonResponse
 from django.urls import path
 from django.utils import timezone
 from rest_framework import generics, serializers
 
-from bench.rulers.plain.models import PlainEvent
+from bench.rulers.plain.models import PlainCertificate, PlainEvent
 
 TENANT = UUID(os.environ.get("RULER_TENANT", str(UUID(int=0))))
 
@@ -38,4 +39,10 @@ class PlainEventView(generics.CreateAPIView[PlainEvent]):
         serializer.save(tenant_id=TENANT, received_at=now, occurred_at=occurred_at)
 
 
-urlpatterns = [path("v1/events", PlainEventView.as_view())]
+def row(request: HttpRequest, serial: str) -> JsonResponse:
+    """One certificate's row as JSON."""
+    rows = PlainCertificate._default_manager.filter(serial_number=serial)
+    return JsonResponse({"data": rows.values("serial_number", "status", "agent_id", "issued_at").get()})
+
+
+urlpatterns = [path("v1/events", PlainEventView.as_view()), path("row/<str:serial>", row)]

@@ -1,0 +1,107 @@
+"""Certifying and verifying over HTTP."""
+
+import json
+import threading
+import time
+from http.client import HTTPConnection
+
+import psycopg
+
+from bench.harness import answers, web
+from bench.harness.load import Load
+from bench.harness.report import number
+from bench.harness.stats import percentile
+from bench.harness.traffic import reads
+from bench.harness.web import WebServer
+from bench.parts.pki_run import PkiRun
+from compliance.localdev.console import StepFailed, say, step
+
+WARM_CLIENTS = 4
+VERIFY_CONNECTIONS = 32
+
+
+def certifying(run: PkiRun) -> None:
+    """Register and certify with keys that wait, then without."""
+    with step(f"{run.options.certifications} keys in the pool"):
+        run.place.manage("key_pool_fill", "--size", str(run.options.certifications), kind="bench")
+    rows = [["register + certify", "agents", "1/s", "p50 ms", "p99 ms", "worst ms"]]
+    with web.service(run.place) as server:
+        _certify(run, server, 1)
+        warm = run.options.certifications - 1
+        rows.append(_row(f"warm pool, {WARM_CLIENTS} clients", *_clients(run, server, warm, WARM_CLIENTS)))
+        rows.append(_row("drained pool, 1 client", *_clients(run, server, run.options.drained, 1)))
+    run.tell("Certifying over HTTP, two requests an agent", rows)
+
+
+def _clients(run: PkiRun, server: WebServer, agents: int, clients: int) -> tuple[list[float], float]:
+    """Latencies, and how long it took."""
+    shares = [agents // clients + (number < agents % clients) for number in range(clients)]
+    found: list[float] = []
+    failed: list[BaseException] = []
+
+    def work(share: int) -> None:
+        try:
+            found.extend(_certify(run, server, share))
+        except (OSError, StepFailed) as error:
+            failed.append(error)
+
+    began = time.perf_counter()
+    threads = [threading.Thread(target=work, args=(share,)) for share in shares]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return sorted(found), time.perf_counter() - began
+
+
+def _certify(run: PkiRun, server: WebServer, agents: int) -> list[float]:
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
+    headers = {"Authorization": f"Bearer {run.place.api_key}", "Content-Type": "application/json"}
+    latencies = []
+
+    def post(path: str, body: dict[str, str] | None) -> dict[str, str]:
+        connection.request("POST", path, json.dumps(body) if body else None, headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        if answer.status != 201:
+            raise StepFailed(f"POST {path} answered {answer.status}: {text[:200]!r}", hint="read the log")
+        return dict(json.loads(text)["data"])
+
+    for turn in range(agents):
+        began = time.perf_counter()
+        agent = post("/v1/agents", {"name": f"bench-{turn}", "model_hash": "sha256:9f86d0"})
+        post(f"/v1/agents/{agent['id']}/certify", None)
+        latencies.append(time.perf_counter() - began)
+    return latencies
+
+
+def _row(name: str, latencies: list[float], seconds: float) -> list[str]:
+    quantiles = [percentile(latencies, share) * 1e3 for share in (0.5, 0.99, 1.0)]
+    return [name, str(len(latencies)), number(len(latencies) / seconds), *map(number, quantiles)]
+
+
+def verifying(run: PkiRun) -> None:
+    """Verify at saturation, beside a plain Django view that reads the same row."""
+    with psycopg.connect(run.place.live_url) as connection:
+        found = connection.execute("SELECT serial_number FROM certificates_certificate LIMIT 1000")
+        serials = [row[0] for row in found]
+    rows = [["reads at saturation", "1/s", "p50 ms", "p99 ms", "errors", "to plain Django"]]
+    with web.service(run.place) as service, web.plain_drf(run.place) as plain:
+        rates = {}
+        for name, server, path in (
+            ("plain Django view, one row", plain, "/row/"),
+            ("GET /v1/verify/{serial}", service, "/v1/verify/"),
+        ):
+            source = reads([path + serial for serial in serials], key="")
+            for seconds in (1.0, run.options.seconds):
+                load = Load(server.port, source, connections=VERIFY_CONNECTIONS, ids=answers.no_ids)
+                outcome = load.closed(seconds)
+            latencies = sorted(outcome.latencies)
+            rates[name] = outcome.rate
+            ratio = outcome.rate / next(iter(rates.values())) if outcome.rate else 0.0
+            quantiles = [number(percentile(latencies, share) * 1e3) for share in (0.5, 0.99)]
+            rows.append([name, number(outcome.rate), *quantiles, str(outcome.errors), f"{ratio:.2f}"])
+            say(f"  … {name}")
+    run.tell(f"Verifying over HTTP, {VERIFY_CONNECTIONS} connections, two workers each", rows)

@@ -1,0 +1,65 @@
+"""`./run bench pki`: keys, signatures, certificates and verification, beside what limits them.
+
+Works in databases and tokens of its own and prints tables. docs/benchmarks.md tells what the figures mean.
+"""
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+
+from bench.harness import machine, web
+from bench.harness.place import find_place
+from bench.parts.pki_http import certifying, verifying
+from bench.parts.pki_run import PkiOptions, PkiRun, key_growth, signing
+from compliance.localdev.console import StepFailed, complain, say
+
+PARTS = {"sign": signing, "growth": key_growth, "certify": certifying, "verify": verifying}
+AGENTS = 20
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure and print; the exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    options = _options(arguments)
+    place = find_place()
+    run = PkiRun(options, place)
+    loops = machine.loops_per_second() / 1e6
+    run.lines.append(
+        f"{machine.processor()}, {machine.cores()} cores, load {machine.load_average():.1f} at the start, "
+        f"{loops:.1f} million loops a second (plain Python)"
+    )
+    try:
+        with place.prepared(AGENTS, fresh=False, keep=False):
+            web.clear_leftovers(place)
+            for name, part in PARTS.items():
+                if name in options.only:
+                    say(f"  … {name}")
+                    part(run)
+    except StepFailed as failure:
+        complain(failure)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    sys.stdout.write("\n".join(["", *run.lines, ""]))
+    return 0
+
+
+def _options(arguments: Sequence[str]) -> PkiOptions:
+    parser = argparse.ArgumentParser(prog="./run bench pki", description=__doc__)
+    parser.add_argument("--only", default=",".join(PARTS), help="parts (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement (%(default)s)")
+    parser.add_argument("--sizes", default="100,1000,10000", help="keys; 50000 takes long (%(default)s)")
+    parser.add_argument("--certifications", type=int, default=200, help="with a warm pool (%(default)s)")
+    parser.add_argument("--drained", type=int, default=30, help="with a drained pool (%(default)s)")
+    parsed = parser.parse_args(arguments)
+    only = frozenset(parsed.only.split(","))
+    if only - PARTS.keys():
+        parser.error(f"no such part: {', '.join(sorted(only - PARTS.keys()))}; there are {', '.join(PARTS)}")
+    sizes = tuple(int(text) for text in parsed.sizes.split(","))
+    return PkiOptions(parsed.seconds, sizes, parsed.certifications, parsed.drained, only)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
