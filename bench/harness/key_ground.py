@@ -64,7 +64,14 @@ class KeyGround:
 
     def ask(self, what: str, *arguments: str) -> dict[str, float]:
         """What a child process with this HSM measured."""
-        done = subprocess.run(self._command(what, *arguments), **self._context(), check=False)
+        done = subprocess.run(
+            self._command(what, *arguments),
+            env=self.environment(),
+            cwd=self.place.servers.layout.root,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise StepFailed(f"measuring {what} failed: {last}", hint=f"remove {self.folder} and try again")
@@ -78,11 +85,3 @@ class KeyGround:
 
     def _command(self, what: str, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "bench.parts.key_child", what, *arguments]
-
-    def _context(self) -> dict[str, object]:
-        return {
-            "env": self.environment(),
-            "cwd": self.place.servers.layout.root,
-            "capture_output": True,
-            "text": True,
-        }

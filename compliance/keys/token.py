@@ -107,7 +107,8 @@ class Borrowed:
         of which goes through every object of the token.
         """
         found = self.session.get_objects({Attribute.CLASS: ObjectClass.PRIVATE_KEY})
-        for key in list(islice(found, MAX_INDEXED)):
+        keys: list[Any] = list(islice(found, MAX_INDEXED))
+        for key in keys:
             self.remember(key.id, key.handle)
 
     def touch(self) -> None:
