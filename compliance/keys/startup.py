@@ -35,7 +35,9 @@ def startup_lock(module_path: str) -> Iterator[None]:
 
 
 def _lock_file(module_path: str) -> Path:
-    digest = hashlib.sha256(module_path.encode()).hexdigest()[:16]
+    # SoftHSM's tokens are another module's as far as starting goes when its configuration is another.
+    named = f"{module_path}\0{os.environ.get('SOFTHSM2_CONF', '')}"
+    digest = hashlib.sha256(named.encode()).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"pkcs11-startup-{os.getuid()}-{digest}.lock"
 
 
