@@ -103,7 +103,7 @@ def _needed(now: datetime) -> set[str]:
     needed: list[QuerySet[Any, Any]] = [
         Certificate.objects.active(now).order_by().values_list("kms_key_arn", flat=True),
         PooledKey.objects.order_by().values_list("key_uri", flat=True),
-        CertificateAuthority.objects.unexpired(now).order_by().values_list("key_uri", flat=True),
+        CertificateAuthority.objects.publishing(now).order_by().values_list("key_uri", flat=True),
         signing.order_by().values_list("uri", flat=True),
     ]
     return set(needed[0].union(*needed[1:], all=True).iterator())

@@ -11,6 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 from auditlog.vocabulary import Actor
 from certificates import key_pool, unfinished
 from certificates import services as certificates
+from certificates.crl import FULL
 from certificates.errors import AuthorityMissing
 from certificates.models import CertificateAuthority, Issuance, IssuanceState, PooledKey, RevocationList
 from compliance import environments, redis
@@ -86,8 +87,8 @@ def authorities_valid(now: datetime) -> str:
 
 def lists_fresh(now: datetime) -> str:
     stale = []
-    for authority in CertificateAuthority.objects.unexpired(now):
-        newest = RevocationList.objects.filter(authority=authority).order_by("-number").first()
+    for authority in CertificateAuthority.objects.publishing(now):
+        newest = RevocationList.objects.filter(authority=authority, scope=FULL).order_by("-number").first()
         if newest is None:
             stale.append(f"{authority.common_name} has no list")
         elif newest.next_update <= now:
