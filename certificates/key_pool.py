@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 FILL = "certificates.fill_key_pool"
 LABEL = "agent"
 TURN_SECONDS: Final = 20.0
-LEASE_SECONDS: Final = 120
-"""Longer than a turn with one slow key generation at its end."""
+LEASE_SECONDS: Final = 50
+"""A turn with one slow key generation at its end; a killed worker's lease holds the others up as long."""
 
 
 def take() -> KeyRef | None:

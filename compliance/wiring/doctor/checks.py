@@ -106,7 +106,7 @@ def pool_filled(now: datetime) -> str:
 
 
 def fill_pool(now: datetime) -> str:
-    return f"{key_pool.refill(now=now)} keys made"
+    return f"{key_pool.fill(now=now, seconds=key_pool.TURN_SECONDS)} keys made"
 
 
 def partitions_ahead(now: datetime) -> str:
