@@ -26,6 +26,7 @@ from certificates.serializers import (
     MessageVerificationSerializer,
     VerificationSerializer,
     VerifyMessageInputSerializer,
+    shown_verification,
 )
 from certificates.serials import environment_of, parse_serial
 from compliance import environments
@@ -97,7 +98,7 @@ class VerifyViewSet(UncachedViewSet):
     def retrieve(self, request: Request, serial: str) -> Response:
         at = read_moment(request.query_params, "at")
         found = services.verify(serial=serial, at=at, now=now())
-        return ok(VerificationSerializer(found).data)
+        return ok(shown_verification(found))
 
 
 class MessageViewSet(UncachedViewSet):

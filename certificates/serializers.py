@@ -8,7 +8,12 @@ from rest_framework import serializers
 from agents.models import AgentStatus
 from agents.risk import BANDS, band_of
 from certificates.models import AuthorityRole, AuthorityState, Certificate, CertificateStatus, Standing
-from certificates.verification import CERTIFICATE_EXPIRED, CERTIFICATE_REVOKED, INVALID_SIGNATURE
+from certificates.verification import (
+    CERTIFICATE_EXPIRED,
+    CERTIFICATE_REVOKED,
+    INVALID_SIGNATURE,
+    Verification,
+)
 from compliance.api.fields import StrictCharField
 from compliance.environments import Environment
 
@@ -114,6 +119,39 @@ class VerificationSerializer(serializers.Serializer[Any]):
     def get_scope_declared(self, found: Any) -> bool:
         """False when the agent declared no scope at all, which `permitted_actions` can't tell."""
         return found.certificate.claims["permitted_actions"] is not None
+
+
+def shown_verification(found: Verification) -> dict[str, Any]:
+    """A verification as `VerificationSerializer` shows it, many times faster."""
+    certificate, agent = found.certificate, found.certificate.agent
+    claims = certificate.claims
+    actions = claims["permitted_actions"]
+    shown: dict[str, Any] = {
+        "serial_number": certificate.serial_number,
+        "status": found.status,
+        "agent_id": certificate.agent_id,
+        "agent_status": agent.status,
+        "issued_at": certificate.issued_at,
+        "expires_at": certificate.expires_at,
+        "not_before": certificate.not_before,
+        "not_after": certificate.expires_at,
+        "revoked_at": certificate.revoked_at,
+        "revocation_reason": certificate.revocation_reason,
+        "operator": claims["operator"],
+        "did": claims["did"],
+        "model": claims["model"],
+        "model_version": claims["model_version"],
+        "model_hash": claims["model_hash"],
+        "permitted_actions": actions or [],
+        "scope": {"permitted_actions": actions or []},
+        "scope_declared": actions is not None,
+        "risk_score": agent.risk_score,
+        "risk_band": band_of(agent.risk_score),
+        "environment": found.environment.value,
+    }
+    if found.at is not None:
+        shown["at"] = PastStandingSerializer(found.at).data
+    return shown
 
 
 class VerifyMessageInputSerializer(serializers.Serializer[Any]):

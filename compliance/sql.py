@@ -32,6 +32,9 @@ def execute(sql: str, params: Params = None) -> int:
 
 def prepared(sql: str, params: Params) -> list[Any]:
     """The rows of a statement that the server plans once for each connection; parameters go apart from it."""
+    connection = connections[environments.current().alias]
+    if connection.queries_logged:
+        connection.queries_log.append({"sql": sql, "time": ""})
     with driver_cursor() as cursor:
         return cursor.execute(sql, params, prepare=True, binary=True).fetchall()
 

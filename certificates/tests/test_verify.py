@@ -12,6 +12,7 @@ from agents.tests.factories import make_agent
 from certificates import services
 from certificates.errors import CertificateNotFound
 from certificates.models import Certificate
+from certificates.serializers import VerificationSerializer, shown_verification
 from certificates.serials import format_serial, new_serial
 from certificates.tests.factories import (
     make_authorities,
@@ -19,8 +20,11 @@ from certificates.tests.factories import (
     make_expired_certificate,
     make_overdue_certificate,
     make_revoked_certificate,
+    revoke_certificate,
 )
 from compliance import environments
+from compliance.api.parsers import loads
+from compliance.api.renderers import dumps
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.tenancy.models import Tenant
@@ -247,4 +251,17 @@ def test_verify_takes_one_query(tenant: Tenant, django_assert_num_queries) -> No
     certificate = make_certificate(make_agent(tenant))
 
     with django_assert_num_queries(1):
-        services.verify(serial=certificate.serial_number, now=certificate.issued_at)
+        shown_verification(services.verify(serial=certificate.serial_number, now=certificate.issued_at))
+
+
+@pytest.mark.parametrize("metadata", [{}, {"permitted_actions": []}, {"permitted_actions": ["read"]}])
+@pytest.mark.parametrize("asks_for_the_past", [False, True])
+def test_answer_is_as_described(tenant: Tenant, metadata: dict[str, Any], asks_for_the_past: bool) -> None:
+    certificate = make_certificate(make_agent(tenant, metadata=metadata))
+    if not metadata:
+        revoke_certificate(certificate)
+    at = now() if asks_for_the_past else None
+
+    found = services.verify(serial=certificate.serial_number, at=at, now=now())
+
+    assert loads(dumps(shown_verification(found))) == loads(dumps(VerificationSerializer(found).data))
