@@ -32,6 +32,11 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
     def high_risk(self) -> "BehaviorEventQuerySet":
         return self.filter(risk_band="high")
 
+    def id_after(self, count: int, *, low: UUID, high: UUID) -> UUID | None:
+        """The id behind the first `count` of those from `low` up to `high`; None where there are no more."""
+        found = self.filter(id__gte=low, id__lt=high).order_by("id").values_list("id", flat=True)
+        return found[count : count + 1].first()
+
     def since(self, moment: datetime) -> "BehaviorEventQuerySet":
         return self.filter(received_at__gte=moment, id__gte=first_id_at(moment - MADE_WITHIN))
 

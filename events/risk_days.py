@@ -98,11 +98,10 @@ def _next_chunk(settled: UUID) -> int | None:
     mark = RiskWatermark.objects.select_for_update(skip_locked=True).first()
     if mark is None or mark.upto >= settled:
         return None
-    rest = BehaviorEvent.objects.filter(id__gte=mark.upto, id__lt=settled).order_by("id")
-    beyond = rest.values_list("id", flat=True)[CHUNK : CHUNK + 1].first()
+    beyond = BehaviorEvent.objects.id_after(CHUNK, low=mark.upto, high=settled)
     upto = beyond or settled
     sql.execute(_SUM_UP, {"low": mark.upto, "high": upto, "half_life": HALF_LIFE.total_seconds()})
-    counted = CHUNK if beyond else rest.count()
+    counted = CHUNK if beyond else BehaviorEvent.objects.filter(id__gte=mark.upto, id__lt=settled).count()
     mark.upto = upto
     mark.save(update_fields=["upto"])
     return counted

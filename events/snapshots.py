@@ -99,7 +99,8 @@ def take(*, now: datetime) -> int:
     total = 0
     for _ in range(CHUNKS):
         low = _progress(now)
-        high = _end_of_step(low, first_id_at(now - SETTLED))
+        settled = first_id_at(now - SETTLED)
+        high = BehaviorEvent.objects.id_after(CHUNK, low=low, high=settled) or settled
         if high <= low:
             break
         try:
@@ -120,11 +121,6 @@ def _progress(now: datetime) -> UUID:
     earliest = first_id_at(now - FARTHEST_BACK)
     progress, _ = ScorerProgress.objects.get_or_create(name=NAME, defaults={"upto": earliest})
     return max(progress.upto, earliest)
-
-
-def _end_of_step(low: UUID, settled: UUID) -> UUID:
-    rest = BehaviorEvent.objects.filter(id__gte=low, id__lt=settled).order_by("id")
-    return rest.values_list("id", flat=True)[CHUNK : CHUNK + 1].first() or settled
 
 
 def _due(low: UUID, high: UUID, now: datetime) -> Iterator[list[str]]:

@@ -28,23 +28,19 @@ def ring_on_commit() -> None:
 
 def ring() -> None:
     """Wake the senders of the current environment; without effect while Redis is away."""
-    try:
-        redis.circuit.call(
-            lambda: redis.client().publish(_bell(), b"1"),
-            gone=(RedisError, OSError),
-        )
-    except (RedisError, OSError) as error:
-        log.debug("bell not rung: %s", type(error).__name__)
+    _tell(lambda: redis.client().publish(_bell(), b"1"), "bell not rung")
 
 
 def show_alive() -> None:
     """Tell, for the next seconds, that a sender is at work in the current environment."""
+    _tell(lambda: redis.client().set(_sign_of_life(), b"1", ex=ALIVE_SECONDS), "no sign of life given")
+
+
+def _tell(action: Callable[[], object], failure: str) -> None:
     try:
-        redis.circuit.call(
-            lambda: redis.client().set(_sign_of_life(), b"1", ex=ALIVE_SECONDS), gone=(RedisError, OSError)
-        )
+        redis.circuit.call(action, gone=(RedisError, OSError))
     except (RedisError, OSError) as error:
-        log.debug("no sign of life given: %s", type(error).__name__)
+        log.debug("%s: %s", failure, type(error).__name__)
 
 
 def is_sender_alive() -> bool:
