@@ -4,7 +4,6 @@ Exit codes: 0 done, 1 failure, 2 usage, 3 not found, 4 conflict, 5 a dependency 
 problems. Data goes to stdout, progress and errors to stderr.
 """
 
-import json
 import sys
 from argparse import ArgumentParser
 from datetime import datetime
@@ -15,6 +14,7 @@ from django.db import OperationalError
 from redis.exceptions import RedisError
 
 from compliance import environments
+from compliance.api.renderers import dumps
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.errors import ServiceError
@@ -74,7 +74,7 @@ class ServiceCommand(BaseCommand):
         if result is None:
             return
         if as_json:
-            self.stdout.write(json.dumps(result, default=str))
+            self.stdout.write(dumps(result).decode())
             return
         for row in result if isinstance(result, list) else [result]:
             cells = row.items() if isinstance(row, dict) else [("", row)]

@@ -41,7 +41,10 @@ class Command(ServiceCommand):
         bad = [finding for finding in findings if not finding.ok]
         if bad:
             is_down = any(finding.is_down for finding in bad)
-            self._fail(f"{len(bad)} problems", EXIT_UNAVAILABLE if is_down else EXIT_FINDINGS)
+            self._fail(
+                "1 problem" if len(bad) == 1 else f"{len(bad)} problems",
+                EXIT_UNAVAILABLE if is_down else EXIT_FINDINGS,
+            )
 
 
 def _line(finding: Finding) -> str:
