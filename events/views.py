@@ -23,7 +23,7 @@ from compliance.clock import now
 from compliance.errors import Invalid
 from compliance.identifiers import parse_id
 from events import reviewing, services
-from events.intake import read_batch, read_or_refuse, read_report
+from events.intake import MAX_BATCH, read_batch, read_or_refuse, read_report
 from events.listing import Question, page_of
 from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict, RiskBand
 from events.serializers import (
@@ -179,13 +179,19 @@ class EventViewSet(ApiViewSet):
         return ok(EventReviewSerializer(found).data, status=201 if is_new else 200)
 
 
+class EventLinesParser(NDJSONParser):
+    """A batch with an event on each line."""
+
+    member, most_lines = "events", MAX_BATCH
+
+
 class EventBatchViewSet(ApiViewSet):
     """Many events in one request."""
 
     schema_tag = "Events"
     required_scopes: ClassVar = {"create": Scope.EVENTS_WRITE}
     throttle_classes = (EventsThrottle,)
-    parser_classes = (StrictJSONParser, NDJSONParser)
+    parser_classes = (StrictJSONParser, EventLinesParser)
 
     @extend_schema(
         operation_id="recordEvents",

@@ -13,7 +13,6 @@ from rest_framework.parsers import BaseParser
 from compliance.errors import Invalid, TooLarge
 
 MAX_DEPTH = 32
-MOST_LINES = 1_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Escapes that may spell a NUL or half a character.
 _RISKY_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
@@ -137,19 +136,21 @@ class StrictJSONParser(BaseParser):
 
 
 class NDJSONParser(BaseParser):
-    """`application/x-ndjson`: one JSON value a line, blank lines left out; as `{"events": [...]}`.
+    """`application/x-ndjson`: one JSON value a line, blank lines left out; as `{member: [...]}`.
 
-    A line that can't be read stands in its place as the `Invalid` that says why. Of more than `MOST_LINES`
-    one too many is read, which is enough to refuse them.
+    A line that can't be read stands in its place as the `Invalid` that says why. Of more lines than
+    `most_lines` one too many is read, which is enough to refuse them.
     """
 
     media_type = "application/x-ndjson"
+    member = "items"
+    most_lines = 1_000
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> dict[str, list[Any]]:
         lines = (line for line in read_body(stream).split(b"\n") if line.strip())
-        return {"events": [_line(line) for line in islice(lines, MOST_LINES + 1)]}
+        return {self.member: [_line(line) for line in islice(lines, self.most_lines + 1)]}
 
 
 def _line(raw: bytes) -> Any:
