@@ -21,7 +21,7 @@ from bench.risk_model.columns import table
 from bench.risk_model.regimes import Part
 from compliance.localdev.console import say
 from compliance.localdev.layout import ROOT, find_layout
-from events.scoring import AgentState, Context, Event, Verdict, fold
+from events.scoring import AgentState, Context, Event, Verdict, assess, fold
 from events.scoring.backtest import NOBODY, Agents, Row, Scored, report
 from events.scoring.details import read
 from events.scoring.features import signals
@@ -36,7 +36,7 @@ MEASURES = {
     "agents_revoked_wrongly": "revoked wrongly",
 }
 OURS_ALONE = ("benign_share_high", "agents_revoked_wrongly")
-SERVICE, TREES = "service", "HalfSpaceTrees"
+SERVICE, IN_PLACE, TREES = "service", "service, without a copy of the state", "HalfSpaceTrees"
 WITH_COLUMNS = "HalfSpaceTrees, columns made"
 SHARES = ("0.5", "0.99")
 TIMED = ("cold", "transactions")
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     met = _regimes(parsed.data)
     figures = _service(met)
     if parsed.alone:
-        costs: Costs = {SERVICE: [_replayed(met, fold) for _ in range(TURNS)]}
+        costs: Costs = {SERVICE: [_replayed(met, assess) for _ in range(TURNS)]}
     else:
         costs = _beside_peers(met, figures)
     say("\n".join([*aligned(_lines(figures)), "", *aligned(_cost_lines(costs))]))
@@ -139,10 +139,11 @@ def _beside_peers(met: dict[str, Regime], figures: Figures) -> Costs:
                 measure: None if measure in OURS_ALONE else figure
                 for measure, figure in report(found).items()
             }
-    costs: Costs = {SERVICE: [], TREES: [], WITH_COLUMNS: []}
+    costs: Costs = {SERVICE: [], IN_PLACE: [], TREES: [], WITH_COLUMNS: []}
     for turn in range(TURNS):
         say(f"  … costs, turn {turn + 1} of {TURNS}")
-        costs[SERVICE].append(_replayed(met, fold))
+        costs[SERVICE].append(_replayed(met, assess))
+        costs[IN_PLACE].append(_replayed(met, fold))
         trees = _ask("costs", {name: tables[name].events for name in TIMED})
         making = _replayed(met, _differences)
         costs[TREES].append(trees)
