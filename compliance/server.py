@@ -11,16 +11,17 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from django.conf import settings
 from granian._granian import RSGIProtocolClosed, RSGIProtocolError
 
 from compliance.api.answers import Answer, Headers
+from compliance.api.lanes import Lane, Request
 from compliance.wsgi import application as django_application
 from events.lane import EventLane
 
@@ -37,19 +38,6 @@ Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 JSON: Headers = [("content-type", "application/json"), ("connection", "close")]
-
-
-class Lane(Protocol):
-    """A way past the threads for one kind of request."""
-
-    method: str
-    path: str
-
-    async def answer(self, headers: Mapping[str, str], body: bytes) -> Answer | None:
-        """The answer, or None where the application has to give it."""
-
-    def close(self) -> None:
-        """Finish what was begun."""
 
 
 TOO_SLOW = Answer(408, JSON, b'{"error":"The request body did not arrive in time"}')
@@ -142,19 +130,25 @@ class Server:
                 return CUT_SHORT
         if is_cut_short(length, body):
             return CUT_SHORT
-        lane = self._lanes.get((scope.method, scope.path))
+        lane = self._lane_of(scope.method, scope.path)
         answer = None
         is_too_large = len(body) > LARGEST_BODY
         # A header that is there twice is left to the application's reading, and so is a body cut off here:
         # what was read of it may look whole.
         if lane is not None and len(named) == len(headers) and not is_too_large:
-            answer = await _answer_in_lane(lane, named, body)
+            query, address = scope.query_string, address_of(scope)
+            request = Request(scope.path, query, address, scope.scheme, named, body)
+            answer = await _answer_in_lane(lane, request)
         if answer is None:
             answer = await self._answer_in_thread(environ_of(scope, headers, body))
         if is_too_large:
             # The rest, unread, ends the connection: say so, or a client that keeps it loses its next request.
             return replace(answer, headers=[*answer.headers, ("connection", "close")])
         return answer
+
+    def _lane_of(self, method: str, path: str) -> Lane | None:
+        lanes = self._lanes
+        return lanes.get((method, path)) or lanes.get((method, path[: path.rfind("/") + 1]))
 
     async def _read_body(self, protocol: Any, length: str | None) -> bytes:
         """The body, at once or, where its size may be beyond the limit, in pieces; raises `TimeoutError`."""
@@ -181,9 +175,9 @@ class Server:
             return FAILED
 
 
-async def _answer_in_lane(lane: Lane, headers: Mapping[str, str], body: bytes) -> Answer | None:
+async def _answer_in_lane(lane: Lane, request: Request) -> Answer | None:
     try:
-        return await lane.answer(headers, body)
+        return await lane.answer(request)
     except Exception:
         log.exception("unexpected error in the lane of %s", lane.path)
         return FAILED
@@ -206,6 +200,12 @@ def is_cut_short(length: str | None, body: bytes) -> bool:
     return len(body) < min(int(length), LARGEST_BODY + 1)
 
 
+def address_of(scope: Any) -> str:
+    """The peer's IP address."""
+    address: str = scope.client.rpartition(":")[0].strip("[]")
+    return address
+
+
 def environ_of(scope: Any, headers: Headers, body: bytes) -> Environ:
     """The request as a WSGI environment (PEP 3333): text is UTF-8 read as Latin-1.
 
@@ -220,7 +220,7 @@ def environ_of(scope: Any, headers: Headers, body: bytes) -> Environ:
         "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
         "SERVER_NAME": server,
         "SERVER_PORT": port,
-        "REMOTE_ADDR": scope.client.rpartition(":")[0].strip("[]"),
+        "REMOTE_ADDR": address_of(scope),
         "CONTENT_LENGTH": str(len(body)),
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": scope.scheme,

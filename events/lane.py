@@ -8,18 +8,16 @@ every error of form. The lane answers only what the view would answer, word for 
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from functools import cached_property, lru_cache
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections
-from django.http.request import split_domain_port, validate_host
 
 from compliance import environments
-from compliance.api import exceptions, rate_limits
-from compliance.api.answers import Answer, Headers, json_answer, standing_headers
+from compliance.api import rate_limits
+from compliance.api.answers import Answer, standing_headers
+from compliance.api.lanes import Request, limit_headers, refusal
 from compliance.api.parsers import loads
 from compliance.api.permissions import Scope
 from compliance.api.rate_limits import Verdict
@@ -28,9 +26,10 @@ from compliance.api.throttling import EventsThrottle
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.errors import ServiceError, Unavailable
+from compliance.groups import QueueFull
 from compliance.tenancy import keys, recent_keys, services
 from compliance.tenancy.models import ApiKey
-from events.group_commit import GroupCommitter, QueueFull, Settled
+from events.group_commit import Committer, committer
 from events.ingestion import Outcome, Submission
 from events.intake import Report, read_report
 from events.serializers import shown
@@ -40,7 +39,8 @@ log = logging.getLogger(__name__)
 
 BUCKET = EventsThrottle.bucket
 MOST_LOOKUPS = 16
-ALLOW = {"Allow": "GET, POST, HEAD"}
+ALLOWED = ("allow", "GET, POST, HEAD")
+ALLOW = dict([ALLOWED])
 FULL = "More events arrive than can be stored; retry with exponential backoff"
 JSON_TYPES = frozenset(
     {"application/json", "application/json; charset=utf-8", "application/json;charset=utf-8"}
@@ -53,14 +53,13 @@ class EventLane:
     method, path = "POST", "/v1/events"
 
     def __init__(self) -> None:
-        self._committers: dict[Environment, GroupCommitter] = {}
+        self._committers: dict[Environment, Committer] = {}
         self._checks = ThreadPoolExecutor(1, thread_name_prefix="callers")
         self._lookups: dict[tuple[Environment, str], asyncio.Future[None]] = {}
-        self._waiting: dict[int, asyncio.Future[Outcome | Exception]] = {}
 
-    async def answer(self, headers: Mapping[str, str], body: bytes) -> Answer | None:
+    async def answer(self, request: Request) -> Answer | None:
         """The answer to a request, or None: the view must see it."""
-        asked = _asked(headers)
+        asked = _asked(request)
         key = await self._caller(*asked) if asked is not None else None
         if asked is None or key is None:
             return None
@@ -70,22 +69,23 @@ class EventLane:
             return None
         self._keep_fresh(environment, key, identity)
         received_at = now()
-        report = _report(body, received_at)
+        report = _report(request.body, received_at)
         outcome = None
         if report is not None:
             outcome = await self._settled(environment, Submission(key.tenant_id, report, received_at))
         if isinstance(outcome, ScoredEvent):
-            return Answer(201, [*self._headers, *_limit_headers(verdict)], dumps({"data": shown(outcome)}))
+            headers = [*standing_headers(is_secure=request.is_secure), ALLOWED, *limit_headers(verdict)]
+            return Answer(201, headers, dumps({"data": shown(outcome)}))
         if isinstance(outcome, Exception):
-            return _refused(outcome, verdict)
+            return refusal(outcome, {**ALLOW, **verdict.headers()}, is_secure=request.is_secure)
         # The view counts the request itself.
         rate_limits.give_back(BUCKET, identity)
         return None
 
     def close(self) -> None:
         """Store what waits."""
-        for committer in self._committers.values():
-            committer.close()
+        for one in self._committers.values():
+            one.close()
         self._checks.submit(connections.close_all)
         self._checks.shutdown(wait=True)
 
@@ -126,49 +126,25 @@ class EventLane:
         if recent_keys.claim_check(environment, key.digest) or is_claimed:
             self._checks.submit(_refresh, environment, key.digest, is_claimed=is_claimed)
 
-    @cached_property
-    def _headers(self) -> Headers:
-        return [*standing_headers(), *((name.lower(), value) for name, value in ALLOW.items())]
-
     async def _settled(self, environment: Environment, submission: Submission) -> Outcome | Exception:
-        loop = asyncio.get_running_loop()
-        committer = self._committers.get(environment)
-        if committer is None:
-            committer = self._committers[environment] = self._new_committer(environment, loop)
-        future: asyncio.Future[Outcome | Exception] = loop.create_future()
+        if environment not in self._committers:
+            self._committers[environment] = committer(environment)
         try:
-            committer.submit(submission)
+            return await self._committers[environment].ask(submission)
         except QueueFull:
             return Unavailable(FULL, retry_after=1)
-        self._waiting[id(submission)] = future
-        return await future
-
-    def _new_committer(self, environment: Environment, loop: asyncio.AbstractEventLoop) -> GroupCommitter:
-        return GroupCommitter(environment, lambda settled: loop.call_soon_threadsafe(self._deliver, settled))
-
-    def _deliver(self, settled: Settled) -> None:
-        for submission, outcome in settled:
-            future = self._waiting.pop(id(submission))
-            # Its request may have been given up by the client.
-            if not future.done():
-                future.set_result(outcome)
 
 
-def _asked(headers: Mapping[str, str]) -> tuple[Environment, str] | None:
+def _asked(request: Request) -> tuple[Environment, str] | None:
     """The environment and the key's digest of an ordinary request; None for one that the view must see."""
+    headers = request.headers
     if headers.get("content-type", "").lower() not in JSON_TYPES or "idempotency-key" in headers:
         return None
-    if not _is_allowed(headers.get("host", "")):
+    if not request.is_for_us:
         return None
     scheme, _, secret = headers.get("authorization", "").partition(" ")
     environment = keys.environment_of(secret) if scheme == "Bearer" else None
     return None if environment is None else (environment, keys.digest(secret))
-
-
-@lru_cache(maxsize=64)
-def _is_allowed(host: str) -> bool:
-    domain, _ = split_domain_port(host)
-    return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
 def _refresh(environment: Environment, digest: str, *, is_claimed: bool = False) -> None:
@@ -191,19 +167,3 @@ def _report(body: bytes, received_at: datetime) -> Report | None:
         return read_report(loads(body), now=received_at)
     except ServiceError:
         return None
-
-
-def _limit_headers(verdict: Verdict) -> Headers:
-    return [
-        ("x-ratelimit-limit", str(verdict.limit)),
-        ("x-ratelimit-remaining", str(verdict.remaining)),
-        ("x-ratelimit-reset", str(verdict.reset_at)),
-    ]
-
-
-def _refused(error: Exception, verdict: Verdict) -> Answer | None:
-    found = exceptions.answer(error)
-    if found is None:
-        return None
-    status, message, headers = found
-    return json_answer(status, {"error": message}, {**ALLOW, **verdict.headers(), **headers})

@@ -20,8 +20,8 @@ class Answer:
     body: bytes
 
 
-def standing_headers() -> Headers:
-    """What every JSON answer carries, as Django's middleware writes it."""
+def standing_headers(*, is_secure: bool) -> Headers:
+    """What every JSON answer carries, as Django's middleware writes it; `is_secure`: to a client of HTTPS."""
     found = [
         ("content-type", "application/json"),
         ("x-content-type-options", "nosniff"),
@@ -29,12 +29,12 @@ def standing_headers() -> Headers:
         ("referrer-policy", settings.SECURE_REFERRER_POLICY),
         ("cross-origin-opener-policy", "same-origin"),
     ]
-    if settings.HTTPS:
+    if settings.SECURE_HSTS_SECONDS and is_secure:
         found.append(("strict-transport-security", f"max-age={settings.SECURE_HSTS_SECONDS}"))
     return found
 
 
-def json_answer(status: int, body: Any, headers: Mapping[str, str]) -> Answer:
+def json_answer(status: int, body: Any, headers: Mapping[str, str], *, is_secure: bool) -> Answer:
     """A JSON answer with `headers` beside the standing ones."""
     more = [(name.lower(), value) for name, value in headers.items()]
-    return Answer(status, [*standing_headers(), *more], dumps(body))
+    return Answer(status, [*standing_headers(is_secure=is_secure), *more], dumps(body))

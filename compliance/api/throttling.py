@@ -14,8 +14,12 @@ from compliance.api.requests import credential_of
 
 def client_address(request: HttpRequest | Request) -> str:
     """The caller's IP address; X-Forwarded-For counts only behind TRUSTED_PROXIES, from the right."""
-    address = request.META.get("REMOTE_ADDR", "") or "unknown"
-    forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
+    return address_behind(request.META.get("REMOTE_ADDR", ""), request.META.get("HTTP_X_FORWARDED_FOR", ""))
+
+
+def address_behind(peer: str, forwarded: str) -> str:
+    """As `client_address()`, of the peer's address and an X-Forwarded-For header."""
+    address = peer or "unknown"
     hops = [hop.strip() for hop in forwarded.split(",") if hop.strip()]
     while hops and _is_trusted(address):
         address = hops.pop()

@@ -1,0 +1,89 @@
+"""A web worker inside the test's process: granian's part is played, everything behind it is real."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from threading import Lock
+from typing import Any
+
+from django.db import connections
+
+from compliance.api.answers import Answer, Headers
+from compliance.api.lanes import Lane
+from compliance.server import Environ, Server
+from compliance.wsgi import application
+
+
+class Sent:
+    """Granian's view of a request's headers."""
+
+    def __init__(self, items: Headers) -> None:
+        self._items = items
+
+    def items(self) -> Headers:
+        return self._items
+
+
+class Scope:
+    """One request's line and headers."""
+
+    http_version, scheme, server, client = "1.1", "http", "127.0.0.1:8000", "127.0.0.1:40000"
+
+    def __init__(self, method: str, path: str, headers: Headers) -> None:
+        self.method, (self.path, _, self.query_string) = method, path.partition("?")
+        self.headers = Sent(headers)
+
+
+class Protocol:
+    """One request's body on its way in, and its answer on the way out."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self.answer: Answer | None = None
+
+    async def __call__(self) -> bytes:
+        return self._body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
+        self.answer = Answer(status, headers, body)
+
+
+class Worker:
+    """A server with lanes or without; it counts what reaches the views."""
+
+    def __init__(self, lanes: Sequence[Lane] = ()) -> None:
+        self.seen_by_view = 0
+        self._lock = Lock()
+        self._runner = asyncio.Runner()
+        self._server = Server(self._application, threads=4, lanes=lanes)
+
+    def close(self) -> None:
+        self._server.__rsgi_del__(self._runner.get_loop())
+        self._runner.close()
+
+    def run(self, play: Coroutine[Any, Any, Any]) -> Any:
+        return self._runner.run(play)
+
+    async def exchange(self, method: str, path: str, headers: Headers, body: bytes = b"") -> Answer:
+        """What the server answers."""
+        protocol = Protocol(body)
+        await self._server.__rsgi__(Scope(method, path, headers), protocol)
+        assert protocol.answer is not None
+        return protocol.answer
+
+    def _application(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        with self._lock:
+            self.seen_by_view += 1
+        try:
+            return application(environ, start_response)
+        finally:
+            # The test's database can't be dropped while a thread holds on to it.
+            connections.close_all()
+
+
+def shape(answer: Answer, *, changing: Iterable[str] = ()) -> tuple[int, list[tuple[str, str]]]:
+    """Status and headers, for comparison; of `changing` ones the value is left out."""
+    names = [(name.lower(), "" if name.lower() in changing else value) for name, value in answer.headers]
+    return answer.status, sorted(pair for pair in names if pair[0] != "content-length")
