@@ -17,7 +17,7 @@ from certificates.publication import (
 )
 from certificates.responders import answer as answer_ocsp
 from certificates.revocation import expire_due, retire_agent, revoke, revoke_for_agent
-from certificates.verification import MessageSignature, sign_message, verify, verify_message
+from certificates.verification import MessageSignature, sign_message, verify, verify_all, verify_message
 
 __all__ = [
     "MessageSignature",
@@ -39,6 +39,7 @@ __all__ = [
     "rotate",
     "sign_message",
     "verify",
+    "verify_all",
     "verify_message",
 ]
 

@@ -20,6 +20,7 @@ from typing import Any
 from django.conf import settings
 from granian._granian import RSGIProtocolClosed, RSGIProtocolError
 
+from certificates.lane import VerifyLane
 from compliance.api.answers import Answer, Headers
 from compliance.api.lanes import Lane, Request
 from compliance.wsgi import application as django_application
@@ -273,5 +274,5 @@ spare_garbage_collection()
 application = Server(
     django_application,
     threads=int(os.environ.get("WEB_THREADS", DEFAULT_THREADS)),
-    lanes=[EventLane()],
+    lanes=[EventLane(), VerifyLane()],
 )

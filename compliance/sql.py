@@ -3,15 +3,16 @@
 Errors are Django's (`OperationalError` and the rest), and an open transaction is the caller's.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
-from django.db import connections
+from django.db import InterfaceError, OperationalError, connections
 
 from compliance import environments
 
+Found = TypeVar("Found")
 Params = Sequence[Any] | Mapping[str, Any] | None
 
 
@@ -37,6 +38,23 @@ def prepared(sql: str, params: Params) -> list[Any]:
         connection.queries_log.append({"sql": sql, "time": ""})
     with driver_cursor() as cursor:
         return cursor.execute(sql, params, prepare=True, binary=True).fetchall()
+
+
+def read_again(read: Callable[[], Found]) -> Found:
+    """What `read` finds; where the connection that it asked had died meanwhile, it asks a new one.
+
+    For reads only: what was written by then would be written twice.
+    """
+    connection = connections[environments.current().alias]
+    connection.close_if_unusable_or_obsolete()
+    was_open = connection.connection is not None
+    try:
+        return read()
+    except (OperationalError, InterfaceError):
+        connection.close_if_unusable_or_obsolete()
+        if not was_open or connection.connection is not None:
+            raise
+        return read()
 
 
 @contextmanager

@@ -13,7 +13,8 @@ is never exceeded, and may be felt a twentieth early.
 import logging
 import math
 import time
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from functools import cache
 from threading import Lock
 from time import monotonic
@@ -175,6 +176,21 @@ def hit(bucket: str, identity: str, *, limit: int, cost: int = 1, ahead: bool = 
     return _verdict(_count(name, limit, cost), limit, cost)
 
 
+def hit_each(bucket: str, identities: Sequence[str], *, limit: int) -> list[Verdict]:
+    """Count one request for each of the identities, as as many `hit()`s would, in one round trip."""
+    counts = _count_all({_name(bucket, one): wanted for one, wanted in Counter(identities).items()}, limit)
+    seen: Counter[str] = Counter()
+    verdicts = []
+    for identity in identities:
+        count, before = counts[_name(bucket, identity)], seen[identity]
+        seen[identity] += 1
+        # Those who come later find less left; those for whom nothing was left are refused.
+        after = max(count.taken - before - 1, 0)
+        share = count._replace(taken=int(before < count.taken), remaining=count.remaining + after)
+        verdicts.append(_verdict(share, limit, 1))
+    return verdicts
+
+
 def renew(bucket: str, identity: str, *, limit: int) -> None:
     """Reserve for the next second, after `claim_renewal()`; the present reservation serves until then."""
     _hit_ahead(_name(bucket, identity), limit, 0)
@@ -261,6 +277,30 @@ def _count(name: str, limit: int, wanted: int, *, ahead: int = 0, back: int = 0,
         log.debug("rate limits counted in memory: %s", type(error).__name__)
         return _memory.count(name, limit, window_ms, wanted, ahead, back)
     return _Count(*answer)
+
+
+def _count_all(wanted: Mapping[str, int], limit: int) -> dict[str, _Count]:
+    """Let through as many for each name as there is room for, in one round trip."""
+    if len(wanted) == 1:
+        return {name: _count(name, limit, 0, ahead=count) for name, count in wanted.items()}
+    window_ms = settings.RATE_LIMIT_WINDOW_SECONDS * 1000
+
+    def count_in_redis() -> list[Any]:
+        with redis.client().pipeline(transaction=False) as pipeline:
+            for name, count in wanted.items():
+                keys = [f"{name}:log", f"{name}:total"]
+                pipeline.evalsha(_script().sha, len(keys), *keys, limit, window_ms, 0, count, 0, "")
+            return pipeline.execute(raise_on_error=False)
+
+    try:
+        answers = redis.circuit.call(count_in_redis)
+    except RedisError:
+        answers = [None] * len(wanted)
+    return {
+        # What got no answer (a Redis that forgot the script, or is away) is asked again by itself.
+        name: _Count(*answer) if isinstance(answer, list) else _count(name, limit, 0, ahead=count)
+        for (name, count), answer in zip(wanted.items(), answers, strict=True)
+    }
 
 
 @cache

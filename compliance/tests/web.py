@@ -9,7 +9,7 @@ from django.db import connections
 
 from compliance.api.answers import Answer, Headers
 from compliance.api.lanes import Lane
-from compliance.server import Environ, Server
+from compliance.server import Application, Environ, Server
 from compliance.wsgi import application
 
 
@@ -53,8 +53,9 @@ class Protocol:
 class Worker:
     """A server with lanes or without; it counts what reaches the views."""
 
-    def __init__(self, lanes: Sequence[Lane] = ()) -> None:
+    def __init__(self, lanes: Sequence[Lane] = (), *, views: Application = application) -> None:
         self.seen_by_view = 0
+        self._views = views
         self._lock = Lock()
         self._runner = asyncio.Runner()
         self._server = Server(self._application, threads=4, lanes=lanes)
@@ -77,7 +78,7 @@ class Worker:
         with self._lock:
             self.seen_by_view += 1
         try:
-            return application(environ, start_response)
+            return self._views(environ, start_response)
         finally:
             # The test's database can't be dropped while a thread holds on to it.
             connections.close_all()

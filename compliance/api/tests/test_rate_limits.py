@@ -219,3 +219,34 @@ def test_reservation_serves_while_redis_is_away(
     redis.client.cache_clear()
     rate_limits._script.cache_clear()
     assert all(verdict.allowed for verdict in verdicts)
+
+
+def test_many_counted_together_are_judged_as_one_by_one(caller: str) -> None:
+    callers = [f"{caller}-{number}" for number in range(3)]
+    asked = callers + callers[:1] * 6 + callers[1:]
+
+    together = rate_limits.hit_each("together", asked, limit=5)
+    alone = [rate_limits.hit("alone", one, limit=5) for one in asked]
+
+    assert [one.allowed for one in together] == [one.allowed for one in alone]
+    assert [one.remaining for one in together] == [one.remaining for one in alone]
+    assert all(
+        abs(ours.reset_at - theirs.reset_at) <= 1 for ours, theirs in zip(together, alone, strict=True)
+    )
+    assert not rate_limits.hit("together", callers[0], limit=5).allowed
+    assert rate_limits.hit("together", callers[1], limit=5).remaining == 2
+
+
+def test_many_are_counted_by_a_redis_that_forgot_the_script_and_by_none(
+    caller: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redis.client().script_flush()
+    callers = [f"{caller}-{number}" for number in range(2)] * 3
+
+    forgetful = rate_limits.hit_each(BUCKET, callers, limit=2)
+    monkeypatch.setattr(redis.circuit, "_closed_at", float("inf"))
+    absent = rate_limits.hit_each(BUCKET, callers, limit=2)
+
+    for verdicts in (forgetful, absent):
+        assert [one.allowed for one in verdicts] == [True] * 4 + [False] * 2
+        assert [one.remaining for one in verdicts] == [1, 1, 0, 0, 0, 0]

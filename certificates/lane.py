@@ -1,0 +1,122 @@
+"""The lane of `GET /v1/verify/{serial}`, in the event loop: the plain question is answered from here.
+
+A request takes it when its serial can be one of ours and nothing asks for more (a query, a body, a cookie).
+Those that wait while an answer is fetched are answered together: one count of their rate limits, one
+statement, read after the last of them came; nothing is kept. Every other request goes to the view, untouched,
+and so does one that meets a defect. The lane answers only what the view would answer, word for word.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError
+from rest_framework.exceptions import Throttled
+
+from certificates import services
+from certificates.errors import CertificateNotFound
+from certificates.serializers import shown_verification
+from certificates.serials import environment_of, parse_serial
+from certificates.verification import Verification
+from compliance import sql
+from compliance.api import rate_limits
+from compliance.api.answers import Answer, standing_headers
+from compliance.api.lanes import Request, limit_headers, refusal
+from compliance.api.rate_limits import Verdict
+from compliance.api.renderers import dumps
+from compliance.api.throttling import VerifyThrottle, address_behind
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.errors import Unavailable
+from compliance.groups import Groups, QueueFull, Sizes
+
+log = logging.getLogger(__name__)
+
+BUCKET = VerifyThrottle.bucket
+SIZES = Sizes(largest=100, longest_queue=1_000)
+ALWAYS = [("allow", "GET, HEAD"), ("cache-control", "no-store")]
+FULL = "At capacity; retry with backoff"
+
+
+class Question(NamedTuple):
+    """A serial that somebody asks about; `address` is whom the rate limit counts."""
+
+    serial: int
+    address: str
+    is_secure: bool
+
+
+class VerifyLane:
+    """The lane of one web process; `answer()` is called in its event loop only.
+
+    Each environment has its own thread and connection: neither waits for the other.
+    """
+
+    method, path = "GET", "/v1/verify/"
+
+    def __init__(self) -> None:
+        self._groups = {
+            environment: Groups[Question, Answer | None](environment, _answers, name="verify", sizes=SIZES)
+            for environment in Environment
+        }
+
+    async def answer(self, request: Request) -> Answer | None:
+        """The answer to a request, or None: the view must see it."""
+        serial = parse_serial(request.path[len(self.path) :])
+        # A cookie may be one that the view's middleware has to take back.
+        is_plain = not (request.query or request.body or "cookie" in request.headers)
+        if serial is None or not is_plain or not request.is_for_us:
+            return None
+        address = address_behind(request.address, request.headers.get("x-forwarded-for", ""))
+        question = Question(serial, address, request.is_secure)
+        try:
+            return await self._groups[environment_of(serial)].ask(question)
+        except QueueFull:
+            return refusal(Unavailable(FULL, retry_after=1), dict(ALWAYS), is_secure=request.is_secure)
+
+    def close(self) -> None:
+        """Answer what waits."""
+        for groups in self._groups.values():
+            groups.close()
+
+
+def _answers(group: Sequence[Question]) -> list[Answer | None]:
+    """Each one's answer; None for what the view has to look at."""
+    limit = settings.RATE_LIMITS[BUCKET]
+    verdicts = rate_limits.hit_each(BUCKET, [asked.address for asked in group], limit=limit)
+    wanted = {asked.serial for asked, verdict in zip(group, verdicts, strict=True) if verdict.allowed}
+    found = _found(wanted)
+    return [_answer(asked, verdict, found) for asked, verdict in zip(group, verdicts, strict=True)]
+
+
+def _found(serials: set[int]) -> Mapping[int, Verification] | DatabaseError | InterfaceError:
+    if not serials:
+        return {}
+    try:
+        return sql.read_again(lambda: services.verify_all(serials, now=now()))
+    except (DatabaseError, InterfaceError) as error:
+        log.warning("%d certificates could not be read: %s", len(serials), type(error).__name__)
+        return error
+
+
+def _answer(
+    asked: Question, verdict: Verdict, found: Mapping[int, Verification] | DatabaseError | InterfaceError
+) -> Answer | None:
+    if not verdict.allowed:
+        return _refused(Throttled(verdict.retry_after), asked, verdict)
+    if isinstance(found, Exception):
+        return _refused(found, asked, verdict)
+    one = found.get(asked.serial)
+    if one is None:
+        return _refused(CertificateNotFound(), asked, verdict)
+    try:
+        body = dumps({"data": shown_verification(one)})
+    except (KeyError, TypeError, ValueError):
+        log.exception("certificate %s is left to the view", one.certificate.id)
+        return None
+    return Answer(200, [*standing_headers(is_secure=asked.is_secure), *ALWAYS, *limit_headers(verdict)], body)
+
+
+def _refused(error: Exception, asked: Question, verdict: Verdict) -> Answer | None:
+    return refusal(error, {**dict(ALWAYS), **verdict.headers()}, is_secure=asked.is_secure)
