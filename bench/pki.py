@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from bench.harness import machine, web
 from bench.harness.place import find_place
-from bench.parts.pki_http import certifying, verifying
+from bench.parts.pki_http import certifying
 from bench.parts.pki_run import PkiOptions, PkiRun, key_growth, signing
+from bench.parts.pki_verify import verifying
 from compliance.localdev.console import StepFailed, complain, say
 
 PARTS = {"sign": signing, "growth": key_growth, "certify": certifying, "verify": verifying}
@@ -53,12 +54,16 @@ def _options(arguments: Sequence[str]) -> PkiOptions:
     parser.add_argument("--sizes", default="100,1000,10000", help="keys; 50000 takes long (%(default)s)")
     parser.add_argument("--certifications", type=int, default=200, help="with a warm pool (%(default)s)")
     parser.add_argument("--drained", type=int, default=30, help="with a drained pool (%(default)s)")
+    parser.add_argument("--offered", type=float, default=20.0, help="seconds of a steady rate (%(default)s)")
+    parser.add_argument("--turns", type=int, default=3, help="of verify, with medians (%(default)s)")
     parsed = parser.parse_args(arguments)
     only = frozenset(parsed.only.split(","))
     if only - PARTS.keys():
         parser.error(f"no such part: {', '.join(sorted(only - PARTS.keys()))}; there are {', '.join(PARTS)}")
     sizes = tuple(int(text) for text in parsed.sizes.split(","))
-    return PkiOptions(parsed.seconds, sizes, parsed.certifications, parsed.drained, only)
+    return PkiOptions(
+        parsed.seconds, sizes, parsed.certifications, parsed.drained, only, parsed.offered, parsed.turns
+    )
 
 
 if __name__ == "__main__":

@@ -20,10 +20,13 @@ from typing import Any
 from django.conf import settings
 from granian._granian import RSGIProtocolClosed, RSGIProtocolError
 
-from certificates.lane import VerifyLane
 from compliance.api.answers import Answer, Headers
 from compliance.api.lanes import Lane, Request
 from compliance.wsgi import application as django_application
+
+# isort: split
+# Lanes bring models, which come after Django's start.
+from certificates.lane import VerifyLane
 from events.lane import EventLane
 
 log = logging.getLogger(__name__)

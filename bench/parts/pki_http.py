@@ -1,23 +1,18 @@
-"""Certifying and verifying over HTTP."""
+"""Certifying over HTTP."""
 
 import json
 import threading
 import time
 from http.client import HTTPConnection
 
-import psycopg
-
-from bench.harness import answers, web
-from bench.harness.load import Load
+from bench.harness import web
 from bench.harness.report import number
 from bench.harness.stats import percentile
-from bench.harness.traffic import reads
 from bench.harness.web import WebServer
 from bench.parts.pki_run import PkiRun
-from compliance.localdev.console import StepFailed, say, step
+from compliance.localdev.console import StepFailed, step
 
 WARM_CLIENTS = 4
-VERIFY_CONNECTIONS = 32
 
 
 def certifying(run: PkiRun) -> None:
@@ -80,28 +75,3 @@ def _certify(run: PkiRun, server: WebServer, agents: int) -> list[float]:
 def _row(name: str, latencies: list[float], seconds: float) -> list[str]:
     quantiles = [percentile(latencies, share) * 1e3 for share in (0.5, 0.99, 1.0)]
     return [name, str(len(latencies)), number(len(latencies) / seconds), *map(number, quantiles)]
-
-
-def verifying(run: PkiRun) -> None:
-    """Verify at saturation, beside a plain Django view that reads the same row."""
-    with psycopg.connect(run.place.live_url) as connection:
-        found = connection.execute("SELECT serial_number FROM certificates_certificate LIMIT 1000")
-        serials = [row[0] for row in found]
-    rows = [["reads at saturation", "1/s", "p50 ms", "p99 ms", "errors", "to plain Django"]]
-    with web.service(run.place) as service, web.plain_drf(run.place) as plain:
-        rates = {}
-        for name, server, path in (
-            ("plain Django view, one row", plain, "/row/"),
-            ("GET /v1/verify/{serial}", service, "/v1/verify/"),
-        ):
-            source = reads([path + serial for serial in serials], key="")
-            for seconds in (1.0, run.options.seconds):
-                load = Load(server.port, source, connections=VERIFY_CONNECTIONS, ids=answers.no_ids)
-                outcome = load.closed(seconds)
-            latencies = sorted(outcome.latencies)
-            rates[name] = outcome.rate
-            ratio = outcome.rate / next(iter(rates.values())) if outcome.rate else 0.0
-            quantiles = [number(percentile(latencies, share) * 1e3) for share in (0.5, 0.99)]
-            rows.append([name, number(outcome.rate), *quantiles, str(outcome.errors), f"{ratio:.2f}"])
-            say(f"  … {name}")
-    run.tell(f"Verifying over HTTP, {VERIFY_CONNECTIONS} connections, two workers each", rows)

@@ -22,6 +22,8 @@ class PkiOptions:
     certifications: int
     drained: int
     only: frozenset[str]
+    offered: float
+    turns: int
 
 
 @dataclass
