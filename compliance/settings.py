@@ -103,6 +103,8 @@ def _database(variable: str) -> dict[str, Any]:
     config["CONN_MAX_AGE"] = None
     config["CONN_HEALTH_CHECKS"] = True
     config["OPTIONS"] = {
+        # Django turns prepared statements off unless it is told; the ORM's own cursors have none either way.
+        "prepare_threshold": 5,
         **config.get("OPTIONS", {}),
         "connect_timeout": env.int("DATABASE_CONNECT_TIMEOUT", default=3),
         "options": "-c statement_timeout=30000 -c lock_timeout=10000 -c timezone=UTC"

@@ -22,7 +22,7 @@ from certificates.tests.factories import (
     make_revoked_certificate,
     revoke_certificate,
 )
-from compliance import environments
+from compliance import environments, sql
 from compliance.api.parsers import loads
 from compliance.api.renderers import dumps
 from compliance.clock import now
@@ -245,6 +245,21 @@ def test_rate_limit_is_100_in_60_seconds_with_headers(api: ApiClient) -> None:
     assert answers[0]["X-RateLimit-Limit"] == "100"
     assert answers[0]["X-RateLimit-Remaining"] == "99"
     assert {"X-RateLimit-Reset", "Retry-After", "X-RateLimit-Remaining"} <= set(answers[100].headers)
+
+
+def test_statement_is_planned_once(tenant: Tenant) -> None:
+    certificate = make_certificate(make_agent(tenant))
+    for _ in range(3):
+        services.verify(serial=certificate.serial_number, now=now())
+
+    rows = sql.query(
+        "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement LIKE %s",
+        ["%certificate.serial_number = ANY%"],
+    )
+
+    assert len(rows) == 1
+    assert rows[0][0] >= 3
+    assert rows[0][1] == 0
 
 
 def test_verify_takes_one_query(tenant: Tenant, django_assert_num_queries) -> None:
