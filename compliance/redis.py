@@ -1,13 +1,16 @@
 """The process's Redis client and its key names; callers decide what a `RedisError` means to them."""
 
-from collections.abc import Callable
-from functools import cache
+import hashlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import redis
 from django.conf import settings
 from redis.exceptions import ConnectionError as Unreachable
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as Hung
 
 from compliance import environments
@@ -37,6 +40,67 @@ class Circuit:
 
 
 circuit = Circuit()
+
+
+class Script:
+    """A Lua script, called over connections of its own: the client's pool and retries cost several times
+    what such a call does.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+    def run(self, *calls: Sequence[Any]) -> list[Any]:
+        """Each call's answer, in one round trip; a call is the number of keys, the keys and the arguments.
+
+        Raises `RedisError`.
+        """
+        answers = self._ask([("EVALSHA", self._digest, *call) for call in calls])
+        for place, answer in enumerate(answers):
+            if isinstance(answer, NoScriptError):
+                answers[place] = self._ask([("EVAL", self._text, *calls[place])])[0]
+        for answer in answers:
+            if isinstance(answer, RedisError):
+                raise answer
+        return answers
+
+    def _ask(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        idle = _idle(client())
+        try:
+            connection = idle.pop()
+        except IndexError:
+            pool = client().connection_pool
+            connection = pool.connection_class(**pool.connection_kwargs)
+        try:
+            return _exchange(connection, commands)
+        except Unreachable:
+            # The server may have ended it while it was idle.
+            return _exchange(connection, commands)
+        finally:
+            idle.append(connection)
+
+
+@lru_cache(maxsize=1)
+def _idle(of: redis.Redis) -> deque[Any]:
+    """Connections that no thread uses just now."""
+    return deque()
+
+
+def _exchange(connection: Any, commands: Sequence[Sequence[Any]]) -> list[Any]:
+    """Send all, read all; an error of the server's is an answer. What breaks it off closes the connection."""
+    answers = []
+    try:
+        connection.send_packed_command(connection.pack_commands(commands))
+        for _ in commands:
+            try:
+                answers.append(connection.read_response())
+            except ResponseError as error:
+                answers.append(error)
+    except BaseException:
+        connection.disconnect()
+        raise
+    return answers
 
 
 @cache

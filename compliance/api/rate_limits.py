@@ -15,10 +15,9 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from functools import cache
 from threading import Lock
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from django.conf import settings
@@ -37,7 +36,7 @@ FIRST_SHARE = 1_000
 CLAIM_SECONDS = 2.0
 KEPT_LEASES = 10_000
 
-_SCRIPT = """
+_SCRIPT = redis.Script("""
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -75,7 +74,7 @@ end
 redis.call('SET', total, used + taken, 'PX', window)
 local leaves = oldest and read(oldest) or now
 return {taken, limit - used - taken, leaves + window, now}
-"""
+""")
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -266,46 +265,28 @@ def _verdict(count: _Count, limit: int, cost: int) -> Verdict:
 
 def _count(name: str, limit: int, wanted: int, *, ahead: int = 0, back: int = 0, entry: str = "") -> _Count:
     """Let `wanted` through or none, and up to `ahead` more, once `back` of those of `entry` are returned."""
-    window_ms = settings.RATE_LIMIT_WINDOW_SECONDS * 1000
-    try:
-        answer = redis.circuit.call(
-            lambda: _script()(
-                keys=[f"{name}:log", f"{name}:total"], args=[limit, window_ms, wanted, ahead, back, entry]
-            )
-        )
-    except RedisError as error:
-        log.debug("rate limits counted in memory: %s", type(error).__name__)
-        return _memory.count(name, limit, window_ms, wanted, ahead, back)
-    return _Count(*answer)
+    calls = {name: (wanted, ahead, back, entry)}
+    return _count_each(calls, limit)[name]
 
 
 def _count_all(wanted: Mapping[str, int], limit: int) -> dict[str, _Count]:
     """Let through as many for each name as there is room for, in one round trip."""
-    if len(wanted) == 1:
-        return {name: _count(name, limit, 0, ahead=count) for name, count in wanted.items()}
+    return _count_each({name: (0, count, 0, "") for name, count in wanted.items()}, limit)
+
+
+def _count_each(calls: Mapping[str, tuple[int, int, int, str]], limit: int) -> dict[str, _Count]:
+    """By name: how many are wanted, ahead and back, and the entry of these."""
     window_ms = settings.RATE_LIMIT_WINDOW_SECONDS * 1000
-
-    def count_in_redis() -> list[Any]:
-        with redis.client().pipeline(transaction=False) as pipeline:
-            for name, count in wanted.items():
-                keys = [f"{name}:log", f"{name}:total"]
-                pipeline.evalsha(_script().sha, len(keys), *keys, limit, window_ms, 0, count, 0, "")
-            return pipeline.execute(raise_on_error=False)
-
+    asked = [(2, f"{name}:log", f"{name}:total", limit, window_ms, *call) for name, call in calls.items()]
     try:
-        answers = redis.circuit.call(count_in_redis)
-    except RedisError:
-        answers = [None] * len(wanted)
-    return {
-        # What got no answer (a Redis that forgot the script, or is away) is asked again by itself.
-        name: _Count(*answer) if isinstance(answer, list) else _count(name, limit, 0, ahead=count)
-        for (name, count), answer in zip(wanted.items(), answers, strict=True)
-    }
-
-
-@cache
-def _script() -> Any:
-    return redis.client().register_script(_SCRIPT)
+        answers = redis.circuit.call(lambda: _SCRIPT.run(*asked))
+    except RedisError as error:
+        log.debug("rate limits counted in memory: %s", type(error).__name__)
+        return {
+            name: _memory.count(name, limit, window_ms, wanted, ahead, back)
+            for name, (wanted, ahead, back, _) in calls.items()
+        }
+    return {name: _Count(*answer) for name, answer in zip(calls, answers, strict=True)}
 
 
 class _MemoryLog:

@@ -196,12 +196,10 @@ def test_limit_holds_without_redis(caller: str, settings: Settings, monkeypatch:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     monkeypatch.setattr(redis, "circuit", redis.Circuit())
     redis.client.cache_clear()
-    rate_limits._script.cache_clear()
 
     allowed = all_at_once([lambda: let_through(rate_limits, caller, 200, 80) for _ in range(4)])
 
     redis.client.cache_clear()
-    rate_limits._script.cache_clear()
     assert 190 <= allowed <= 200
 
 
@@ -212,12 +210,10 @@ def test_reservation_serves_while_redis_is_away(
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     monkeypatch.setattr(redis, "circuit", redis.Circuit())
     redis.client.cache_clear()
-    rate_limits._script.cache_clear()
 
     verdicts = [rate_limits.hit(BUCKET, caller, limit=1000, ahead=True) for _ in range(50)]
 
     redis.client.cache_clear()
-    rate_limits._script.cache_clear()
     assert all(verdict.allowed for verdict in verdicts)
 
 

@@ -8,7 +8,6 @@ from pytest_django.fixtures import Settings
 from rest_framework.request import Request
 
 from compliance import redis
-from compliance.api import rate_limits
 from compliance.api.rate_limits import hit
 from compliance.api.throttling import client_address
 from compliance.tenancy.tests.factories import make_key, make_tenant
@@ -19,11 +18,9 @@ from compliance.tests.client import ApiClient
 def redis_is_down(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> object:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     redis.client.cache_clear()
-    rate_limits._script.cache_clear()
     monkeypatch.setattr(redis, "circuit", redis.Circuit())
     yield
     redis.client.cache_clear()
-    rate_limits._script.cache_clear()
 
 
 @pytest.fixture(params=["redis", "memory"])
