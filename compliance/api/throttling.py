@@ -1,6 +1,7 @@
 """Whom the rate limits count, for DRF's views."""
 
 import ipaddress
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -26,6 +27,7 @@ def address_behind(peer: str, forwarded: str) -> str:
     return _normalised(address)
 
 
+@lru_cache(maxsize=4_096)
 def _normalised(address: str) -> str:
     parsed = _parsed(address)
     if isinstance(parsed, ipaddress.IPv6Address):
