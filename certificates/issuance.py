@@ -5,7 +5,7 @@ decided again under the lock. A crash at any point leaves a certificate or an un
 """
 
 import logging
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -51,6 +51,15 @@ log = logging.getLogger(__name__)
 CERTIFIABLE: Final = (AgentStatus.PENDING, AgentStatus.ACTIVE)
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """What an issuance needs before its agent is locked."""
+
+    authority: CertificateAuthority
+    intent: Issuance
+    key: KeyRef
+
+
 def issue(*, tenant_id: UUID, agent_id: Any, actor: Actor, now: datetime) -> Certificate:
     """Certify an agent; a pending one becomes active.
 
@@ -58,16 +67,16 @@ def issue(*, tenant_id: UUID, agent_id: Any, actor: Actor, now: datetime) -> Cer
     """
     agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
     _check(agent, now)
-    intent, key = _prepare(agent, now)
+    prepared = _prepare(agent, now)
     try:
         with environments.atomic():
-            agent = Agent.objects.for_tenant(tenant_id).locked().find(agent.id)
-            _check(agent, now)
-            _expire_overdue(agent, now)
-            certificate = _certify(agent, intent, key, actor, now)
+            agent = _locked_agent(tenant_id, agent.id)
+            _check_status(agent)
+            _make_room(agent, now)
+            certificate = _certify(agent, prepared, actor, now)
             _tell(certificate, AuditAction.CERTIFICATE_ISSUED, actor, now)
     except (ServiceError, LintError) as error:
-        _abandon(intent, key, error, now)
+        _abandon(prepared, error, now)
         raise
     return certificate
 
@@ -79,19 +88,19 @@ def renew(*, tenant_id: UUID, certificate_id: Any, actor: Actor, now: datetime) 
     """
     old = Certificate.objects.for_tenant(tenant_id).select_related("agent").find(certificate_id)
     _check_renewable(old, old.agent, now)
-    intent, key = _prepare(old.agent, now)
+    prepared = _prepare(old.agent, now)
     try:
         with environments.atomic():
-            agent = Agent.objects.for_tenant(tenant_id).locked().find(old.agent_id)
+            agent = _locked_agent(tenant_id, old.agent_id)
             old = Certificate.objects.locked().find(old.id)
             _check_renewable(old, agent, now)
             revoke_locked(
                 certificate=old, reason="superseded", code=ReasonFlags.superseded, actor=actor, now=now
             )
-            certificate = _certify(agent, intent, key, actor, now)
+            certificate = _certify(agent, prepared, actor, now)
             _tell(certificate, AuditAction.CERTIFICATE_RENEWED, actor, now, replaces=old.serial_number)
     except (ServiceError, LintError) as error:
-        _abandon(intent, key, error, now)
+        _abandon(prepared, error, now)
         raise
     return certificate
 
@@ -126,15 +135,16 @@ def _check_renewable(certificate: Certificate, agent: Agent, now: datetime) -> N
         raise CertificateExpired()
 
 
-def _prepare(agent: Agent, now: datetime) -> tuple[Issuance, KeyRef]:
+def _prepare(agent: Agent, now: datetime) -> Prepared:
     """A key of the pool, else a new one, and the committed intent to certify it under a serial number."""
-    CertificateAuthority.objects.issuing_at(now)
+    authority = CertificateAuthority.objects.issuing_at(now)
     with environments.atomic():
         key = key_pool.take()
         if key is not None:
-            return _intend(agent, key, now), key
+            return Prepared(authority, _intend(agent, key, now), key)
     key = key_pool.generate()
-    return _intend(agent, key, now), key
+    # That may have taken seconds, in which another CA may have taken over.
+    return Prepared(CertificateAuthority.objects.issuing_at(now), _intend(agent, key, now), key)
 
 
 def _intend(agent: Agent, key: KeyRef, now: datetime) -> Issuance:
@@ -147,15 +157,21 @@ def _intend(agent: Agent, key: KeyRef, now: datetime) -> Issuance:
     )
 
 
-def _expire_overdue(agent: Agent, now: datetime) -> None:
-    """Make room: a certificate past its end counts as active for the constraint until it is marked."""
-    for overdue in Certificate.objects.of_agent(agent.id).overdue(now).locked():
-        mark_expired(certificate=overdue, now=now)
+def _locked_agent(tenant_id: UUID, agent_id: UUID) -> Agent:
+    return Agent.objects.for_tenant(tenant_id).select_related("tenant").locked().find(agent_id)
 
 
-def _certify(agent: Agent, intent: Issuance, key: KeyRef, actor: Actor, now: datetime) -> Certificate:
+def _make_room(agent: Agent, now: datetime) -> None:
+    """A certificate past its end counts as active for the constraint until it is marked; another stays."""
+    for held in Certificate.objects.of_agent(agent.id).unmarked().locked():
+        if held.status_at(now) == CertificateStatus.ACTIVE:
+            raise AlreadyCertified()
+        mark_expired(certificate=held, now=now)
+
+
+def _certify(agent: Agent, prepared: Prepared, actor: Actor, now: datetime) -> Certificate:
     """Build, lint and sign under the agent's lock (the one place where the HSM is called under a lock)."""
-    authority = CertificateAuthority.objects.issuing_at(now)
+    authority, intent, key = prepared.authority, prepared.intent, prepared.key
     serial = int(intent.serial_number, 16)
     shard = shard_of(serial, authority.crl_shards)
     signed = _sign(agent, issuer_info(authority).for_shard(shard), signing_key(authority), serial, key, now)
@@ -218,13 +234,14 @@ def lifetime_of(agent: Agent) -> timedelta:
     return min(wanted, MAX_LIFETIME)
 
 
-def _abandon(intent: Issuance, key: KeyRef, error: Exception, now: datetime) -> None:
+def _abandon(prepared: Prepared, error: Exception, now: datetime) -> None:
     """Record the failure; the key goes back to the pool, since no certificate of it has left the service."""
+    intent = prepared.intent
     log.warning("issuance %s failed: %s", intent.serial_number, type(error).__name__)
     with environments.atomic():
         intent.state, intent.finished_at, intent.error = IssuanceState.FAILED, now, str(error)[:1_000]
         intent.save(update_fields=["state", "finished_at", "error"])
-        key_pool.put_back(key=key, now=now)
+        key_pool.put_back(key=prepared.key, now=now)
 
 
 def _tell(

@@ -12,7 +12,7 @@ from django.conf import settings
 from redis.exceptions import RedisError
 
 from certificates.models import PooledKey
-from compliance import environments, redis
+from compliance import environments, redis, sql
 from compliance.keys import KeyRef, backend_for
 from compliance.tasks import enqueue, enqueue_on_commit
 
@@ -21,8 +21,18 @@ log = logging.getLogger(__name__)
 FILL = "certificates.fill_key_pool"
 LABEL = "agent"
 TURN_SECONDS: Final = 20.0
+REST_SECONDS: Final = 2.0
 LEASE_SECONDS: Final = 50
 """A turn with one slow key generation at its end; a killed worker's lease holds the others up as long."""
+
+# `left` counts what waits, this one included, as far as the low-water mark needs it.
+_TAKE: Final = """
+DELETE FROM certificates_pooledkey WHERE id = (
+    SELECT id FROM certificates_pooledkey ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+)
+RETURNING key_uri, spki,
+    (SELECT count(*) FROM (SELECT FROM certificates_pooledkey LIMIT %(mark)s::integer) AS few) AS left
+"""
 
 
 def take() -> KeyRef | None:
@@ -30,14 +40,14 @@ def take() -> KeyRef | None:
 
     Call it in the transaction that records what the key is for: a crash then leaves it in the pool.
     """
-    pooled = PooledKey.objects.next_free()
-    if pooled is None:
+    mark = low_water()
+    taken = sql.prepared(_TAKE, {"mark": mark + 1})
+    if mark and (not taken or taken[0][2] <= mark):
+        enqueue_on_commit(FILL)
+    if not taken:
         log.info("the key pool is drained")
         return None
-    key = KeyRef(pooled.key_uri, bytes(pooled.spki))
-    pooled.delete()
-    enqueue_on_commit(FILL)
-    return key
+    return KeyRef(taken[0][0], taken[0][1])
 
 
 def put_back(*, key: KeyRef, now: datetime) -> None:
@@ -51,37 +61,49 @@ def wanted() -> int:
     return settings.KEY_POOL_SIZE if own is None else own
 
 
+def low_water() -> int:
+    """With fewer keys than this the pool is filled at once, with more when there is leisure."""
+    return -(-wanted() // 2)
+
+
 def fill(
     *,
     now: datetime,
     size: int | None = None,
     seconds: float | None = None,
+    gives_way: bool = False,
     tell: Callable[[int], None] = lambda made: None,
 ) -> int:
     """Generate keys up to `size` (the setting), for `seconds` at most; how many were made. 503 errors of the
-    HSM. `tell` hears of each key.
+    HSM. `tell` hears of each key. With `gives_way` it ends when keys are taken meanwhile, if enough are left.
     """
     goal = wanted() if size is None else size
     deadline = None if seconds is None else time.monotonic() + seconds
-    made = 0
-    while PooledKey.objects.count() < goal and (deadline is None or time.monotonic() < deadline):
+    made, before = 0, PooledKey.objects.count()
+    while before < goal and (deadline is None or time.monotonic() < deadline):
         put_back(key=generate(), now=now)
         made += 1
         tell(made)
+        waiting = PooledKey.objects.count()
+        if gives_way and low_water() <= waiting <= before:
+            break
+        before = waiting
     return made
 
 
 def refill(*, now: datetime) -> int:
     """`fill()` as a worker does it: one in an environment, and a thread for `TURN_SECONDS` only, then again.
 
-    Each key taken asks for this, and a worker has other work than to serve a pool that is far from full.
+    A key costs as much of the processors as several certifications: while agents are being certified, only a
+    pool that runs low is filled.
     """
     with _lease() as is_ours:
         if not is_ours:
             return 0
-        made = fill(now=now, seconds=TURN_SECONDS)
-    if PooledKey.objects.count() < wanted():
-        enqueue(FILL)
+        made = fill(now=now, seconds=TURN_SECONDS, gives_way=True)
+    waiting = PooledKey.objects.count()
+    if waiting < wanted():
+        enqueue(FILL, delay_seconds=0 if waiting < low_water() else REST_SECONDS)
     return made
 
 

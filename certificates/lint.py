@@ -1,4 +1,4 @@
-"""The profile checked before a certificate is signed: it is built with a throw-away key, read back and
+"""The profile checked before a certificate is signed: a draft without a signature is built, read back and
 judged.
 
 After Boulder: the real key signs only what has passed, and what was signed is compared with what was judged.
@@ -7,12 +7,11 @@ After Boulder: the real key signs only what has passed, and what was signed is c
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
 from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import (
     AuthorityInformationAccessOID,
@@ -21,6 +20,7 @@ from cryptography.x509.oid import (
     SignatureAlgorithmOID,
 )
 
+from certificates.blank_keys import blank_like
 from certificates.identity_extension import InvalidExtension
 from certificates.serials import environment_of
 from certificates.x509 import (
@@ -64,7 +64,7 @@ def sign_linted(
     builder: x509.CertificateBuilder, *, key: PrivateKey, expected: LeafExpectation
 ) -> x509.Certificate:
     """Lint, sign, and compare; raises `LintError`, and what `key` raises."""
-    draft = sign(builder, _throwaway_key(key))
+    draft = sign(builder, blank_like(key))
     lint_leaf(draft, expected)
     certificate = sign(builder, key)
     if certificate.tbs_certificate_bytes != draft.tbs_certificate_bytes:
@@ -80,7 +80,7 @@ def sign_responder(
     builder: x509.CertificateBuilder, *, key: PrivateKey, issuer: IssuerInfo, serial: int
 ) -> x509.Certificate:
     """As `sign_linted`, for an OCSP responder's certificate."""
-    draft = sign(builder, _throwaway_key(key))
+    draft = sign(builder, blank_like(key))
     findings = tuple(_responder(draft, issuer, serial))
     if findings:
         raise LintError(findings)
@@ -241,20 +241,3 @@ CHECKS: Final[tuple[Callable[[x509.Certificate, LeafExpectation], Iterator[str]]
 
 def _spki(key: PublicKey) -> bytes:
     return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-
-
-def _throwaway_key(real: PrivateKey) -> PrivateKey:
-    """A software key of the kind and size of the real one, so that both sign the same octets."""
-    if isinstance(real, rsa.RSAPrivateKey):
-        return _throwaway_rsa(real.key_size)
-    return _throwaway_ec()
-
-
-@cache
-def _throwaway_rsa(bits: int) -> rsa.RSAPrivateKey:
-    return rsa.generate_private_key(65537, bits)
-
-
-@cache
-def _throwaway_ec() -> ec.EllipticCurvePrivateKey:
-    return ec.generate_private_key(ec.SECP256R1())

@@ -10,7 +10,6 @@ from certificates.querysets import (
     LISTS_AFTER_RETIREMENT,
     AuthorityQuerySet,
     CertificateQuerySet,
-    PooledKeyQuerySet,
     RevocationListQuerySet,
 )
 from compliance.identifiers import new_id
@@ -273,8 +272,6 @@ class PooledKey(models.Model):
     key_uri = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
     spki = models.BinaryField()
     created_at = models.DateTimeField()
-
-    objects = PooledKeyQuerySet.as_manager()
 
     class Meta:
         ordering = ["created_at", "id"]

@@ -19,7 +19,7 @@ from compliance.identifiers import parse_id
 
 if TYPE_CHECKING:
     from agents.models import Agent
-    from certificates.models import Certificate, CertificateAuthority, PooledKey, RevocationList
+    from certificates.models import Certificate, CertificateAuthority, RevocationList
 
 LISTS_AFTER_RETIREMENT: Final = MAX_LIFETIME + timedelta(days=14)
 """By then all that a rotated CA issued has expired, and has stayed on its lists for a period (RFC 5280 §3.3).
@@ -74,6 +74,10 @@ class CertificateQuerySet(models.QuerySet["Certificate"]):
 
     def of_agent(self, agent_id: UUID | None) -> "CertificateQuerySet":
         return self.filter(agent_id=agent_id) if agent_id else self
+
+    def unmarked(self) -> "CertificateQuerySet":
+        """Active as far as their rows say: the sweep has not seen those past their end."""
+        return self.filter(status="active")
 
     def active(self, now: datetime) -> "CertificateQuerySet":
         """Neither revoked nor past their end, whether the sweep has seen it or not."""
@@ -130,14 +134,6 @@ class CertificateQuerySet(models.QuerySet["Certificate"]):
         if serial is None:
             raise CertificateNotFound()
         return self.with_serial(serial)
-
-
-class PooledKeyQuerySet(models.QuerySet["PooledKey"]):
-    """Keys that wait for an agent."""
-
-    def next_free(self) -> "PooledKey | None":
-        """The oldest that no other transaction is taking, locked."""
-        return self.order_by("created_at", "id").select_for_update(skip_locked=True).first()
 
 
 class RevocationListQuerySet(models.QuerySet["RevocationList"]):

@@ -1,0 +1,82 @@
+"""Keys that sign with nothing, for drafts: whatever becomes of a draft, nobody can take it for a certificate."""
+
+import typing
+from typing import NoReturn, Self
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import NoDigestInfo, Prehashed
+from cryptography.hazmat.primitives.serialization import Encoding, KeySerializationEncryption, PrivateFormat
+
+
+class OnlyForDrafts(TypeError):
+    """A blank key was asked for something else than a draft's signature; a defect of the calling code."""
+
+
+class _Blank:
+    """What the two kinds have in common."""
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def private_bytes(
+        self,
+        encoding: Encoding,
+        format: PrivateFormat,  # noqa: A002  (the overridden method's name)
+        encryption_algorithm: KeySerializationEncryption,
+    ) -> NoReturn:
+        raise OnlyForDrafts("There is no key")
+
+    def private_numbers(self) -> NoReturn:
+        raise OnlyForDrafts("There is no key")
+
+    def public_key(self) -> NoReturn:
+        raise OnlyForDrafts("There is no key")
+
+
+class BlankRSAKey(_Blank, rsa.RSAPrivateKey):
+    """Signs as an RSA key of so many bits would, in form."""
+
+    def __init__(self, bits: int) -> None:
+        self._bits = bits
+
+    @property
+    def key_size(self) -> int:
+        return self._bits
+
+    def sign(
+        self,
+        data: typing.Any,
+        padding: padding.AsymmetricPadding,
+        algorithm: Prehashed | hashes.HashAlgorithm | NoDigestInfo,
+    ) -> bytes:
+        return bytes(self._bits // 8)
+
+    def decrypt(self, ciphertext: typing.Any, padding: padding.AsymmetricPadding) -> NoReturn:
+        raise OnlyForDrafts("There is no key")
+
+
+class BlankECKey(_Blank, ec.EllipticCurvePrivateKey):
+    """Signs as a P-256 key would, in form."""
+
+    @property
+    def curve(self) -> ec.EllipticCurve:
+        return ec.SECP256R1()
+
+    @property
+    def key_size(self) -> int:
+        return self.curve.key_size
+
+    def sign(self, data: typing.Any, signature_algorithm: ec.EllipticCurveSignatureAlgorithm) -> bytes:
+        return bytes(8)
+
+    def exchange(self, algorithm: ec.ECDH, peer_public_key: ec.EllipticCurvePublicKey) -> NoReturn:
+        raise OnlyForDrafts("There is no key")
+
+
+def blank_like(real: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> BlankRSAKey | BlankECKey:
+    """A blank key of the kind of a real one, so that both are given the same octets to sign."""
+    return BlankRSAKey(real.key_size) if isinstance(real, rsa.RSAPrivateKey) else BlankECKey()
