@@ -32,6 +32,7 @@ class AuditAction(models.TextChoices):
     CA_CREATED = "ca.created"
     CA_ROTATED = "ca.rotated"
     OCSP_RESPONDER_CREATED = "ocsp_responder.created"
+    KEY_DESTROYED = "key.destroyed"
     CRL_PUBLISHED = "crl.published"
     EVENT_HIGH_RISK = "event.high_risk"
     EVENT_REVIEWED = "event.reviewed"

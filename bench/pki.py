@@ -1,4 +1,4 @@
-"""`./run bench pki`: keys, signatures, certificates and verification, beside what limits them.
+"""`./run bench pki`: keys, certificates, revocation and verification, beside what limits them.
 
 Works in databases and tokens of its own and prints tables. docs/benchmarks.md tells what the figures mean.
 """
@@ -11,11 +11,23 @@ from collections.abc import Sequence
 from bench.harness import machine, web
 from bench.harness.place import find_place
 from bench.parts.pki_http import certifying
+from bench.parts.pki_lists import issuing, revocation_lists
+from bench.parts.pki_ocsp import asking
+from bench.parts.pki_revoking import revoking
 from bench.parts.pki_run import PkiOptions, PkiRun, key_growth, signing
 from bench.parts.pki_verify import verifying
 from compliance.localdev.console import StepFailed, complain, say
 
-PARTS = {"sign": signing, "growth": key_growth, "certify": certifying, "verify": verifying}
+PARTS = {
+    "sign": signing,
+    "growth": key_growth,
+    "certify": certifying,
+    "verify": verifying,
+    "ocsp": asking,
+    "revoke": revoking,
+    "issue": issuing,
+    "crl": revocation_lists,
+}
 AGENTS = 20
 
 
@@ -56,13 +68,23 @@ def _options(arguments: Sequence[str]) -> PkiOptions:
     parser.add_argument("--drained", type=int, default=30, help="with a drained pool (%(default)s)")
     parser.add_argument("--offered", type=float, default=20.0, help="seconds of a steady rate (%(default)s)")
     parser.add_argument("--turns", type=int, default=3, help="of verify, with medians (%(default)s)")
+    parser.add_argument("--lists", default="10000,100000,1000000", help="entries of lists (%(default)s)")
+    parser.add_argument("--peer-seconds", type=float, default=180.0, help="django-ca may take (%(default)s)")
     parsed = parser.parse_args(arguments)
     only = frozenset(parsed.only.split(","))
     if only - PARTS.keys():
         parser.error(f"no such part: {', '.join(sorted(only - PARTS.keys()))}; there are {', '.join(PARTS)}")
     sizes = tuple(int(text) for text in parsed.sizes.split(","))
     return PkiOptions(
-        parsed.seconds, sizes, parsed.certifications, parsed.drained, only, parsed.offered, parsed.turns
+        seconds=parsed.seconds,
+        sizes=sizes,
+        certifications=parsed.certifications,
+        drained=parsed.drained,
+        only=only,
+        offered=parsed.offered,
+        turns=parsed.turns,
+        lists=tuple(int(text) for text in parsed.lists.split(",")),
+        peer_seconds=parsed.peer_seconds,
     )
 
 

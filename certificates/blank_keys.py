@@ -1,4 +1,4 @@
-"""Keys that sign with nothing, for drafts: whatever becomes of a draft, nobody can take it for a certificate."""
+"""Keys that sign with nothing, for drafts: nobody can take one for a certificate, whatever becomes of it."""
 
 import typing
 from typing import NoReturn, Self

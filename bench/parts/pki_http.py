@@ -5,6 +5,8 @@ import threading
 import time
 from http.client import HTTPConnection
 
+import psycopg
+
 from bench.harness import web
 from bench.harness.report import number
 from bench.harness.stats import percentile
@@ -12,37 +14,44 @@ from bench.harness.web import WebServer
 from bench.parts.pki_run import PkiRun
 from compliance.localdev.console import StepFailed, step
 
-WARM_CLIENTS = 4
+WARM_CLIENTS = (1, 4)
+WARMING = 32
+
+_FREE = """
+SELECT id, key_uri, spki, created_at FROM certificates_pooledkey
+WHERE key_uri <> ALL(%s::text[]) ORDER BY id LIMIT %s
+"""
+_POOL = "INSERT INTO certificates_pooledkey (id, key_uri, spki, created_at) VALUES (%s, %s, %s, %s)"
 
 
 def certifying(run: PkiRun) -> None:
     """Register and certify with keys that wait, then without."""
-    with step(f"{run.options.certifications} keys in the pool"):
-        run.place.manage("key_pool_fill", "--environment", "live", "--size", str(run.options.certifications))
-        _take_over_pool(run)
+    with step(f"{run.options.certifications + WARMING} keys in the pool"):
+        take_over_pool(run, run.options.certifications + WARMING)
     rows = [["register + certify", "agents", "1/s", "p50 ms", "p99 ms", "worst ms"]]
     with web.service(run.place) as server:
-        _certify(run, server, 1)
-        warm = run.options.certifications - 1
-        rows.append(_row(f"warm pool, {WARM_CLIENTS} clients", *_clients(run, server, warm, WARM_CLIENTS)))
+        _clients(run, server, WARMING, WARMING // 2)
+        for clients in WARM_CLIENTS:
+            share = run.options.certifications // len(WARM_CLIENTS)
+            name = f"warm pool, {clients} client{'s'[: clients - 1]}"
+            rows.append(_row(name, *_clients(run, server, share, clients)))
         rows.append(_row("drained pool, 1 client", *_clients(run, server, run.options.drained, 1)))
     run.tell("Certifying over HTTP, two requests an agent", rows)
 
 
-def _take_over_pool(run: PkiRun) -> None:
-    """Keys take minutes to make, so they are kept with the agents, and each run has rows of its own."""
-    statements = (
-        "COPY (SELECT * FROM certificates_pooledkey ORDER BY created_at LIMIT {}) TO STDOUT".format(
-            run.options.certifications
-        ),
-        "COPY certificates_pooledkey FROM STDIN",
-    )
+def take_over_pool(run: PkiRun, size: int) -> None:
+    """So many keys in the pool. They take minutes to make: they are kept with the agents for later runs."""
     kept, mine = (run.place.url(run.place.databases(kind)[0]) for kind in ("agents", "bench"))
-    with psycopg.connect(kept) as source, psycopg.connect(mine) as target:
+    with psycopg.connect(mine) as target:
+        found = target.execute(
+            "SELECT kms_key_arn FROM certificates_certificate WHERE kms_key_arn LIKE 'pkcs11:%'"
+        )
+        used = [row[0] for row in found]
+        run.place.manage("key_pool_fill", "--environment", "live", "--size", str(size + len(used)))
+        with psycopg.connect(kept) as source:
+            rows = source.execute(_FREE, [used, size]).fetchall()
         target.execute("TRUNCATE certificates_pooledkey")
-        with source.cursor().copy(statements[0]) as out, target.cursor().copy(statements[1]) as into:
-            for piece in out:
-                into.write(piece)
+        target.cursor().executemany(_POOL, rows)
 
 
 def _clients(run: PkiRun, server: WebServer, agents: int, clients: int) -> tuple[list[float], float]:

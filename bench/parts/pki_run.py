@@ -21,6 +21,8 @@ class PkiOptions:
     sizes: tuple[int, ...]
     certifications: int
     drained: int
+    lists: tuple[int, ...]
+    peer_seconds: float
     only: frozenset[str]
     offered: float
     turns: int

@@ -11,9 +11,12 @@ from typing import Any, Final
 from django.apps import apps
 from django.db.models import Model, QuerySet
 
+from auditlog import services as auditlog
+from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from certificates import key_pool
 from certificates.models import Certificate, CertificateAuthority, PooledKey
 from compliance import environments
+from compliance.errors import Conflict
 from compliance.keys import KeyNotFound, StoredKey, backend_for
 from compliance.keys.uri import parse
 from delegation.lifecycle import KeyStatus
@@ -21,10 +24,17 @@ from delegation.models import TokenKey
 
 log = logging.getLogger(__name__)
 
+
 GRACE: Final = timedelta(hours=1)
 """A key is made before the row that names it: a request or a worker's turn is long over by then."""
 REFERENCES: Final = frozenset({"key_uri", "kms_key_arn"})
 """Fields that name a key, in whatever table; so that no table to come is forgotten."""
+
+
+class KeyInUse(Conflict):
+    """Somebody still needs the key."""
+
+    message = "Something names the key"
 
 
 @dataclass(frozen=True)
@@ -59,22 +69,48 @@ def reconcile(*, now: datetime, grace: timedelta = GRACE) -> list[Shelf]:
     return _by_token(held, loose, orphans, missing)
 
 
-def destroy_orphans(*, orphans: Iterable[StoredKey]) -> int:
+def destroy_orphans(*, orphans: Iterable[StoredKey], actor: Actor, now: datetime) -> int:
     """Destroy those agents' keys that are still named nowhere; how many were. 503 errors of the HSM.
 
     Others are left to a person: a CA's key without its row may be all that is left of a lost database.
     """
-    backend, destroyed = backend_for(environments.current()), 0
+    destroyed = 0
     for key in orphans:
         if key.label != key_pool.LABEL or _named(key.uri):
             continue
         try:
-            backend.destroy(key.uri)
+            _destroy(key.uri, actor, now)
         except KeyNotFound:
             continue
-        log.warning("destroyed the orphan key %s", key.uri)
         destroyed += 1
     return destroyed
+
+
+def destroy(*, uri: str, actor: Actor, now: datetime) -> None:
+    """Destroy a key of the current environment's tokens, whatever it was for, and audit it.
+
+    Raises `KeyInUse` for one that anything names, `KeyNotFound`, and 503 errors of the HSM.
+    """
+    backend_for(environments.current()).public_key(uri)
+    if _named(uri):
+        raise KeyInUse()
+    _destroy(uri, actor, now)
+
+
+def _destroy(uri: str, actor: Actor, now: datetime) -> None:
+    """The entry first: a crash may leave a key that was to go, which is found again; none goes unsaid."""
+    with environments.atomic():
+        auditlog.record(
+            tenant_id=SERVICE_TENANT_ID,
+            action=AuditAction.KEY_DESTROYED,
+            affected_id=uri[:255],
+            description="A key that nothing names is destroyed",
+            metadata={"key_uri": uri},
+            actor=actor,
+            now=now,
+        )
+    backend_for(environments.current()).destroy(uri)
+    log.warning("destroyed the orphan key %s", uri)
 
 
 @cache

@@ -146,7 +146,7 @@ def keys_agree(now: datetime) -> str:
 
 def destroy_orphans(now: datetime) -> str:
     orphans = [key for shelf in key_inventory.reconcile(now=now) for key in shelf.orphans]
-    return f"{key_inventory.destroy_orphans(orphans=orphans)} keys destroyed"
+    return f"{key_inventory.destroy_orphans(orphans=orphans, actor=ACTOR, now=now)} keys destroyed"
 
 
 SHARED: Final = (
@@ -170,8 +170,8 @@ CHECKS: Final = (
     Check(
         "keys",
         keys_agree,
-        "see key_reconcile; doctor --fix destroys agents' keys that nothing names; for a missing key restore "
-        "its token, or revoke and certify anew",
+        "see key_reconcile; doctor --fix destroys agents' keys that nothing names, key_reconcile --destroy "
+        "others; for a missing key restore its token, or revoke and certify anew",
         destroy_orphans,
     ),
 )

@@ -10,6 +10,7 @@ import pytest
 from django.core.management import call_command
 from pytest_django.fixtures import Settings
 
+from auditlog.models import AuditEntry
 from certificates import key_pool
 from certificates.models import Certificate, PooledKey, RevocationList
 from certificates.tests.factories import make_authorities, make_certified_agent
@@ -18,7 +19,7 @@ from compliance.clock import now
 from compliance.environments import Environment
 from compliance.keys import KeyNotFound, KeyRef, StoredKey, backend_for, reset
 from compliance.tasks import ENVIRONMENT_HEADER
-from compliance.tenancy.tests.factories import make_tenant
+from compliance.tenancy.tests.factories import ACTOR, make_tenant
 from compliance.wiring import heartbeat
 from compliance.wiring.key_inventory import destroy_orphans, reconcile, reference_fields
 from compliance.wiring.tasks import note_life
@@ -39,6 +40,12 @@ def orphans(**later: Any) -> dict[str, StoredKey]:
 
 def missing() -> set[str]:
     return {uri for shelf in reconcile(now=now()) for uri in shelf.missing}
+
+
+def told() -> list[Any]:
+    """What the audit log says was destroyed."""
+    entries = AuditEntry.objects.filter(event_type="key.destroyed")
+    return list(entries.order_by("id").values_list("metadata", flat=True))
 
 
 def run(*arguments: str) -> tuple[list[dict[str, Any]], int]:
@@ -89,9 +96,10 @@ def test_orphans_are_destroyed_unless_they_are_named_by_then(stray: KeyRef) -> N
     found = orphans()
     key_pool.put_back(key=other, now=now())
 
-    destroyed = destroy_orphans(orphans=[found[stray.uri], found[other.uri]])
+    destroyed = destroy_orphans(orphans=[found[stray.uri], found[other.uri]], actor=ACTOR, now=now())
 
     assert destroyed == 1
+    assert told() == [{"key_uri": stray.uri}]
     with pytest.raises(KeyNotFound):
         backend_for(Environment.LIVE).public_key(stray.uri)
     assert backend_for(Environment.LIVE).public_key(other.uri) == other.public_key
@@ -100,8 +108,31 @@ def test_orphans_are_destroyed_unless_they_are_named_by_then(stray: KeyRef) -> N
 def test_orphans_of_other_uses_are_left_to_a_person() -> None:
     key = backend_for(Environment.LIVE).generate_ec(label="token-signing")
 
-    assert destroy_orphans(orphans=[orphans()[key.uri]]) == 0
+    assert destroy_orphans(orphans=[orphans()[key.uri]], actor=ACTOR, now=now()) == 0
     assert backend_for(Environment.LIVE).public_key(key.uri) == key.public_key
+    assert told() == []
+
+
+def test_person_may_destroy_an_orphan_of_any_use_by_its_address() -> None:
+    key = backend_for(Environment.LIVE).generate_ec(label="ca-issuing")
+
+    shown, _ = run("key_reconcile", "--grace-minutes", "0", "--destroy", key.uri)
+
+    assert key.uri not in {uri for shelf in shown for uri in shelf["orphans"]}
+    assert told() == [{"key_uri": key.uri}]
+    with pytest.raises(KeyNotFound):
+        backend_for(Environment.LIVE).public_key(key.uri)
+
+
+def test_key_that_something_names_is_not_destroyed(stray: KeyRef) -> None:
+    key_pool.put_back(key=stray, now=now())
+
+    with pytest.raises(SystemExit) as ended:
+        call_command("key_reconcile", "--destroy", stray.uri, stdout=io.StringIO(), stderr=io.StringIO())
+
+    assert ended.value.code == 4
+    assert told() == []
+    assert backend_for(Environment.LIVE).public_key(stray.uri) == stray.public_key
 
 
 def test_key_that_is_gone_is_missing(stray: KeyRef) -> None:
