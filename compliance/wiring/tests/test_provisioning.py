@@ -1,0 +1,72 @@
+"""Shards made by `ca_init` with the security officer's PIN, on a real SoftHSM of the test's own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from compliance.keys.tests.softhsm import PIN, SO_PIN, PrivateSoftHsm
+
+LABEL = "provisioned"
+SHARDS = 3
+
+_SCRIPT = """
+import json
+import django
+django.setup()
+from compliance.environments import Environment
+from compliance.keys import SignatureAlgorithm, backend_for, make_shards
+
+counts = [make_shards(Environment.LIVE), make_shards(Environment.LIVE)]
+backend = backend_for(Environment.LIVE)
+keys = [backend.generate_rsa(label="agent", spread=True).uri for _ in range(6)]
+signed = [len(backend.sign(uri, b"x", SignatureAlgorithm.RSA_SHA256)) for uri in keys]
+print(json.dumps({"counts": counts, "shards": backend.shards(), "keys": keys, "signed": signed}))
+"""
+
+
+def provisioned(hsm: PrivateSoftHsm, **environ: str) -> dict[str, object]:
+    """What a fresh process made and can use."""
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT],
+        env={
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "compliance.settings",
+            "SOFTHSM2_CONF": str(hsm.configuration),
+            "PKCS11_LIVE_TOKEN": LABEL,
+            "PKCS11_LIVE_PIN": PIN,
+            "PKCS11_SHARDS": str(SHARDS),
+            **environ,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def test_missing_shards_are_made_once_and_used(tmp_path: Path) -> None:
+    hsm = PrivateSoftHsm.create(tmp_path, tokens=(LABEL, f"{LABEL}-01"))
+
+    found = provisioned(hsm, PKCS11_SO_PIN=SO_PIN)
+
+    labels = [f"{LABEL}-{number:02}" for number in range(SHARDS)]
+    assert found["counts"] == [2, 0]
+    assert found["shards"] == dict.fromkeys(labels, True)
+    keys = found["keys"]
+    assert isinstance(keys, list)
+    assert {uri.partition("token=")[2].partition(";")[0] for uri in keys} == set(labels)
+    assert found["signed"] == [256] * 6
+    again = provisioned(hsm, PKCS11_SO_PIN=SO_PIN)
+    assert again["counts"] == [0, 0]
+
+
+def test_without_the_officers_pin_nothing_is_made(tmp_path: Path) -> None:
+    hsm = PrivateSoftHsm.create(tmp_path, tokens=(LABEL,))
+
+    found = provisioned(hsm, PKCS11_SO_PIN="")
+
+    assert found["counts"] == [0, 0]
+    assert found["shards"] == {f"{LABEL}-{number:02}": False for number in range(SHARDS)}
