@@ -106,6 +106,11 @@ class ListDraft:
             self._entries.write(entry)
             self.count += 1
 
+    def add_encoded(self, octets: bytes, count: int) -> None:
+        """Take `count` encoded entries, one after the other in `octets`."""
+        self._entries.write(octets)
+        self.count += count
+
     def sign(
         self, *, window: CrlWindow, issuer: IssuerInfo, key: PrivateKey, scope: ListScope
     ) -> Iterator[bytes]:
