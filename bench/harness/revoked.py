@@ -86,5 +86,6 @@ class Crowd:
 
 
 def _revoked(connection: psycopg.Connection) -> int:
-    found = connection.execute("SELECT count(*) FROM certificates_certificate WHERE status = 'revoked'")
-    return int(found.fetchone()[0])  # type: ignore[index]  (a count has a row)
+    count = "SELECT count(*) FROM certificates_certificate WHERE status = 'revoked'"
+    (found,) = connection.execute(count).fetchall()
+    return int(found[0])

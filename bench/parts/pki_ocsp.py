@@ -17,9 +17,9 @@ from bench.harness.load import Load
 from bench.harness.report import number
 from bench.harness.stats import percentile
 from bench.harness.traffic import reads
-from bench.harness.web import HOST
 from bench.parts.pki_run import PkiRun
 from compliance.localdev.console import StepFailed, say
+from compliance.localdev.ports import HOST
 
 CONNECTIONS = 32
 _FOUND = """

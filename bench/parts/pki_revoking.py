@@ -11,9 +11,10 @@ from bench.harness import web
 from bench.harness.report import number
 from bench.harness.revoked import Crowd
 from bench.harness.stats import percentile
-from bench.harness.web import HOST, WebServer
+from bench.harness.web import WebServer
 from bench.parts.pki_run import PkiRun
 from compliance.localdev.console import StepFailed, say, step
+from compliance.localdev.ports import HOST
 
 SINGLE = 60
 STORM = 1_000

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,7 @@ def _peak_mb() -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
+WHAT: dict[str, Callable[..., dict[str, float]]] = {"make": make, "issue": issue, "list": lists}
+
 if __name__ == "__main__":
-    found = {"make": make, "issue": issue, "list": lists}[sys.argv[1]](*sys.argv[2:])
-    json.dump(found, sys.stdout)
+    json.dump(WHAT[sys.argv[1]](*sys.argv[2:]), sys.stdout)

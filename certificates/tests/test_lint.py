@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtensionOID
 
+from certificates.blank_keys import OnlyForDrafts, blank_like
 from certificates.lint import LeafExpectation, LintError, lint_leaf, sign_linted
 from certificates.serials import new_serial
 from certificates.tests.software_ca import (
@@ -20,7 +21,7 @@ from certificates.tests.software_ca import (
     make_leaf_builder,
     make_rsa_key,
 )
-from certificates.x509 import IssuerInfo, sign
+from certificates.x509 import IssuerInfo, PrivateKey, sign
 from compliance.environments import Environment
 
 
@@ -208,3 +209,15 @@ def test_issuer_info_reads_its_certificate() -> None:
 
     assert issuer.public_key == make_rsa_key("issuer").public_key()
     assert len(issuer.key_identifier) == 20
+
+
+@pytest.mark.parametrize("real", [make_rsa_key("a CA's"), ec.generate_private_key(ec.SECP256R1())])
+def test_draft_has_the_octets_to_sign_and_no_signature(real: PrivateKey) -> None:
+    builder = make_leaf_builder(make_expectation())
+
+    draft, signed = sign(builder, blank_like(real)), sign(builder, real)
+
+    assert draft.tbs_certificate_bytes == signed.tbs_certificate_bytes
+    assert not any(draft.signature)
+    with pytest.raises(OnlyForDrafts):
+        blank_like(real).public_key()

@@ -100,6 +100,48 @@ def test_filling_ends_with_its_turn(settings: Settings) -> None:
     assert not PooledKey.objects.exists()
 
 
+def take_one() -> None:
+    key_pool.take()
+
+
+def stock(count: int) -> None:
+    for number in range(count):
+        PooledKey.objects.create(key_uri=f"pkcs11:object=waiting-{number}", spki=b"", created_at=now())
+
+
+def test_taking_a_key_rings_below_half_of_the_pool(
+    settings: Settings, django_capture_on_commit_callbacks: Any
+) -> None:
+    settings.KEY_POOL_SIZE = 4
+    stock(3)
+
+    rung = []
+    for _ in range(4):
+        with django_capture_on_commit_callbacks() as callbacks:
+            key_pool.take()
+        rung.append(len(callbacks))
+
+    # Two are left, one, none; and none to take.
+    assert rung == [0, 1, 1, 1]
+
+
+def test_filling_gives_way_to_who_takes_keys_while_enough_are_left(settings: Settings) -> None:
+    settings.KEY_POOL_SIZE = 4
+    stock(3)
+
+    made = key_pool.fill(now=now(), gives_way=True, tell=lambda made: take_one())
+
+    assert (made, PooledKey.objects.count()) == (1, 3)
+
+
+def test_filling_goes_on_while_few_are_left(settings: Settings) -> None:
+    settings.KEY_POOL_SIZE = 2
+
+    made = key_pool.fill(now=now(), gives_way=True, tell=lambda made: take_one() if made == 1 else None)
+
+    assert (made, PooledKey.objects.count()) == (3, 2)
+
+
 @pytest.mark.parametrize("task", ALL, ids=lambda task: task.name)
 def test_without_an_hsm_tasks_end_quietly(task: Any, settings: Settings) -> None:
     settings.PKCS11_MODULE = ""
