@@ -142,6 +142,12 @@ PKCS11_TOKENS: dict[str, dict[str, str]] = {
 # those that are there are used, and `ca_init` makes the others where PKCS11_SO_PIN is given.
 PKCS11_SHARDS: int = env.int("PKCS11_SHARDS", default=64)
 PKCS11_SO_PIN: str = env.str("PKCS11_SO_PIN", default="")
+# How many processes of `manage.py key_host` open the module; 0: each process of the service does so itself.
+PKCS11_HOSTS: int = env.int("PKCS11_HOSTS", default=0)
+# Where they listen: a folder that only the service's user may enter.
+PKCS11_HOST_FOLDER: str = env.str("PKCS11_HOST_FOLDER", default="/run/service-keys")
+# SOFTHSM2_CONF of each host, where every one has tokens of its own.
+PKCS11_HOST_CONFS: list[str] = env.list("PKCS11_HOST_CONFS", default=[])
 
 # --- Certificates ---------------------------------------------------------------------------------
 

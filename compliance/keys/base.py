@@ -40,6 +40,12 @@ class KeyNotFound(Unavailable):
     message = "The key is not in the key service"
 
 
+def require_rsa_size(bits: int) -> None:
+    """ValueError for a size that is not one of `RSA_SIZES`."""
+    if bits not in RSA_SIZES:
+        raise ValueError(f"RSA keys have {RSA_SIZES} bits, not {bits}")
+
+
 class SignatureAlgorithm(StrEnum):
     """What a key may sign with; the value is the name shown to API clients."""
 
@@ -61,6 +67,11 @@ class SignatureAlgorithm(StrEnum):
     def digest_size(self) -> int:
         """Octets of the digest that `KeyBackend.sign_digest` takes."""
         return int(self.value[-3:]) // 8
+
+    def require_digest(self, digest: bytes) -> None:
+        """ValueError for a digest of another length."""
+        if len(digest) != self.digest_size:
+            raise ValueError(f"{self} signs digests of {self.digest_size} octets, not {len(digest)}")
 
 
 @dataclass(frozen=True)

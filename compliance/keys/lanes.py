@@ -6,16 +6,71 @@ lane takes its place. When too many are stuck, callers are refused at once.
 """
 
 import itertools
+import os
 import queue
 import threading
+import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any, Final, Protocol, TypeVar
 
 Result = TypeVar("Result")
+
+LOWEST_PRIORITY: Final = 19
 
 
 class LanesBusy(Exception):
     """The call did not start or did not end in time, or too many calls are stuck."""
+
+
+class Runner(Protocol):
+    """Makes calls into the module, so many at a time."""
+
+    def run(self, call: Callable[[], Result], *, timeout: float) -> Result:
+        """The call's result or exception; `LanesBusy` when it does not come in time."""
+
+
+class Seats:
+    """At most `size` calls at a time, each in its caller's own thread.
+
+    For callers whom nobody waits for longer than they may take, a host's connections: they save the way
+    through another thread, and the call that hangs holds its seat.
+    """
+
+    def __init__(self, *, size: int) -> None:
+        self._free: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number in range(size):
+            self._free.put(number)
+        self._since: dict[int, float] = {}
+        self._size = size
+
+    def run(self, call: Callable[[], Result], *, timeout: float) -> Result:
+        """The call's result or exception; `LanesBusy` when no seat is free after `timeout` seconds, at once
+        when all have been taken for longer than that.
+        """
+        if self.stuck(longer_than=timeout) >= self._size:
+            raise LanesBusy(f"{self._size} calls are stuck in the module")
+        try:
+            seat = self._free.get(timeout=timeout)
+        except queue.Empty as error:
+            raise LanesBusy("all seats are taken") from error
+        self._since[seat] = time.monotonic()
+        try:
+            return call()
+        finally:
+            del self._since[seat]
+            self._free.put(seat)
+
+    def stuck(self, *, longer_than: float) -> int:
+        """How many calls have been running for more than so many seconds."""
+        if len(self._since) < self._size:
+            return 0
+        now = time.monotonic()
+        return sum(now - since > longer_than for since in list(self._since.values()))
+
+    @property
+    def size(self) -> int:
+        return self._size
 
 
 class _Job:
@@ -42,11 +97,16 @@ class _Job:
 
 
 class Lanes:
-    """At most `size` calls at a time; at most `size` more threads held up by stuck calls."""
+    """At most `size` calls at a time; at most `size` more threads held up by stuck calls.
 
-    def __init__(self, *, size: int, name: str) -> None:
+    `in_background` gives its threads the lowest priority: work that may take its time beside calls that may
+    not.
+    """
+
+    def __init__(self, *, size: int, name: str, in_background: bool = False) -> None:
         self._size = size
         self._name = name
+        self._in_background = in_background
         self._queue: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
@@ -100,6 +160,8 @@ class Lanes:
         )
 
     def _work(self) -> None:
+        if self._in_background:
+            _yield_to_others()
         while True:
             job = self._queue.get()
             with self._lock:
@@ -122,3 +184,9 @@ class Lanes:
                 return True
             self._free += 1
             return False
+
+
+def _yield_to_others() -> None:
+    """Give the calling thread the lowest priority; Linux has one for each thread."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)

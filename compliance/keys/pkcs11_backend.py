@@ -4,17 +4,15 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable
-from datetime import datetime
+from functools import partial
 from typing import Any, Final, TypeVar
-from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, PKCS11Error
 from pkcs11.exceptions import KeyHandleInvalid, ObjectHandleInvalid
 
-from compliance.identifiers import moment_of, new_id
+from compliance.identifiers import new_id
 from compliance.keys.base import (
-    RSA_SIZES,
     KeyBackend,
     KeyNotFound,
     KeyRef,
@@ -23,11 +21,13 @@ from compliance.keys.base import (
     PublicKey,
     SignatureAlgorithm,
     StoredKey,
+    require_rsa_size,
 )
 from compliance.keys.failures import PIN_REFUSED, REQUEST_REFUSED, KeyMissing
 from compliance.keys.indexer import Indexer
-from compliance.keys.lanes import Lanes, LanesBusy
+from compliance.keys.lanes import Lanes, LanesBusy, Runner
 from compliance.keys.module import Module
+from compliance.keys.objects import attributes_of, read_public_key, stored_key
 from compliance.keys.shards import is_shard, shard_labels
 from compliance.keys.templates import (
     CAPABILITIES,
@@ -35,8 +35,6 @@ from compliance.keys.templates import (
     PASSING_PUBLIC,
     PRIVATE,
     PUBLIC,
-    PUBLIC_ATTRIBUTES,
-    UnreadablePublicKey,
     decode_public_key,
 )
 from compliance.keys.token import Borrowed, Token, TokenConfig
@@ -53,8 +51,6 @@ GENERATE_TIMEOUT: Final = 30.0
 CHECK_TIMEOUT: Final = 3.0
 START_TIMEOUT: Final = 30.0
 """For the call that starts the module: SoftHSM reads every object of every token then."""
-UUID_OCTETS: Final = 16
-TIMED: Final = 7
 
 LOST_HANDLE: Final = (KeyHandleInvalid, ObjectHandleInvalid)
 """Another process may have destroyed the key; before the module is restarted, the key is looked up."""
@@ -72,11 +68,20 @@ class Pkcs11Backend(KeyBackend):
 
     Only shards that are there are used, so an installation without them keeps all keys in the main token.
     Nothing is loaded or logged in before the first call, and no shard before one of its keys is used.
-    Generation has lanes of its own, so signing never waits behind it.
+    Generation has lanes of its own, of the lowest priority, so signing never waits behind it. `runner` makes
+    what all other calls go through.
     """
 
-    def __init__(self, module: Module, main: TokenConfig, *, shards: int = 0) -> None:
+    def __init__(
+        self,
+        module: Module,
+        main: TokenConfig,
+        *,
+        shards: int = 0,
+        runner: Callable[[], Runner] = partial(Lanes, size=SIGN_LANES, name="keys-call"),
+    ) -> None:
         self._module = module
+        self._make_runner = runner
         self._config = main
         self._wanted = shard_labels(main.label, shards)
         self._main = Token(module, main)
@@ -87,27 +92,27 @@ class Pkcs11Backend(KeyBackend):
     def start_afresh(self) -> None:
         """New lanes: threads don't survive a fork."""
         self._lock = threading.Lock()
-        self._lanes = Lanes(size=SIGN_LANES, name="keys-call")
-        self._generators = Lanes(size=GENERATE_LANES, name="keys-generate")
+        self._lanes = self._make_runner()
+        self._generators = Lanes(size=GENERATE_LANES, name="keys-generate", in_background=True)
         self._indexer = Indexer()
 
     def generate_rsa(self, bits: int = 2048, *, label: str, spread: bool = False) -> KeyRef:
-        if bits not in RSA_SIZES:
-            raise ValueError(f"RSA keys have {RSA_SIZES} bits, not {bits}")
-
-        def make(borrowed: Borrowed, options: dict[str, Any]) -> tuple[Any, Any]:
-            return borrowed.session.generate_keypair(KeyType.RSA, bits, **options)
-
+        require_rsa_size(bits)
         if not spread:
-            return self._generate(self._main, make, label, PUBLIC)
+            return self._generate_rsa(self._main, bits, label, PUBLIC)
         token = self._shard()
         try:
-            return self._generate(token, make, label, PASSING_PUBLIC)
+            return self._generate_rsa(token, bits, label, PASSING_PUBLIC)
         except KeyServiceUnavailable:
             other = self._shard(besides=token)
             if other is token:
                 raise
-        return self._generate(other, make, label, PASSING_PUBLIC)
+        return self._generate_rsa(other, bits, label, PASSING_PUBLIC)
+
+    def generate_rsa_in(self, token: str, bits: int, *, label: str, spread: bool) -> KeyRef:
+        """As `generate_rsa()`, in the token that the caller chose; `KeyNotFound` for another's."""
+        require_rsa_size(bits)
+        return self._generate_rsa(self._named(token), bits, label, PASSING_PUBLIC if spread else PUBLIC)
 
     def generate_ec(self, *, label: str) -> KeyRef:
         def make(borrowed: Borrowed, options: dict[str, Any]) -> tuple[Any, Any]:
@@ -119,10 +124,7 @@ class Pkcs11Backend(KeyBackend):
         return self._generate(self._main, make, label, PUBLIC)
 
     def sign_digest(self, uri: str, digest: bytes, algorithm: SignatureAlgorithm) -> bytes:
-        if len(digest) != algorithm.digest_size:
-            raise ValueError(
-                f"{algorithm} signs digests of {algorithm.digest_size} octets, not {len(digest)}"
-            )
+        algorithm.require_digest(digest)
         if algorithm.is_rsa:
             return self._sign_raw(uri, DIGEST_INFO[algorithm] + digest, Mechanism.RSA_PKCS)
         signature = self._sign_raw(uri, digest, Mechanism.ECDSA)
@@ -133,7 +135,11 @@ class Pkcs11Backend(KeyBackend):
 
     def public_key(self, uri: str) -> PublicKey:
         token, parsed = self._locate(uri)
-        return self._call(token, lambda borrowed: _read_public_key(borrowed, parsed.id))
+        return self._call(token, lambda borrowed: read_public_key(borrowed, parsed.id))
+
+    def spki(self, uri: str) -> bytes:
+        """The public half as SubjectPublicKeyInfo DER; raises as `public_key()`."""
+        return KeyRef.of(uri, self.public_key(uri)).spki
 
     def destroy(self, uri: str) -> None:
         token, parsed = self._locate(uri)
@@ -155,8 +161,20 @@ class Pkcs11Backend(KeyBackend):
         found = [key for token in tokens for key in self._list(token, label_prefix)]
         return sorted(found, key=lambda key: key.uri)
 
+    def list_keys_of(self, token: str, label_prefix: str = "") -> list[StoredKey]:
+        """As `list_keys()`, of one token; `KeyNotFound` for another environment's."""
+        return self._list(self._named(token), label_prefix)
+
+    def read_ahead(self, token: str) -> None:
+        """Open a token and read its keys' handles, which otherwise happens when they are used."""
+        self._call(self._named(token), Borrowed.remember_all, timeout=START_TIMEOUT)
+
     def check(self) -> None:
         self._call(self._main, Borrowed.touch, timeout=CHECK_TIMEOUT)
+        self.check_open()
+
+    def check_open(self) -> None:
+        """As `check()`, of those tokens alone that were used."""
         for token in list(self._tokens.values()):
             if token.is_open:
                 self._call(token, Borrowed.touch, timeout=CHECK_TIMEOUT)
@@ -180,6 +198,14 @@ class Pkcs11Backend(KeyBackend):
         self._indexer.consider(token)
         return signature
 
+    def _generate_rsa(
+        self, token: Token, bits: int, label: str, public_template: dict[Attribute, Any]
+    ) -> KeyRef:
+        def make(borrowed: Borrowed, options: dict[str, Any]) -> tuple[Any, Any]:
+            return borrowed.session.generate_keypair(KeyType.RSA, bits, **options)
+
+        return self._generate(token, make, label, public_template)
+
     def _generate(
         self,
         token: Token,
@@ -200,7 +226,7 @@ class Pkcs11Backend(KeyBackend):
         def generate(borrowed: Borrowed) -> PublicKey:
             public, private = make(borrowed, options)
             borrowed.remember(key_id, private.handle)
-            public_key = decode_public_key(_attributes(public))
+            public_key = decode_public_key(attributes_of(public))
             if public_template is PASSING_PUBLIC:
                 public.destroy()
             return public_key
@@ -234,6 +260,12 @@ class Pkcs11Backend(KeyBackend):
                 token = self._tokens.setdefault(label, fresh)
         return token
 
+    def _named(self, label: str) -> Token:
+        try:
+            return self._token(label)
+        except KeyError as error:
+            raise KeyNotFound from error
+
     def _list(self, token: Token, label_prefix: str) -> list[StoredKey]:
         def read(borrowed: Borrowed) -> list[StoredKey]:
             halves: dict[bytes, dict[ObjectClass, str]] = {}
@@ -242,7 +274,7 @@ class Pkcs11Backend(KeyBackend):
                 for found in objects:
                     if found.label.startswith(label_prefix):
                         halves.setdefault(found.id, {})[kind] = found.label
-            return [_stored(token.label, key_id, kinds) for key_id, kinds in halves.items()]
+            return [stored_key(token.label, key_id, kinds) for key_id, kinds in halves.items()]
 
         return self._call(token, read, lanes=self._generators, timeout=GENERATE_TIMEOUT)
 
@@ -259,7 +291,7 @@ class Pkcs11Backend(KeyBackend):
         token: Token,
         operation: Callable[[Borrowed], Result],
         *,
-        lanes: Lanes | None = None,
+        lanes: Runner | None = None,
         timeout: float = CALL_TIMEOUT,
     ) -> Result:
         """Run an operation in a lane, under the token's circuit, with the errors of the contract."""
@@ -316,49 +348,6 @@ class Pkcs11Backend(KeyBackend):
         except PKCS11Error:
             return False
         return True
-
-
-def _read_public_key(borrowed: Borrowed, key_id: bytes) -> PublicKey:
-    """From the public object, or from the private one on modules that keep no public objects."""
-    halves = [*borrowed.find(ObjectClass.PUBLIC_KEY, key_id), *borrowed.find(ObjectClass.PRIVATE_KEY, key_id)]
-    for half in halves:
-        try:
-            return decode_public_key(_attributes(half))
-        except UnreadablePublicKey:
-            continue
-    raise KeyMissing(f"no public key among {len(halves)} objects")
-
-
-def _attributes(found: Any) -> dict[Attribute, Any]:
-    """Those of the wanted attributes that the object has; asked one by one, as some modules fail a mixed
-    request.
-    """
-    values: dict[Attribute, Any] = {}
-    for attribute in PUBLIC_ATTRIBUTES:
-        try:
-            values[attribute] = found[attribute]
-        except PKCS11Error:
-            continue
-    return values
-
-
-def _stored(token_label: str, key_id: bytes, kinds: dict[ObjectClass, str]) -> StoredKey:
-    label = next(iter(kinds.values()))
-    return StoredKey(
-        uri=build(Pkcs11Uri(token=token_label, id=key_id, object=label)),
-        label=label,
-        has_private=ObjectClass.PRIVATE_KEY in kinds,
-        has_public=ObjectClass.PUBLIC_KEY in kinds,
-        made_at=_made_at(key_id),
-    )
-
-
-def _made_at(key_id: bytes) -> datetime | None:
-    """The time in the id that this backend gives its keys (UUIDv7); None for ids from elsewhere."""
-    if len(key_id) != UUID_OCTETS:
-        return None
-    identifier = UUID(bytes=key_id)
-    return moment_of(identifier) if identifier.version == TIMED else None
 
 
 def _refuse(token: Token, error: PKCS11Error) -> KeyServiceNotConfigured:

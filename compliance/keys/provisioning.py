@@ -14,7 +14,9 @@ from pkcs11 import PKCS11Error, TokenFlag
 
 from compliance.environments import Environment
 from compliance.keys.base import KeyServiceNotConfigured, KeyServiceUnavailable
+from compliance.keys.hosts.backend import HostedBackend
 from compliance.keys.module import Module, module_at
+from compliance.keys.registry import backend_for
 from compliance.keys.shards import LABEL_OCTETS, shard_labels
 from compliance.keys.startup import startup_lock
 
@@ -30,28 +32,34 @@ def make_shards(environment: Environment) -> int:
 
     0 without the setting PKCS11_SO_PIN. Raises `KeyServiceUnavailable` and `KeyServiceNotConfigured`.
     """
-    entry = settings.PKCS11_TOKENS[environment.value]
-    if not settings.PKCS11_SO_PIN or not entry["pin"]:
+    backend = backend_for(environment)
+    if not settings.PKCS11_SO_PIN:
         return 0
-    module = module_at(settings.PKCS11_MODULE)
+    if isinstance(backend, HostedBackend):
+        return backend.make_shards(so_pin=settings.PKCS11_SO_PIN, divided=bool(settings.PKCS11_HOST_CONFS))
+    entry = settings.PKCS11_TOKENS[environment.value]
+    return make_tokens(
+        module_at(settings.PKCS11_MODULE),
+        shard_labels(entry["label"], settings.PKCS11_SHARDS),
+        so_pin=settings.PKCS11_SO_PIN,
+        user_pin=entry["pin"],
+    )
+
+
+def make_tokens(module: Module, labels: list[str], *, so_pin: str, user_pin: str) -> int:
+    """Make those of the tokens that this process's module lacks; how many were made. 0 without a user PIN."""
+    if not user_pin:
+        return 0
     with startup_lock(f"{module.path}#shards"):
         module.restart(seen_epoch=module.epoch)
         with module.entered():
             present = module.tokens()
-            missing = [label for label in _labels(entry["label"]) if label not in present]
+            missing = [label for label in labels if label not in present]
             for label in missing:
-                _make(module, label, so_pin=settings.PKCS11_SO_PIN.encode(), user_pin=entry["pin"].encode())
+                _make(module, label, so_pin=so_pin.encode(), user_pin=user_pin.encode())
         if missing:
             module.restart(seen_epoch=module.epoch)
     return len(missing)
-
-
-def _labels(label: str) -> list[str]:
-    try:
-        return shard_labels(label, settings.PKCS11_SHARDS)
-    except ValueError as error:
-        logger.error("PKCS11_SHARDS: %s", error)
-        raise KeyServiceNotConfigured from error
 
 
 def _make(module: Module, label: str, *, so_pin: bytes, user_pin: bytes) -> None:

@@ -1,6 +1,7 @@
 """Backends on the real tokens that the test run provides."""
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from compliance.keys.base import KeyBackend
 from compliance.keys.module import module_at
 from compliance.keys.pkcs11_backend import Pkcs11Backend
+from compliance.keys.tests.hosted import RunningHosts, running_hosts
 from compliance.keys.tests.softhsm import PrivateSoftHsm
 from compliance.keys.token import TokenConfig
 
@@ -27,19 +29,31 @@ def _make(*, shards: int) -> KeyBackend:
     return Pkcs11Backend(module_at(os.environ["PKCS11_MODULE"]), config, shards=shards)
 
 
-BACKENDS = {"pkcs11": make_pkcs11_backend}
+@pytest.fixture(scope="session")
+def key_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHosts]:
+    """One key host over the tokens of the test run."""
+    with running_hosts(tmp_path_factory.mktemp("keys") / "hosts") as hosts:
+        yield hosts
 
 
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest) -> KeyBackend:
-    """Each backend that the service ships; all must pass the contract."""
-    return BACKENDS[request.param]()
+@pytest.fixture(params=["pkcs11", "hosted"])
+def make_backend(request: pytest.FixtureRequest) -> Callable[[], KeyBackend]:
+    """Makes one of the backends that the service ships; all must pass the contract."""
+    if request.param == "pkcs11":
+        return make_pkcs11_backend
+    hosts: RunningHosts = request.getfixturevalue("key_hosts")
+    return lambda: hosts.backend(os.environ["PKCS11_TEST_TOKEN"])
 
 
 @pytest.fixture
-def another(backend: KeyBackend) -> KeyBackend:
+def backend(make_backend: Callable[[], KeyBackend]) -> KeyBackend:
+    return make_backend()
+
+
+@pytest.fixture
+def another(make_backend: Callable[[], KeyBackend]) -> KeyBackend:
     """A second backend over the same keys, as another process or the next one has it."""
-    return next(make for make in BACKENDS.values() if isinstance(make(), type(backend)))()
+    return make_backend()
 
 
 @pytest.fixture(scope="session")

@@ -38,6 +38,12 @@ PROTECTION = (
 )
 
 
+@pytest.fixture
+def backend() -> KeyBackend:
+    """The contract's other backends have no tokens to look into."""
+    return make_pkcs11_backend()
+
+
 def read_attributes(
     backend: KeyBackend, uri: str, kind: ObjectClass, wanted: tuple[Attribute, ...]
 ) -> dict[str, Any]:

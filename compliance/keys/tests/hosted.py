@@ -1,0 +1,82 @@
+"""Key hosts of a test's own: `manage.py key_host` in a process, and backends that talk to it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from compliance.environments import Environment
+from compliance.keys.hosts import wire
+from compliance.keys.hosts.backend import HostedBackend
+from compliance.keys.hosts.line import Line, lines_to
+
+START_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class RunningHosts:
+    """A keeper with its hosts, for as long as `running_hosts()` lasts."""
+
+    folder: Path
+    count: int
+    keeper: subprocess.Popen[str]
+
+    @property
+    def lines(self) -> list[Line]:
+        """Fresh ones, as another process has them."""
+        return [Line(self.folder, number) for number in range(self.count)]
+
+    def backend(self, main: str, *, shards: int = 2) -> HostedBackend:
+        return HostedBackend(lines_to(str(self.folder), self.count), Environment.TEST, main, shards=shards)
+
+    def pid(self, number: int = 0) -> int:
+        """The process of one host, as it says itself."""
+        answer = Line(self.folder, number).call(wire.TakeStock(Environment.TEST), timeout=30)[0]
+        assert isinstance(answer, wire.Stock)
+        return answer.pid
+
+    def kill(self, number: int = 0) -> None:
+        os.kill(self.pid(number), signal.SIGKILL)
+
+
+@contextmanager
+def running_hosts(
+    folder: Path, *, count: int = 1, confs: Sequence[Path] = (), **environ: str
+) -> Iterator[RunningHosts]:
+    """Hosts over the tokens of the test run, or over those that `confs` and `environ` name."""
+    environment = {
+        **os.environ,
+        "PKCS11_HOSTS": str(count),
+        "PKCS11_HOST_FOLDER": str(folder),
+        "PKCS11_HOST_CONFS": ",".join(map(str, confs)),
+        **environ,
+    }
+    keeper = subprocess.Popen(
+        [sys.executable, str(settings.BASE_DIR / "manage.py"), "key_host"],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    hosts = RunningHosts(folder, count, keeper)
+    try:
+        eventually(lambda: all((folder / f"host-{number}.sock").exists() for number in range(count)), keeper)
+        yield hosts
+    finally:
+        keeper.terminate()
+        keeper.communicate(timeout=30)
+
+
+def eventually(holds: Callable[[], bool], keeper: "subprocess.Popen[str] | None" = None) -> None:
+    """Wait until it holds; fails after `START_SECONDS`, or when the keeper ended before."""
+    deadline = time.monotonic() + START_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline
+        assert keeper is None or keeper.poll() is None, keeper.communicate()[1]
+        time.sleep(0.02)
