@@ -16,7 +16,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 Result = TypeVar("Result")
 
-LOWEST_PRIORITY: Final = 19
+BACKGROUND_NICENESS: Final = 5
+"""A third of what a thread that signs gets, where both want a processor: a key is still made in seconds."""
 
 
 class LanesBusy(Exception):
@@ -99,8 +100,7 @@ class _Job:
 class Lanes:
     """At most `size` calls at a time; at most `size` more threads held up by stuck calls.
 
-    `in_background` gives its threads the lowest priority: work that may take its time beside calls that may
-    not.
+    `in_background` gives its threads a low priority: work that may take its time beside calls that may not.
     """
 
     def __init__(self, *, size: int, name: str, in_background: bool = False) -> None:
@@ -161,7 +161,7 @@ class Lanes:
 
     def _work(self) -> None:
         if self._in_background:
-            _yield_to_others()
+            step_back()
         while True:
             job = self._queue.get()
             with self._lock:
@@ -186,7 +186,9 @@ class Lanes:
             return False
 
 
-def _yield_to_others() -> None:
-    """Give the calling thread the lowest priority; Linux has one for each thread."""
+def step_back() -> None:
+    """Give the calling thread a low priority; Linux has one for each thread."""
+    thread = threading.get_native_id()
     with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
+        niceness = max(BACKGROUND_NICENESS, os.getpriority(os.PRIO_PROCESS, thread))
+        os.setpriority(os.PRIO_PROCESS, thread, niceness)

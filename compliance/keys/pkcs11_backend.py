@@ -4,7 +4,6 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
@@ -63,12 +62,17 @@ DIGEST_INFO: Final = {
 }
 
 
+def make_lanes() -> Runner:
+    """What calls go through in a process that does other things, too."""
+    return Lanes(size=SIGN_LANES, name="keys-call")
+
+
 class Pkcs11Backend(KeyBackend):
     """Keys of one environment: in its main token, and spread over its shards; the URI names the token.
 
     Only shards that are there are used, so an installation without them keeps all keys in the main token.
     Nothing is loaded or logged in before the first call, and no shard before one of its keys is used.
-    Generation has lanes of its own, of the lowest priority, so signing never waits behind it. `runner` makes
+    Generation has lanes of its own, of low priority, so signing never waits behind it. `runner` makes
     what all other calls go through.
     """
 
@@ -78,7 +82,7 @@ class Pkcs11Backend(KeyBackend):
         main: TokenConfig,
         *,
         shards: int = 0,
-        runner: Callable[[], Runner] = partial(Lanes, size=SIGN_LANES, name="keys-call"),
+        runner: Callable[[], Runner] = make_lanes,
     ) -> None:
         self._module = module
         self._make_runner = runner

@@ -14,6 +14,8 @@ from .state import read_json
 
 # Kept from the caller when he set them; everything else of the contract comes from the stack.
 TOKENS = ("PKCS11_LIVE_PIN", "PKCS11_LIVE_TOKEN", "PKCS11_TEST_PIN", "PKCS11_TEST_TOKEN")
+# Key hosts of the stack, unless PKCS11_HOSTS says how many.
+KEY_HOSTS = 2
 OVERRIDABLE = (
     *TOKENS,
     "ALLOWED_HOSTS",
@@ -79,6 +81,15 @@ def service_name(environ: Mapping[str, str]) -> str:
 def has_own_tokens(environ: Mapping[str, str]) -> bool:
     """Whether the caller names the HSM tokens to use, instead of having some made."""
     return all(environ.get(name) for name in TOKENS)
+
+
+def hosts_wanted(environ: Mapping[str, str]) -> int:
+    """How many key hosts to run: as PKCS11_HOSTS says, none for tokens of the caller's own."""
+    given = environ.get("PKCS11_HOSTS", "")
+    if given and not given.isdigit():
+        raise StepFailed(f"PKCS11_HOSTS={given} is no number", hint="correct or unset PKCS11_HOSTS")
+    usual = 0 if has_own_tokens(environ) else KEY_HOSTS
+    return int(given) if given else usual
 
 
 def application(secrets: Mapping[str, str], *, base_url: str) -> dict[str, str]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from . import processes
 from .console import step
 from .databases import ensure_database
-from .environment import External, application, external, has_own_tokens, merged, service_name
+from .environment import External, application, external, has_own_tokens, hosts_wanted, merged, service_name
+from .key_hosts import KeyHosts
 from .layout import Layout
 from .ports import HOST, WEB_DEFAULT
 from .postgres import PostgresServer, server_for
@@ -52,9 +53,24 @@ class Servers:
 
     @cached_property
     def softhsm(self) -> SoftHsm:
-        return self.tokens_in(self.layout.local / "softhsm")
+        return self.tokens_in(
+            self.layout.local / "softhsm", hosts=hosts_wanted(os.environ), sockets=self.layout.run / "keys"
+        )
 
-    def tokens_in(self, folder: Path, *, shards: int = SHARDS) -> SoftHsm:
+    @cached_property
+    def key_hosts(self) -> KeyHosts:
+        """The processes that open the stack's tokens; none of them where PKCS11_HOSTS is 0."""
+        return KeyHosts(
+            root=self.layout.root,
+            folder=self.layout.run / "keys",
+            count=self.softhsm.hosts,
+            record=self.layout.run / "key_hosts.json",
+            log=self.layout.log / "key_hosts.log",
+        )
+
+    def tokens_in(
+        self, folder: Path, *, shards: int = SHARDS, hosts: int = 0, sockets: Path | None = None
+    ) -> SoftHsm:
         """Tokens in another folder than the stack's, with the same PINs."""
         name = service_name(os.environ)
         return SoftHsm(
@@ -64,6 +80,8 @@ class Servers:
             user_pin=self.secrets["pkcs11_user_pin"],
             so_pin=self.secrets["pkcs11_so_pin"],
             shards=shards,
+            hosts=hosts,
+            sockets=sockets,
         )
 
     def database_names(self) -> tuple[str, str]:
@@ -101,9 +119,23 @@ class Servers:
         self.start_postgres()
         self.start_redis()
         self.start_tokens(self.softhsm)
+        self.start_key_hosts()
+
+    def start_key_hosts(self, *, wait: bool = True) -> None:
+        """Start the key hosts where there shall be any; `wait` until they serve."""
+        hosts = self.key_hosts
+        if not hosts.count or hosts.running() is not None:
+            return
+        environment = self.environment() | self.softhsm.host_environment()
+        if not wait:
+            hosts.start(environment, wait=False)
+            return
+        with step("key hosts"):
+            hosts.start(environment)
 
     def stop(self) -> None:
         """Stop the embedded servers, if they run."""
+        self.key_hosts.stop()
         self.redis.stop()
         self.postgres.stop()
 

@@ -38,7 +38,11 @@ class Module:
 
 @dataclass(frozen=True)
 class SoftHsm:
-    """Tokens in `folder`, one per environment and its shards, opened with one generated PIN."""
+    """Tokens in `folder`, one per environment and its shards, opened with one generated PIN.
+
+    With `hosts` (key host processes, which listen in `sockets`) each has a configuration and a folder of
+    tokens of its own: the first the main tokens and whatever was made without hosts, all of them the shards.
+    """
 
     folder: Path
     module: Module
@@ -46,72 +50,105 @@ class SoftHsm:
     user_pin: str
     so_pin: str
     shards: int = 0
+    hosts: int = 0
+    sockets: Path | None = None
 
     @property
     def all_labels(self) -> list[str]:
         """The main tokens' labels, and those of each one's shards."""
-        numbered = [f"{label}-{number:02}" for label in self.labels for number in range(self.shards)]
-        return [*self.labels, *numbered]
+        return [label for host in range(self._places) for label in self.labels_of(host)]
+
+    def labels_of(self, host: int) -> list[str]:
+        """The tokens that are made in one host's folder."""
+        numbers = range(host, self.shards, self._places)
+        shards = [f"{label}-{number:02}" for label in self.labels for number in numbers]
+        return [*self.labels, *shards] if host == 0 else shards
 
     @property
     def conf(self) -> Path:
-        return self.folder / "softhsm2.conf"
+        """The configuration of the main tokens."""
+        return self.conf_of(0)
+
+    def conf_of(self, host: int) -> Path:
+        return self._folder_of(host) / "softhsm2.conf"
 
     def environment(self) -> dict[str, str]:
-        """The part of the environment contract that opens the tokens."""
+        """The part of the environment contract for a process that uses keys: with hosts, no PIN is in it."""
         live, test = self.labels
-        return self.module.environment() | {
+        found = self.module.environment() | {
             "SOFTHSM2_CONF": str(self.conf),
             "PKCS11_LIVE_TOKEN": live,
-            "PKCS11_LIVE_PIN": self.user_pin,
             "PKCS11_TEST_TOKEN": test,
-            "PKCS11_TEST_PIN": self.user_pin,
             "PKCS11_SHARDS": str(self.shards),
+            "PKCS11_HOSTS": str(self.hosts),
         }
+        if self.hosts:
+            return found | {"PKCS11_HOST_FOLDER": str(self.sockets or self.folder / "sockets")}
+        return found | self._pins()
+
+    def host_environment(self) -> dict[str, str]:
+        """What `manage.py key_host` has besides."""
+        confs = ",".join(str(self.conf_of(host)) for host in range(self._places))
+        return self._pins() | {"PKCS11_HOST_CONFS": confs}
 
     def made(self) -> bool:
-        """Whether all tokens were made, and the configuration still says where they are."""
-        return self.conf.exists() and self.conf.read_text() == self._configuration() and not self._missing()
+        """Whether all tokens were made, and the configurations still say where they are."""
+        return all(map(self._is_configured, range(self._places))) and not self._missing(self.all_labels)
 
     def ensure(self) -> None:
-        """Write the configuration and initialise the tokens that were never made.
+        """Write the configurations and initialise the tokens that were never made.
 
         One that was made and is now gone is not replaced: its keys are what certificates hang on.
         """
-        for folder in (self.folder, self._tokens):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(self.conf, self._configuration())
-        missing = self._missing()
-        if missing:
-            self._initialise(missing)
-            write_json(self._notes, {"made": self._made() + missing})
+        for host in range(self._places):
+            for folder in (self._folder_of(host), self._tokens_of(host)):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(self.conf_of(host), self._configuration(host))
+            missing = self._missing(self.labels_of(host))
+            if missing:
+                self._initialise(host, missing)
+                write_json(self._notes, {"made": self._made() + missing})
 
     @property
-    def _tokens(self) -> Path:
-        return self.folder / "tokens"
+    def _places(self) -> int:
+        return max(1, self.hosts)
+
+    def _folder_of(self, host: int) -> Path:
+        return self.folder / f"host-{host}" if host else self.folder
+
+    def _tokens_of(self, host: int) -> Path:
+        return self._folder_of(host) / "tokens"
 
     @property
     def _notes(self) -> Path:
         return self.folder / "made.json"
 
+    def _pins(self) -> dict[str, str]:
+        return {"PKCS11_LIVE_PIN": self.user_pin, "PKCS11_TEST_PIN": self.user_pin}
+
     def _made(self) -> list[str]:
         return list(read_json(self._notes).get("made", []))
 
-    def _missing(self) -> list[str]:
+    def _missing(self, labels: list[str]) -> list[str]:
         made = self._made()
-        return [label for label in self.all_labels if label not in made]
+        return [label for label in labels if label not in made]
 
-    def _configuration(self) -> str:
-        lines = (f"directories.tokendir = {self._tokens}", "objectstore.backend = file", "log.level = ERROR")
+    def _is_configured(self, host: int) -> bool:
+        conf = self.conf_of(host)
+        return conf.exists() and conf.read_text() == self._configuration(host)
+
+    def _configuration(self, host: int) -> str:
+        tokens = self._tokens_of(host)
+        lines = (f"directories.tokendir = {tokens}", "objectstore.backend = file", "log.level = ERROR")
         return "\n".join((*lines, "slots.removable = false", ""))
 
-    def _initialise(self, labels: list[str]) -> None:
+    def _initialise(self, host: int, labels: list[str]) -> None:
         """Ask a process of its own: the library reads its configuration once, and may crash."""
         order = {"labels": labels, "user_pin": self.user_pin, "so_pin": self.so_pin}
         done = subprocess.run(
             [sys.executable, "-m", "compliance.localdev.tokens"],
             input=json.dumps(order),
-            env=os.environ | self.environment(),
+            env=os.environ | self.environment() | {"SOFTHSM2_CONF": str(self.conf_of(host))},
             cwd=Path(__file__).parents[2],
             capture_output=True,
             text=True,

@@ -65,7 +65,8 @@ class Stack:
             raise StepFailed(f"the supervisor (pid {process.pid}) won't stop", hint="end it by hand")
         clear_leftovers(self.layout)
         servers = self.servers
-        up = servers.postgres.running() is not None or servers.redis.running() is not None
+        ours = (servers.postgres, servers.redis, servers.key_hosts)
+        up = any(server.running() is not None for server in ours)
         if up and not servers.stop_if_unused():
             say("The data servers stay up: a ./test or another command uses them.")
         return process is not None or up

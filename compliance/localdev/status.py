@@ -28,7 +28,8 @@ class Line:
 def survey(layout: Layout) -> list[Line]:
     """Every part of the stack as it is now."""
     servers = Servers(layout)
-    return [_postgres(servers), _redis(servers), _softhsm(servers), *_programs(layout, servers)]
+    data = [_postgres(servers), _redis(servers), _softhsm(servers), *_key_hosts(servers)]
+    return [*data, *_programs(layout, servers)]
 
 
 def as_table(lines: list[Line]) -> str:
@@ -76,6 +77,15 @@ def _answers_tcp(url: str) -> bool:
 def _softhsm(servers: Servers) -> Line:
     tokens = servers.softhsm
     return Line("softhsm", tokens.made(), None, str(tokens.module.path))
+
+
+def _key_hosts(servers: Servers) -> list[Line]:
+    hosts = servers.key_hosts
+    if not hosts.count:
+        return []
+    process = hosts.running()
+    up = process is not None and hosts.serve()
+    return [Line("keys", up, process.pid if process else None, str(hosts.folder))]
 
 
 def _programs(layout: Layout, servers: Servers) -> list[Line]:

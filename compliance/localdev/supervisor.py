@@ -1,4 +1,4 @@
-"""Keeps web, worker, sender and beat up until it is told to stop; one process for each running stack.
+"""Keeps web, worker, sender, beat and key hosts up until it is told to stop; one process for each stack.
 
 It does not restart the data servers: they are dependencies, and stopping one is how a drill begins.
 """
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import FrameType
 
 from . import processes
@@ -21,6 +22,7 @@ BACKOFF_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 STEADY_SECONDS = 60.0
 POLL_SECONDS = 0.2
 STOP_SECONDS = 10.0
+HOSTS_PAUSE_SECONDS = 1.0
 
 
 @dataclass
@@ -48,6 +50,11 @@ class Supervisor:
     parent: int | None = None
     stopping: bool = False
     parts: list[Part] = field(default_factory=list)
+    hosts_due: float = 0.0
+
+    @cached_property
+    def servers(self) -> Servers:
+        return Servers(self.layout)
 
     def run(self) -> int:
         """Serve until SIGTERM, SIGINT or the parent's end; then stop all, the data servers if unused."""
@@ -59,7 +66,7 @@ class Supervisor:
             clear_leftovers(self.layout)
             self._watch()
             self._end_parts()
-        Servers(self.layout).stop_if_unused()
+        self.servers.stop_if_unused()
         self.layout.parts.unlink(missing_ok=True)
         self.layout.supervisor.unlink(missing_ok=True)
         return 0
@@ -73,6 +80,7 @@ class Supervisor:
             changed = [self._tend(part, time.monotonic()) for part in self.parts]
             if any(changed):
                 self._note()
+            self._tend_key_hosts(time.monotonic())
             if not announced:
                 self._announce()
                 announced = True
@@ -107,6 +115,15 @@ class Supervisor:
         part.process = processes.spawn(part.command, log=log, env=environment, cwd=self.layout.root)
         part.started = now
         return True
+
+    def _tend_key_hosts(self, now: float) -> None:
+        """Start their keeper anew when it died; they run already when the parts are started."""
+        hosts = self.servers.key_hosts
+        if not hosts.count or now < self.hosts_due or hosts.running() is not None:
+            return
+        self.hosts_due = now + HOSTS_PAUSE_SECONDS
+        self._log("the key hosts are down and are started again")
+        self.servers.start_key_hosts(wait=False)
 
     def _note(self) -> None:
         pids = {part.name: part.process.pid for part in self.parts if part.process is not None}

@@ -60,7 +60,7 @@ def connect(folder: Path, number: int, *, timeout: float) -> socket.socket:
 
 
 def require_same_user(connection: socket.socket) -> None:
-    """Raises `NotOurs` when another user's process is at the other end (SO_PEERCRED); root may be anywhere."""
+    """Raises `NotOurs` when another user's process is at the other end (SO_PEERCRED); root's is trusted."""
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, user, _ = _CREDENTIALS.unpack(found)
     if user not in (os.geteuid(), 0):

@@ -38,7 +38,7 @@ SEARCH_PAUSE: Final = 0.5
 
 
 class HostedBackend(KeyBackend):
-    """Keys of one environment in the tokens of all hosts; which host has which token is asked, and remembered.
+    """Keys of one environment in the tokens of all hosts; who has which token is asked, and remembered.
 
     A token that several hosts have (their modules being clients of one HSM) is always used through the same
     one while that one is there.
@@ -150,7 +150,7 @@ class HostedBackend(KeyBackend):
         is_slow: bool = False,
         may_repeat: bool = True,
     ) -> list[AnyAnswer]:
-        """Ask the token's host, another that has it too when that one is away; raises the contract's errors."""
+        """Ask the token's host, or another that has it when that one is away; as the contract says."""
         away: HostAway | None = None
         for _ in range(2):
             for line in self._places.get(token) or self._places_of(token):

@@ -14,7 +14,7 @@ from compliance.errors import Unavailable
 from compliance.keys.base import KeyNotFound, KeyServiceNotConfigured, StoredKey
 from compliance.keys.hosts import wire
 from compliance.keys.hosts.wire import AnyAnswer, AnyRequest, Reason
-from compliance.keys.lanes import Seats
+from compliance.keys.lanes import Seats, step_back
 from compliance.keys.module import module_at
 from compliance.keys.pkcs11_backend import SIGN_LANES, Pkcs11Backend
 from compliance.keys.provisioning import make_tokens
@@ -47,13 +47,25 @@ class Desk:
         self._look_again_at = 0.0
 
     def open(self) -> None:
-        """Start the module and read the keys' handles, so that the first callers need not wait for it."""
-        for environment in Environment:
-            try:
-                for label in self._labels(environment):
+        """Start the module, and have the keys' handles read, so that a key's first use need not search."""
+        found = {environment: self._tokens_at_start(environment) for environment in Environment}
+        threading.Thread(target=self._read_ahead, args=(found,), name="keys-read", daemon=True).start()
+
+    def _tokens_at_start(self, environment: Environment) -> set[str]:
+        try:
+            return self._labels(environment)
+        except Unavailable as error:
+            logger.warning("The module has not started: %s", error.message)
+            return set()
+
+    def _read_ahead(self, found: dict[Environment, set[str]]) -> None:
+        step_back()
+        for environment, labels in found.items():
+            for label in sorted(labels):
+                try:
                     self._backend(environment).read_ahead(label)
-            except Unavailable as error:
-                logger.warning("Keys of %s not read: %s", environment.value, error.message)
+                except Unavailable as error:
+                    logger.warning("Keys of %s not read ahead: %s", label, error.message)
 
     def close(self) -> None:
         """Let calls come back, for a moment; later ones are refused."""

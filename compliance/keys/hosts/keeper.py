@@ -18,7 +18,6 @@ from typing import IO, Final
 from compliance.errors import Conflict
 from compliance.keys.hosts import address
 from compliance.keys.hosts.server import Server
-from compliance.keys.module import module_at
 
 logger = logging.getLogger(__name__)
 
@@ -91,8 +90,8 @@ class Keeper:
                 self._bury(child, now)
             if not child.pid and now >= child.due:
                 self._start(child, lock)
-            if child.pid:
-                self._listen_to(child, now)
+            if child.beat is not None:
+                _listen_to(child, child.beat, now)
         time.sleep(POLL_SECONDS)
 
     def _is_dead(self, child: Child) -> bool:
@@ -109,26 +108,6 @@ class Keeper:
         if child.beat is not None:
             child.beat.close()
             child.beat = None
-
-    def _listen_to(self, child: Child, now: float) -> None:
-        """Ask for a beat, and end a host that has been silent for too long."""
-        assert child.beat is not None
-        if select.select([child.beat], [], [], 0)[0]:
-            try:
-                child.beat.recv(64)
-            except OSError:
-                return
-            child.heard = now
-        if now - child.asked >= BEAT_SECONDS:
-            child.asked = now
-            try:
-                child.beat.send(b".", socket.MSG_DONTWAIT)
-            except OSError:
-                return
-        if now - child.heard > SILENCE_SECONDS:
-            logger.error("Key host %d (pid %d) hangs and is ended", child.number, child.pid)
-            os.kill(child.pid, signal.SIGKILL)
-            child.heard = now
 
     def _start(self, child: Child, lock: IO[str]) -> None:
         ours, theirs = socket.socketpair()
@@ -174,6 +153,22 @@ class Keeper:
                     os.kill(child.pid, signal.SIGKILL)
                 time.sleep(0.02)
             child.pid = 0
+
+
+def _listen_to(child: Child, beat: socket.socket, now: float) -> None:
+    """Ask for a beat, and end a host that has been silent for too long."""
+    try:
+        if select.select([beat], [], [], 0)[0] and beat.recv(64):
+            child.heard = now
+        if now - child.asked >= BEAT_SECONDS:
+            child.asked = now
+            beat.send(b".", socket.MSG_DONTWAIT)
+    except OSError as error:
+        logger.debug("No beat of key host %d: %s", child.number, error)
+    if now - child.heard > SILENCE_SECONDS:
+        logger.error("Key host %d (pid %d) hangs and is ended", child.number, child.pid)
+        os.kill(child.pid, signal.SIGKILL)
+        child.heard = now
 
 
 def _take(lock: IO[str]) -> None:

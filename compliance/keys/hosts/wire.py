@@ -1,7 +1,8 @@
 """What key hosts and their callers say to each other: length, number, and a msgpack message of a known shape.
 
-A connection carries one request at a time. Whatever is torn, too long or of another shape ends the connection
-and nothing else; the number of a request comes back with its answer, so that no answer is taken for another's.
+A connection carries one request at a time. Whatever is torn, too long or of another shape ends the
+connection and nothing else; the number of a request comes back with its answer, so that no answer is taken
+for another's.
 """
 
 import socket
@@ -75,7 +76,7 @@ class Check(Request, frozen=True):
 
 
 class TakeStock(Request, frozen=True):
-    """Which tokens are there; `look_again` starts the module anew for it, where that was not done just now."""
+    """Which tokens are there; `look_again` starts the module anew for it, if that was not done just now."""
 
     look_again: bool = False
 
