@@ -11,7 +11,7 @@ from compliance.keys.base import (
     StoredKey,
 )
 from compliance.keys.provisioning import make_shards
-from compliance.keys.registry import backend_for, private_key, reset
+from compliance.keys.registry import absent_hosts, backend_for, private_key, reset
 
 __all__ = [
     "HsmECPrivateKey",
@@ -23,6 +23,7 @@ __all__ = [
     "KeyServiceUnavailable",
     "SignatureAlgorithm",
     "StoredKey",
+    "absent_hosts",
     "backend_for",
     "make_shards",
     "private_key",

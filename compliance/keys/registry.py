@@ -49,6 +49,12 @@ def private_key(environment: Environment, uri: str) -> HsmRSAPrivateKey | HsmECP
     return adapt(backend, uri, backend.public_key(uri))
 
 
+def absent_hosts() -> list[int]:
+    """The numbers of the key hosts that do not answer; none where each process opens the module itself."""
+    lines = lines_to(settings.PKCS11_HOST_FOLDER, settings.PKCS11_HOSTS)
+    return [line.number for line in lines if not line.is_there()]
+
+
 def reset() -> None:
     """Forget the backends, so that changed settings count; for tests."""
     with _lock:

@@ -9,10 +9,20 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+from compliance.environments import Environment
 from compliance.keys.base import KeyServiceUnavailable
 from compliance.keys.circuit import Circuit
 from compliance.keys.hosts import address
-from compliance.keys.hosts.wire import MAX_ANSWER, AnyAnswer, AnyRequest, Broken, Channel, Page, read_answer
+from compliance.keys.hosts.wire import (
+    MAX_ANSWER,
+    AnyAnswer,
+    AnyRequest,
+    Broken,
+    Channel,
+    Page,
+    TakeStock,
+    read_answer,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +30,7 @@ QUICK_CALLS: Final = 8
 SLOW_CALLS: Final = 2
 """Generations and listings of a process at a time, beside which signing keeps its own connections."""
 CONNECT_SECONDS: Final = 2.0
+PRESENCE_SECONDS: Final = 5.0
 
 
 class HostAway(KeyServiceUnavailable):
@@ -78,6 +89,21 @@ class Line:
         self.circuit.succeeded()
         return answers
 
+    def is_there(self) -> bool:
+        """Whether the host answers, be it that its tokens are lost."""
+        try:
+            self.call(TakeStock(Environment.LIVE), timeout=PRESENCE_SECONDS)
+        except KeyServiceUnavailable:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close the connections that nobody uses; the next call opens one."""
+        while self._idle:
+            channel = self._idle.pop()
+            self._open.discard(channel)
+            channel.close()
+
     def _ask(self, request: AnyRequest, deadline: float, *, may_repeat: bool) -> list[AnyAnswer]:
         channel = self._take()
         try:
@@ -86,7 +112,7 @@ class Line:
             if not may_repeat:
                 self._note_away(error)
                 raise KeyServiceUnavailable from error
-        self._drop_idle()
+        self.close()
         try:
             return self._exchange(self._take(), request, deadline)
         except Broken as error:
@@ -131,12 +157,6 @@ class Line:
         channel = Channel(connection, limit=MAX_ANSWER)
         self._open.add(channel)
         return channel
-
-    def _drop_idle(self) -> None:
-        while self._idle:
-            channel = self._idle.pop()
-            self._open.discard(channel)
-            channel.close()
 
     def _note_away(self, error: Exception) -> None:
         if not self._is_away:

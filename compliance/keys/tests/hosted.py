@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from django.conf import settings
@@ -28,17 +28,19 @@ class RunningHosts:
     count: int
     keeper: subprocess.Popen[str]
 
-    @property
+    made: list[Line] = field(default_factory=list)
+
     def lines(self) -> list[Line]:
         """Fresh ones, as another process has them."""
-        return [Line(self.folder, number) for number in range(self.count)]
+        self.made.extend(Line(self.folder, number) for number in range(self.count))
+        return self.made[-self.count :]
 
     def backend(self, main: str, *, shards: int = 2) -> HostedBackend:
         return HostedBackend(lines_to(str(self.folder), self.count), Environment.TEST, main, shards=shards)
 
     def pid(self, number: int = 0) -> int:
         """The process of one host, as it says itself."""
-        answer = Line(self.folder, number).call(wire.TakeStock(Environment.TEST), timeout=30)[0]
+        answer = self.lines()[number].call(wire.TakeStock(Environment.TEST), timeout=30)[0]
         assert isinstance(answer, wire.Stock)
         return answer.pid
 
@@ -71,6 +73,8 @@ def running_hosts(
     finally:
         keeper.terminate()
         keeper.communicate(timeout=30)
+        for line in (*hosts.made, *lines_to(str(folder), count)):
+            line.close()
 
 
 def eventually(holds: Callable[[], bool], keeper: "subprocess.Popen[str] | None" = None) -> None:

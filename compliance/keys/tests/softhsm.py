@@ -24,7 +24,7 @@ class PrivateSoftHsm:
     def create(cls, directory: Path, *, tokens: tuple[str, ...]) -> "PrivateSoftHsm":
         hsm = cls(directory)
         hsm.tokens.mkdir()
-        hsm._configure()
+        hsm.configure()
         hsm.run("init", *tokens)
         return hsm
 
@@ -32,10 +32,11 @@ class PrivateSoftHsm:
         """The same tokens in another place."""
         hsm = PrivateSoftHsm(directory)
         shutil.copytree(self.tokens, hsm.tokens)
-        hsm._configure()
+        hsm.configure()
         return hsm
 
-    def _configure(self) -> None:
+    def configure(self) -> None:
+        """Write the configuration that points to the tokens."""
         self.configuration.write_text(
             f"directories.tokendir = {self.tokens}\nobjectstore.backend = file\nlog.level = ERROR\n"
         )

@@ -15,7 +15,7 @@ from certificates.crl import FULL
 from certificates.errors import AuthorityMissing
 from certificates.models import CertificateAuthority, Issuance, IssuanceState, PooledKey, RevocationList
 from compliance import environments, redis
-from compliance.keys import backend_for
+from compliance.keys import absent_hosts, backend_for
 from compliance.wiring import heartbeat, key_inventory
 from events import partitions
 
@@ -44,6 +44,11 @@ def workers_alive(now: datetime) -> str:
     if age is None:
         return "no heartbeat: beat or all workers are down, or have just started"
     return f"the last heartbeat is {age.seconds} s old" if age > heartbeat.LATE else ""
+
+
+def key_hosts_answer(now: datetime) -> str:
+    absent = absent_hosts()
+    return f"key hosts that don't answer: {', '.join(map(str, absent))}" if absent else ""
 
 
 def database_answers(now: datetime) -> str:
@@ -151,6 +156,7 @@ def destroy_orphans(now: datetime) -> str:
 
 SHARED: Final = (
     Check("redis", redis_answers, "start Redis, or correct REDIS_URL"),
+    Check("key hosts", key_hosts_answer, "start manage.py key_host; read its log"),
     Check("workers and beat", workers_alive, "start a worker and beat; read their logs"),
 )
 CHECKS: Final = (

@@ -1,0 +1,163 @@
+"""Key hosts killed and stopped under load: no wrong signature, no half-made key, healed by themselves."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from compliance.keys.base import KeyRef, KeyServiceUnavailable, SignatureAlgorithm
+from compliance.keys.hosts.backend import HostedBackend
+from compliance.keys.tests.hosted import RunningHosts, running_hosts
+from compliance.keys.tests.softhsm import PIN, SO_PIN, PrivateSoftHsm
+
+pytestmark = [pytest.mark.slow, pytest.mark.drill]
+
+RSA = SignatureAlgorithm.RSA_SHA256
+KILLS = 8
+HEAL_SECONDS = 3.0
+"""From a host's death to the next signature; a second or so where the machine has nothing else to do."""
+
+
+@pytest.fixture
+def hosts(private_hsm: PrivateSoftHsm, tmp_path: Path) -> Iterator[RunningHosts]:
+    second = PrivateSoftHsm(tmp_path / "second")
+    second.tokens.mkdir(parents=True)
+    second.configure()
+    tokens = {"PKCS11_TEST_TOKEN": "alpha", "PKCS11_LIVE_TOKEN": "beta"}
+    pins = {"PKCS11_TEST_PIN": PIN, "PKCS11_LIVE_PIN": PIN}
+    confs = (private_hsm.configuration, second.configuration)
+    with running_hosts(tmp_path / "hosts", count=2, confs=confs, **tokens, **pins) as running:
+        running.backend("alpha", shards=4).make_shards(so_pin=SO_PIN, divided=True)
+        yield running
+
+
+class Load:
+    """Threads that sign without end, and what came of it."""
+
+    def __init__(self, backend: HostedBackend, keys: list[KeyRef]) -> None:
+        self._backend = backend
+        self._stop = threading.Event()
+        self.good = self.wrong = self.refused = 0
+        self.slowest = 0.0
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._sign, args=(key,)) for key in keys]
+
+    def __enter__(self) -> "Load":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _sign(self, key: KeyRef) -> None:
+        turn = 0
+        while not self._stop.is_set():
+            turn += 1
+            data, began = str(turn).encode(), time.monotonic()
+            try:
+                outcome = "good" if is_right(key, self._backend.sign(key.uri, data, RSA), data) else "wrong"
+            except KeyServiceUnavailable:
+                outcome = "refused"
+                time.sleep(0.005)
+            with self._lock:
+                setattr(self, outcome, getattr(self, outcome) + 1)
+                self.slowest = max(self.slowest, time.monotonic() - began)
+
+
+def is_right(key: KeyRef, signature: bytes, data: bytes) -> bool:
+    assert isinstance(key.public_key, rsa.RSAPublicKey)
+    try:
+        key.public_key.verify(signature, data, padding.PKCS1v15(), hashes.SHA256())
+    except InvalidSignature:
+        return False
+    return True
+
+
+def seconds_until_all_sign(backend: HostedBackend, keys: list[KeyRef]) -> float:
+    began = time.monotonic()
+    for key in keys:
+        while True:
+            try:
+                backend.sign(key.uri, b"healed", RSA)
+                break
+            except KeyServiceUnavailable:
+                assert time.monotonic() - began < 30
+                time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def spread_keys(backend: HostedBackend, count: int) -> list[KeyRef]:
+    return [backend.generate_rsa(label="agent", spread=True) for _ in range(count)]
+
+
+def test_hosts_killed_under_signing_threads(hosts: RunningHosts) -> None:
+    backend = hosts.backend("alpha", shards=4)
+    keys = spread_keys(backend, 6)
+    healed = []
+
+    with Load(backend, keys) as load:
+        for turn in range(KILLS):
+            time.sleep(0.3)
+            hosts.kill(turn % 2)
+            healed.append(seconds_until_all_sign(backend, keys))
+
+    assert load.wrong == 0
+    assert load.good > 100
+    assert sorted(healed)[KILLS // 2] < HEAL_SECONDS, healed
+    assert load.slowest < 10
+
+
+def test_hosts_killed_while_keys_are_generated(hosts: RunningHosts) -> None:
+    backend = hosts.backend("alpha", shards=4)
+    made: list[KeyRef] = []
+    stop = threading.Event()
+
+    def generate() -> None:
+        while not stop.is_set():
+            try:
+                made.append(backend.generate_rsa(label="killed", spread=True))
+            except KeyServiceUnavailable:
+                time.sleep(0.01)
+
+    threads = [threading.Thread(target=generate) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for turn in range(4):
+        time.sleep(0.7)
+        hosts.kill(turn % 2)
+        seconds_until_all_sign(backend, made[:1])
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+    listed = {entry.uri for entry in backend.list_keys("killed") if entry.has_private}
+    assert len(made) >= 4
+    assert {key.uri for key in made} <= listed
+    assert all(is_right(key, backend.sign(key.uri, b"x", RSA), b"x") for key in made)
+    assert len({key.spki for key in made}) == len(made)
+
+
+def test_host_that_hangs_is_replaced_and_its_callers_are_let_go(hosts: RunningHosts) -> None:
+    backend = hosts.backend("alpha", shards=4)
+    keys = spread_keys(backend, 4)
+    pid = hosts.pid()
+
+    with Load(backend, keys) as load:
+        time.sleep(0.2)
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(1.0)
+        seconds_until_all_sign(backend, keys)
+
+    assert hosts.pid() != pid
+    assert load.wrong == 0
+    assert load.slowest < 15
