@@ -8,6 +8,7 @@ for another's.
 import socket
 import struct
 import time
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
@@ -139,8 +140,8 @@ AnyRequest = (
 AnyAnswer = Signature | Made | Public | Page | Stock | Done | Failed
 
 encode: Final = msgspec.msgpack.Encoder().encode
-_decode_request: Final = msgspec.msgpack.Decoder(AnyRequest).decode
-_decode_answer: Final = msgspec.msgpack.Decoder(AnyAnswer).decode
+_decode_request: Final[Callable[[bytes], AnyRequest]] = msgspec.msgpack.Decoder(AnyRequest).decode
+_decode_answer: Final[Callable[[bytes], AnyAnswer]] = msgspec.msgpack.Decoder(AnyAnswer).decode
 
 
 def read_request(payload: bytes) -> AnyRequest:
