@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from bench.harness import machine, web
 from bench.harness.place import find_place
 from bench.parts.pki_http import certifying
+from bench.parts.pki_keys import key_growth, signing
 from bench.parts.pki_lists import issuing, revocation_lists
 from bench.parts.pki_ocsp import asking
 from bench.parts.pki_revoking import revoking
-from bench.parts.pki_run import PkiOptions, PkiRun, key_growth, signing
+from bench.parts.pki_run import PkiOptions, PkiRun
 from bench.parts.pki_verify import verifying
 from compliance.localdev.console import StepFailed, complain, say
 
@@ -63,7 +64,9 @@ def _options(arguments: Sequence[str]) -> PkiOptions:
     parser = argparse.ArgumentParser(prog="./run bench pki", description=__doc__)
     parser.add_argument("--only", default=",".join(PARTS), help="parts (%(default)s)")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement (%(default)s)")
-    parser.add_argument("--sizes", default="100,1000,10000", help="keys; 50000 takes long (%(default)s)")
+    parser.add_argument(
+        "--sizes", default="100,1000,10000", help="keys; 50000 take minutes to make (%(default)s)"
+    )
     parser.add_argument("--certifications", type=int, default=200, help="with a warm pool (%(default)s)")
     parser.add_argument("--drained", type=int, default=30, help="with a drained pool (%(default)s)")
     parser.add_argument("--offered", type=float, default=20.0, help="seconds of a steady rate (%(default)s)")

@@ -9,35 +9,61 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from bench.harness import machine
 from bench.harness.place import Place
 from compliance.localdev.console import StepFailed, step
+from compliance.localdev.processes import wait_until
 from compliance.localdev.softhsm import SoftHsm
-from compliance.localdev.state import read_json
+from compliance.localdev.state import read_json, write_json
+
+Figures = dict[str, float]
 
 LABEL = "bench"
 PIN = "bench-pin"
 SHARDS = 64
+START_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Serving:
+    """Key hosts that run: their processes, and how long the slowest took until it served."""
+
+    pids: list[int]
+    start_s: float
+
+    def most_memory_mb(self) -> float:
+        return max(machine.resident_mb(pid) for pid in self.pids)
 
 
 @dataclass(frozen=True)
 class KeyGround:
-    """`count` keys over 64 shards of the token `bench`."""
+    """`count` keys over 64 shards of the token `bench`; with `hosts` divided between them."""
 
     place: Place
     count: int
+    hosts: int = 0
 
     @property
     def folder(self) -> Path:
-        return self.place.folder / f"keys-{self.count}"
+        name = f"keys-{self.count}-{self.hosts}-hosts" if self.hosts else f"keys-{self.count}"
+        return self.place.folder / name
 
     @property
     def notes(self) -> Path:
         """The keys' URIs; written last."""
         return self.folder / "uris.json"
+
+    @cached_property
+    def sockets(self) -> Path:
+        return Path(tempfile.gettempdir()) / f"bench-keys-{os.getuid()}-{os.getpid()}-{self.count}"
 
     @cached_property
     def hsm(self) -> SoftHsm:
@@ -48,6 +74,8 @@ class KeyGround:
             user_pin=PIN,
             so_pin="bench-so-pin",
             shards=SHARDS,
+            hosts=self.hosts,
+            sockets=self.sockets,
         )
 
     def environment(self) -> dict[str, str]:
@@ -60,13 +88,37 @@ class KeyGround:
             return
         with step(f"{self.count:,} keys in {SHARDS} shards"):
             self.hsm.ensure()
-            self.ask("fill", str(self.count))
+            places, uris = max(1, self.hosts), []
+            for place in range(places):
+                conf = {"SOFTHSM2_CONF": str(self.hsm.conf_of(place))}
+                self.ask("fill", str(self.count), str(place), str(places), environment=conf)
+                uris += read_json(self.notes)["made"]
+            write_json(self.notes, {"uris": uris})
 
-    def ask(self, what: str, *arguments: str) -> dict[str, float]:
+    @contextmanager
+    def serving(self) -> Iterator[Serving]:
+        """Key hosts over the keys, as `manage.py key_host` runs them."""
+        root = self.place.servers.layout.root
+        began = time.monotonic()
+        keeper = subprocess.Popen(
+            [sys.executable, str(root / "manage.py"), "key_host"],
+            env=self.environment() | self.hsm.host_environment(),
+            cwd=root,
+        )
+        try:
+            wanted = [self.sockets / f"host-{number}.sock" for number in range(self.hosts)]
+            if not wait_until(lambda: all(path.exists() for path in wanted), seconds=START_SECONDS):
+                raise StepFailed("the key hosts did not start", hint="read the messages above")
+            yield Serving(machine.children(keeper.pid), time.monotonic() - began)
+        finally:
+            keeper.terminate()
+            keeper.wait()
+
+    def ask(self, what: str, *arguments: str, environment: dict[str, str] | None = None) -> Figures:
         """What a child process with this HSM measured."""
         done = subprocess.run(
             self._command(what, *arguments),
-            env=self.environment(),
+            env=self.environment() | (environment or {}),
             cwd=self.place.servers.layout.root,
             capture_output=True,
             text=True,

@@ -48,6 +48,15 @@ def children(pid: int) -> list[int]:
     return sorted(found)
 
 
+def worked_seconds(pid: int) -> float:
+    """Processor time that a process has had, its own and the kernel's; 0 when it is gone."""
+    try:
+        fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def resident_mb(pid: int) -> float:
     """Memory of a process that is in RAM, in MB; 0 when it is gone."""
     try:

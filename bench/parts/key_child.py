@@ -16,10 +16,13 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass
 
 from bench.harness import machine
-from bench.harness.key_ground import LABEL, PIN, SHARDS
+from bench.harness.key_ground import LABEL, PIN, SHARDS, Figures
 from bench.harness.stats import percentile
+from compliance.environments import Environment
 from compliance.identifiers import new_id
-from compliance.keys.base import SignatureAlgorithm
+from compliance.keys.base import KeyBackend, SignatureAlgorithm
+from compliance.keys.hosts.backend import HostedBackend
+from compliance.keys.hosts.line import lines_to
 from compliance.keys.module import Module, module_at
 from compliance.keys.pkcs11_backend import DIGEST_INFO, Pkcs11Backend
 from compliance.keys.shards import shard_labels
@@ -30,15 +33,23 @@ from compliance.keys.uri import Pkcs11Uri, build, parse
 RSA = SignatureAlgorithm.RSA_SHA256
 HOT_KEYS = 200
 SETTLE_SECONDS = 120.0
-Figures = dict[str, float]
 
 
 def module() -> Module:
     return module_at(os.environ["PKCS11_MODULE"])
 
 
-def backend() -> Pkcs11Backend:
+def direct() -> Pkcs11Backend:
     return Pkcs11Backend(module(), TokenConfig(LABEL, PIN), shards=SHARDS)
+
+
+def hosted() -> HostedBackend:
+    lines = lines_to(os.environ["PKCS11_HOST_FOLDER"], int(os.environ["PKCS11_HOSTS"]))
+    return HostedBackend(lines, Environment.LIVE, LABEL, shards=SHARDS)
+
+
+def backend() -> KeyBackend:
+    return hosted() if os.environ["PKCS11_HOSTS"] != "0" else direct()
 
 
 def uris() -> list[str]:
@@ -46,11 +57,12 @@ def uris() -> list[str]:
     return found
 
 
-def fill(count: str) -> Figures:
-    """Make the keys, and note their URIs."""
+def fill(count: str, place: str, places: str) -> Figures:
+    """Make the keys of one place's share of the shards, and note their URIs."""
     made: list[str] = []
+    labels = list(enumerate(shard_labels(LABEL, SHARDS)))
     with module().entered():
-        for number, label in enumerate(shard_labels(LABEL, SHARDS)):
+        for number, label in labels[int(place) :: int(places)]:
             share = int(count) // SHARDS + (number < int(count) % SHARDS)
             session = module().find_token(label).open(rw=True, user_pin=PIN)
             first = new_id().bytes
@@ -69,7 +81,7 @@ def fill(count: str) -> Figures:
                 private.copy({Attribute.ID: key_id})
             made += [build(Pkcs11Uri(token=label, id=key_id, object="agent")) for key_id in ids]
             session.close()
-    Path(os.environ["KEY_GROUND"]).write_text(json.dumps({"uris": made}))
+    Path(os.environ["KEY_GROUND"]).write_text(json.dumps({"made": made}))
     return {"made": len(made)}
 
 
@@ -77,27 +89,61 @@ def growth(samples: str) -> Figures:
     """A process from its start: its first call, first signatures, and those once handles are read."""
     keys, chance = uris(), random.Random(1)
     chance.shuffle(keys)
-    before, began, worked = machine.resident_mb(os.getpid()), time.perf_counter(), time.process_time()
-    signer = backend()
+    signer = direct()
+    return _grown(signer, keys, chance, int(samples), settle=partial(_touch_all, signer, keys))
+
+
+def growth_behind_hosts(samples: str, *pids: str) -> Figures:
+    """The same of a process behind key hosts; they have read the handles when they come to rest."""
+    keys, chance = uris(), random.Random(1)
+    chance.shuffle(keys)
+    hosts = [int(pid) for pid in pids]
+    found = _grown(hosted(), keys, chance, int(samples), settle=partial(_until_at_rest, hosts))
+    return found | {"hosts_cpu_s": found.pop("settled_at")}
+
+
+def _grown(
+    signer: KeyBackend,
+    keys: list[str],
+    chance: random.Random,
+    samples: int,
+    *,
+    settle: Callable[[], float],
+) -> Figures:
+    began, worked = time.perf_counter(), time.process_time()
     signer.check()
     start, start_cpu = time.perf_counter() - began, time.process_time() - worked
     first = [_timed(partial(signer.sign, uri, b"x", RSA)) for uri in keys[:50]]
-    _touch_all(signer, keys)
-    picked = chance.choices(keys, k=int(samples))
+    settled_at = settle()
+    picked = chance.choices(keys, k=samples)
     later = sorted(_timed(partial(signer.sign, uri, b"x", RSA)) for uri in picked)
-    held = machine.resident_mb(os.getpid())
     return {
         "start_s": start,
         "start_cpu_s": start_cpu,
         "first_p50_ms": percentile(sorted(first), 0.5) * 1e3,
+        "settled_at": settled_at,
         "p50_ms": percentile(later, 0.5) * 1e3,
         "p99_ms": percentile(later, 0.99) * 1e3,
-        "memory_mb": held,
-        "grown_mb": held - before,
+        "memory_mb": machine.resident_mb(os.getpid()),
     }
 
 
-def _touch_all(signer: Pkcs11Backend, keys: list[str]) -> None:
+def _until_at_rest(pids: list[int]) -> float:
+    """Wait until the processes do nothing for a second; the most processor time that one has had, in
+    seconds.
+    """
+    deadline = time.monotonic() + SETTLE_SECONDS
+    before = [machine.worked_seconds(pid) for pid in pids]
+    while time.monotonic() < deadline:
+        time.sleep(1.0)
+        now = [machine.worked_seconds(pid) for pid in pids]
+        if sum(now) - sum(before) < 0.05:
+            break
+        before = now
+    return max(before)
+
+
+def _touch_all(signer: Pkcs11Backend, keys: list[str]) -> float:
     """Use three keys of every shard, as traffic does soon, and wait until its handles have been read."""
     by_token: dict[str, list[str]] = {}
     for uri in keys:
@@ -109,13 +155,15 @@ def _touch_all(signer: Pkcs11Backend, keys: list[str]) -> None:
     while time.monotonic() < deadline:
         lives = [token._life for token in signer._tokens.values() if token._life is not None]
         if sum(len(life.handles) for life in lives) >= len(keys):
-            return
+            break
         time.sleep(0.1)
+    return time.process_time()
 
 
 def sign(threads: str, seconds: str, beside: str) -> Figures:
     """Signatures through one backend; `beside` is "generate" to make keys in the same process meanwhile."""
-    signer, hot = backend(), uris()[:HOT_KEYS]
+    signer, keys = backend(), uris()
+    hot = keys[:: max(1, len(keys) // HOT_KEYS)][:HOT_KEYS]
     for uri in hot:
         signer.sign(uri, b"x", RSA)
     stop = threading.Event()
@@ -158,7 +206,7 @@ def generate() -> Figures:
     return {}
 
 
-def _generate_until(signer: Pkcs11Backend, stop: threading.Event, made: list[str]) -> None:
+def _generate_until(signer: KeyBackend, stop: threading.Event, made: list[str]) -> None:
     while not stop.is_set():
         uri = signer.generate_rsa(label="beside", spread=True).uri
         made.append(uri)

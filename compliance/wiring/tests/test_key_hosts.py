@@ -51,9 +51,7 @@ def register(client: ApiClient) -> str:
 def findings() -> tuple[dict[str, Any], int]:
     out, code = io.StringIO(), 0
     try:
-        call_command(
-            "doctor", "--json", "--environment", "live", *arguments, stdout=out, stderr=io.StringIO()
-        )
+        call_command("doctor", "--json", "--environment", "live", stdout=out, stderr=io.StringIO())
     except SystemExit as ended:
         code = int(ended.code or 0)
     return {finding["check"]: finding for finding in json.loads(out.getvalue())}, code
