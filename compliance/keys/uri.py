@@ -5,6 +5,7 @@ query (`pin-value`, `pin-source`, `module-path`) is refused, so a PIN can't end 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote, unquote_to_bytes
 
 SCHEME = "pkcs11:"
@@ -39,6 +40,7 @@ def build(uri: Pkcs11Uri) -> str:
     return f"{SCHEME}token={quote(uri.token, safe=UNESCAPED)};{label}id={identifier};type={uri.type}"
 
 
+@lru_cache(maxsize=4_096)
 def parse(text: str) -> Pkcs11Uri:
     """Read a URI; raises `InvalidUri` for anything ambiguous, unknown, or without token and id."""
     if len(text) > MAX_LENGTH or not text.startswith(SCHEME):

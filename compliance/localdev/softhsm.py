@@ -41,7 +41,7 @@ class SoftHsm:
     """Tokens in `folder`, one per environment and its shards, opened with one generated PIN.
 
     With `hosts` (key host processes, which listen in `sockets`) each has a configuration and a folder of
-    tokens of its own: the first the main tokens and whatever was made without hosts, all of them the shards.
+    tokens of its own: the first the main tokens and whatever was made without hosts, all of them shards.
     """
 
     folder: Path
@@ -70,7 +70,7 @@ class SoftHsm:
         return self.conf_of(0)
 
     def conf_of(self, host: int) -> Path:
-        return self._folder_of(host) / "softhsm2.conf"
+        return self.folder / (f"softhsm2-{host}.conf" if host else "softhsm2.conf")
 
     def environment(self) -> dict[str, str]:
         """The part of the environment contract for a process that uses keys: with hosts, no PIN is in it."""
@@ -101,8 +101,7 @@ class SoftHsm:
         One that was made and is now gone is not replaced: its keys are what certificates hang on.
         """
         for host in range(self._places):
-            for folder in (self._folder_of(host), self._tokens_of(host)):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._tokens_of(host).mkdir(mode=0o700, parents=True, exist_ok=True)
             write_private(self.conf_of(host), self._configuration(host))
             missing = self._missing(self.labels_of(host))
             if missing:
@@ -113,11 +112,12 @@ class SoftHsm:
     def _places(self) -> int:
         return max(1, self.hosts)
 
-    def _folder_of(self, host: int) -> Path:
-        return self.folder / f"host-{host}" if host else self.folder
-
     def _tokens_of(self, host: int) -> Path:
-        return self._folder_of(host) / "tokens"
+        """One folder holds them all, so that moving it takes the whole HSM away; SoftHSM passes over what is
+        no token in it.
+        """
+        tokens = self.folder / "tokens"
+        return tokens / f"host-{host}" if host else tokens
 
     @property
     def _notes(self) -> Path:

@@ -64,6 +64,8 @@ class Desk:
             for label in sorted(labels):
                 try:
                     self._backend(environment).read_ahead(label)
+                except KeyServiceNotConfigured:
+                    break  # a PIN that one token refuses is not tried on the others
                 except Unavailable as error:
                     logger.warning("Keys of %s not read ahead: %s", label, error.message)
 
