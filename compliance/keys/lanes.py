@@ -186,9 +186,9 @@ class Lanes:
             return False
 
 
-def step_back() -> None:
+def step_back(niceness: int = BACKGROUND_NICENESS) -> None:
     """Give the calling thread a low priority; Linux has one for each thread."""
     thread = threading.get_native_id()
     with suppress(OSError):
-        niceness = max(BACKGROUND_NICENESS, os.getpriority(os.PRIO_PROCESS, thread))
+        niceness = max(niceness, os.getpriority(os.PRIO_PROCESS, thread))
         os.setpriority(os.PRIO_PROCESS, thread, niceness)

@@ -205,6 +205,26 @@ def test_hsm_dies_and_comes_back(stack: Stack) -> None:
     assert eventually(lambda: stack.call("GET", "/health/ready", key=None).status_code == 200)
 
 
+def test_killed_key_hosts_and_their_keeper_are_replaced(stack: Stack) -> None:
+    agent = stack.new_agent()
+    for process in processes_of(stack, "key_host"):
+        os.kill(process, signal.SIGKILL)
+
+    down = stack.certify(agent)
+
+    assert down.status_code in (201, 503)
+    assert eventually(lambda: stack.certify(stack.new_agent()).status_code == 201)
+    assert len(processes_of(stack, "key_host")) == 3
+
+
+def test_only_key_hosts_know_the_pins(stack: Stack) -> None:
+    def knows(process: int) -> bool:
+        return b"_PIN=" in Path(f"/proc/{process}/environ").read_bytes()
+
+    assert all(map(knows, processes_of(stack, "key_host")))
+    assert not any(map(knows, processes_of(stack, "granian") + processes_of(stack, "celery")))
+
+
 def test_killed_web_workers_are_replaced(stack: Stack) -> None:
     for process in processes_of(stack, "granian"):
         os.kill(process, signal.SIGKILL)

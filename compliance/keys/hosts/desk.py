@@ -24,6 +24,8 @@ from compliance.keys.uri import InvalidUri, parse
 
 logger = logging.getLogger(__name__)
 
+LEAST: Final = 19
+"""The niceness of what nobody waits for."""
 STUCK_SECONDS: Final = 60.0
 """A host all of whose calls into the module take longer has hung, and is replaced."""
 LOOK_AGAIN_SECONDS: Final = 2.0
@@ -59,7 +61,7 @@ class Desk:
             return set()
 
     def _read_ahead(self, found: dict[Environment, set[str]]) -> None:
-        step_back()
+        step_back(LEAST)
         for environment, labels in found.items():
             for label in sorted(labels):
                 try:
