@@ -98,7 +98,8 @@ class Keeper:
         found, status = os.waitpid(child.pid, os.WNOHANG)
         if not found:
             return False
-        logger.warning("Key host %d (pid %d) ended with %d", child.number, child.pid, _code(status))
+        level = logging.INFO if self.stopping else logging.WARNING
+        logger.log(level, "Key host %d (pid %d) ended with %d", child.number, child.pid, _code(status))
         return True
 
     def _bury(self, child: Child, now: float) -> None:
