@@ -44,7 +44,13 @@ class RunningHosts:
         assert isinstance(answer, wire.Stock)
         return answer.pid
 
+    def absent(self) -> list[int]:
+        """The hosts that do not answer now."""
+        return [line.number for line in self.lines() if not line.is_there()]
+
     def kill(self, number: int = 0) -> None:
+        """`kill -9`, once the host is there (again)."""
+        eventually(lambda: number not in self.absent())
         os.kill(self.pid(number), signal.SIGKILL)
 
 

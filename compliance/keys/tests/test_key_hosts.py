@@ -217,7 +217,7 @@ def test_token_lost_and_back_behind_a_host(private_hosts: RunningHosts, private_
     with pytest.raises(KeyServiceUnavailable):
         backend.check()
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: 0 not in absent(private_hosts))
+    eventually(lambda: 0 not in private_hosts.absent())
     assert not signs(backend, key.uri)
     shutil.move(away, private_hsm.tokens)
 
@@ -238,7 +238,3 @@ def signs(backend: HostedBackend, uri: str) -> bool:
     except KeyServiceUnavailable:
         return False
     return True
-
-
-def absent(hosts: RunningHosts) -> list[int]:
-    return [line.number for line in hosts.lines() if not line.is_there()]
