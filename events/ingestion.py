@@ -68,15 +68,16 @@ class _Draft:
         return [row.risk_band for row in self.rows]
 
     def lesson(self) -> Lesson:
-        last = self.rows[-1]
+        ids = [UUID(row.id).bytes for row in self.rows]
         return Lesson(
             agent_id=self.agent.id,
             seen=self.seen.tag,
             state=self.state,
             events=self.events,
             bands=self.bands(),
-            last_id=UUID(last.id).bytes,
-            at=last.received_at.timestamp(),
+            ids=ids,
+            tag=ids[-1],
+            at=self.rows[-1].received_at.timestamp(),
         )
 
 
@@ -185,7 +186,7 @@ def _learn(drafts: Sequence[_Draft], held: Held) -> None:
     """Have the scorer remember what was stored, once it is committed; until then `held` does."""
     lessons = [draft.lesson() for draft in drafts]
     if environments.in_transaction():
-        held.update({lesson.agent_id: Memory(lesson.state, lesson.last_id) for lesson in lessons})
+        held.update({lesson.agent_id: Memory(lesson.state, lesson.tag) for lesson in lessons})
     environments.on_commit(partial(memory.remember, lessons), robust=True)
 
 

@@ -22,7 +22,15 @@ from compliance import redis
 from compliance.bounded import Bounded
 from compliance.identifiers import new_id_at
 from events.models import ActionType
-from events.scoring import AgentState, Event, StateUnreadable, decode_state, encode_state, relearn
+from events.scoring import (
+    AgentState,
+    Event,
+    StateUnreadable,
+    decode_state,
+    encode_state,
+    has_taken_in,
+    relearn,
+)
 
 log = logging.getLogger(__name__)
 
@@ -101,8 +109,8 @@ class Memory(msgspec.Struct, frozen=True):
 class Lesson(msgspec.Struct, frozen=True):
     """What an agent's committed events taught: they led from the state under `seen` to `state`.
 
-    `bands` are the events'; `last_id` is the last one's as bytes, `at` when it was received (seconds since
-    the epoch).
+    `bands` and `ids` are the events'; `tag` is what the state is stored under, the last one's id if nobody
+    else was faster; `at` is when the last was received (seconds since the epoch).
     """
 
     agent_id: str
@@ -110,7 +118,8 @@ class Lesson(msgspec.Struct, frozen=True):
     state: AgentState
     events: Sequence[Event]
     bands: Sequence[str]
-    last_id: bytes
+    ids: Sequence[bytes]
+    tag: bytes
     at: float
 
 
@@ -209,7 +218,7 @@ def amend(
         change(state)
         # No event has this id, but under its old tag the state would pass for the one that others keep.
         tag = max(UUID(new_id_at(now)).bytes, _after(seen.tag))
-        if not _save([Lesson(agent_id, seen.tag, state, (), (), tag, now.timestamp())]):
+        if not _save([Lesson(agent_id, seen.tag, state, (), (), (), tag, now.timestamp())]):
             return Memory(state, tag)
     raise TooBusy
 
@@ -246,12 +255,12 @@ def _save(lessons: Sequence[Lesson]) -> list[Lesson]:
     """Try to store each; those that another process had overtaken."""
     args: list[Any] = [KEPT_SECONDS]
     for lesson in lessons:
-        args += [lesson.seen, lesson.last_id + encode_state(lesson.state)]
+        args += [lesson.seen, lesson.tag + encode_state(lesson.state)]
     saved: Any = _compare_and_set()(keys=_keys(lesson.agent_id for lesson in lessons), args=args)
     overtaken = []
     for lesson, is_saved in zip(lessons, saved, strict=True):
         if is_saved:
-            _kept.put(lesson.agent_id, Memory(lesson.state, lesson.last_id))
+            _kept.put(lesson.agent_id, Memory(lesson.state, lesson.tag))
             _stale.discard(lesson.agent_id)
         else:
             overtaken.append(lesson)
@@ -259,15 +268,22 @@ def _save(lessons: Sequence[Lesson]) -> list[Lesson]:
 
 
 def _refolded(lessons: Sequence[Lesson]) -> list[Lesson]:
-    """The same events on top of what the other process stored."""
+    """The same events on top of what the other process stored, but for those that it read in a rebuild.
+
+    Where Redis lost what was stored, they are left to the rebuild at the next look: it finds others' events
+    too. The tag never goes back, or a rebuild from a snapshot would learn events again.
+    """
     newest: Any = redis.client().mget(_keys(lesson.agent_id for lesson in lessons))
     found = []
     for lesson, stored in zip(lessons, newest, strict=True):
         held = NOTHING if stored is None else _decoded(lesson.agent_id, bytes(stored))
-        state = lesson.state
-        if held.state is not None:
-            state = relearn(zip(lesson.events, lesson.bands, strict=True), start=held.state)
-        found.append(msgspec.structs.replace(lesson, seen=held.tag, state=state))
+        if held.state is None:
+            continue
+        new = [at for at, name in enumerate(lesson.ids) if not has_taken_in(held.state, name)]
+        if new:
+            state = relearn([(lesson.events[at], lesson.bands[at]) for at in new], start=held.state)
+            tag = max(lesson.tag, _after(held.tag))
+            found.append(msgspec.structs.replace(lesson, seen=held.tag, state=state, tag=tag))
     return found
 
 

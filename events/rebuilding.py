@@ -17,20 +17,23 @@ from compliance.identifiers import first_id_at
 from events import snapshots
 from events.memory import TRANSACTIONS, Memory
 from events.models import BehaviorEvent, EventReview, PendingReview
-from events.scoring import ORDINARY, AgentState, Event, relearn, with_day_total
+from events.scoring import ORDINARY, AgentState, Event, note_taken_in, relearn, with_day_total
 
 REPLAYED_EVENTS = 300
 """Most recent events a rebuild replays: enough for habits, some 20 ms of work."""
 DAY_EVENTS = 5_000
 """Most transactions of the day that a rebuild adds up."""
 REPLAYED_DAYS = timedelta(days=30)
+IN_FLIGHT = timedelta(seconds=30)
+"""What younger events taught may still be on its way to the memory: the state says that it holds them."""
+MOST_IN_FLIGHT = 24
 MOST_TOGETHER = 40
 """Agents that a group of events waits for: their snapshots and up to 300 events each."""
 
 _EVENTS, _REVIEWS, _PENDING = (model._meta.db_table for model in (BehaviorEvent, EventReview, PendingReview))
 # For each agent the last events past an id, in the order of ids, which is that of receipt.
 _SINCE = f"""
-SELECT given.id::text, event.action_type, event.received_at, event.details::text,
+SELECT given.id::text, event.id, event.action_type, event.received_at, event.details::text,
        CASE review.verdict
            WHEN 'confirmed' THEN 'high'
            WHEN 'dismissed' THEN CASE event.risk_band WHEN 'low' THEN 'low' ELSE '{ORDINARY}' END
@@ -82,26 +85,30 @@ def from_snapshots(agents: Mapping[str, bool], *, now: datetime) -> dict[str, Ag
 
 def _states(agents: Mapping[str, bool], held: Mapping[str, Memory], now: datetime) -> dict[str, AgentState]:
     """Each agent's state from its snapshot, if there is one, and its last events since."""
-    earliest = first_id_at(now - REPLAYED_DAYS)
+    earliest, settled = first_id_at(now - REPLAYED_DAYS), first_id_at(now - IN_FLIGHT)
     since = _since(
         {agent_id: UUID(bytes=held[agent_id].tag) if agent_id in held else earliest for agent_id in agents}
     )
     states = {}
     for agent_id, has_limits in agents.items():
-        state = relearn(since[agent_id], start=held[agent_id].state if agent_id in held else None)
-        if has_limits and len(since[agent_id]) == REPLAYED_EVENTS:
+        known = [(event, band) for _, event, band in since[agent_id]]
+        state = relearn(known, start=held[agent_id].state if agent_id in held else None)
+        note_taken_in(
+            state, [name.bytes for name, _, _ in since[agent_id] if name >= settled][-MOST_IN_FLIGHT:]
+        )
+        if has_limits and len(known) == REPLAYED_EVENTS:
             state = with_day_total(state, _transactions_today(agent_id, now), received_at=now.timestamp())
         states[agent_id] = state
     return states
 
 
-def _since(after: dict[str, UUID]) -> dict[str, list[tuple[Event, str]]]:
-    """The events of each agent past an id, and how they are to be learned."""
-    found: dict[str, list[tuple[Event, str]]] = {agent_id: [] for agent_id in after}
+def _since(after: dict[str, UUID]) -> dict[str, list[tuple[UUID, Event, str]]]:
+    """The events of each agent past an id, with theirs, and how they are to be learned."""
+    found: dict[str, list[tuple[UUID, Event, str]]] = {agent_id: [] for agent_id in after}
     asked = {"ids": list(after), "after": list(after.values()), "most": REPLAYED_EVENTS}
-    for agent_id, action_type, received_at, details, band in sql.query(_SINCE, asked):
+    for agent_id, name, action_type, received_at, details, band in sql.query(_SINCE, asked):
         event = Event(action_type, received_at.timestamp(), orjson.loads(details))
-        found[agent_id].append((event, band))
+        found[agent_id].append((name, event, band))
     return found
 
 

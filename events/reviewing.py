@@ -21,7 +21,15 @@ from events.context import context_of
 from events.memory import TooBusy
 from events.models import BehaviorEvent, EventReview, PendingReview, ReviewVerdict, RiskBand
 from events.rebuilding import as_event
-from events.scoring import AgentState, encode_state, places_of, teach_late, unlearn
+from events.scoring import (
+    AgentState,
+    encode_state,
+    has_taken_in,
+    note_taken_in,
+    places_of,
+    teach_late,
+    unlearn,
+)
 
 log = logging.getLogger(__name__)
 
@@ -71,15 +79,20 @@ def review(
 def take_in(*, agent_id: UUID, now: datetime) -> bool:
     """Let the agent's state take in what was said of its events since; False if it has to wait.
 
-    A crash in between repeats the last step: an event is then taught twice.
+    The state itself says which verdicts it holds: after a crash before the pending row is gone, here or in
+    Redis' stead in a snapshot, nothing is taught twice. Processes take turns under the row's lock.
     """
-    for pending in PendingReview.objects.filter(agent_id=agent_id):
+    waiting = PendingReview.objects.filter(agent_id=agent_id)
+    for pending_id in list(waiting.values_list("id", flat=True)):
         try:
-            _take_in(EventReview.objects.get(id=pending.id), now)
+            with environments.atomic():
+                pending = waiting.select_for_update().filter(id=pending_id).first()
+                if pending is not None:
+                    _take_in(EventReview.objects.get(id=pending.id), now)
+                    pending.delete()
         except (RedisError, TooBusy) as error:
-            log.warning("review %s waits to be taken in: %s", pending.id, type(error).__name__)
+            log.warning("review %s waits to be taken in: %s", pending_id, type(error).__name__)
             return False
-        pending.delete()
     return True
 
 
@@ -101,6 +114,9 @@ def _take_in(made: EventReview, now: datetime) -> None:
         return
 
     def change(state: AgentState) -> None:
+        if has_taken_in(state, made.id.bytes):
+            return
+        note_taken_in(state, [made.id.bytes])
         if made.verdict == ReviewVerdict.CONFIRMED:
             unlearn(state, made.marked)
         else:

@@ -11,7 +11,7 @@ from events.scoring.contract import Assessment, Context, Event, FinancialScope, 
 from events.scoring.model import MODEL_VERSION, assess, fold, teach, with_day_total
 from events.scoring.places import places_of
 from events.scoring.reasons import Reason
-from events.scoring.relearning import ORDINARY, relearn, teach_late, unlearn
+from events.scoring.relearning import ORDINARY, has_taken_in, note_taken_in, relearn, teach_late, unlearn
 from events.scoring.state import AgentState, StateUnreadable, decode_state, encode_state
 
 __all__ = [
@@ -35,7 +35,9 @@ __all__ = [
     "encode_baseline",
     "encode_state",
     "fold",
+    "has_taken_in",
     "normal_actions",
+    "note_taken_in",
     "places_of",
     "pool",
     "relearn",

@@ -6,11 +6,12 @@ from events.scoring.contract import Event
 from events.scoring.details import read
 from events.scoring.learning import learn
 from events.scoring.model import teach
-from events.scoring.state import MAX_DESTINATIONS, MAX_HOSTS, MAX_WAITING, AgentState, digest
+from events.scoring.state import MAX_DESTINATIONS, MAX_HOSTS, MAX_WAITING, NAME, AgentState, digest
 from events.scoring.view import view
 
 ORDINARY = "ordinary"
 """How an event is learned that an officer dismissed; others are learned by their band."""
+MOST_TAKEN_IN = 32
 LAST_MINUTES = (
     "last_at", "burst", "reads", "failures", "anomalies", "last_tool", "day", "day_usd", "burst_level",
 )  # fmt: skip
@@ -30,6 +31,19 @@ def relearn(known: Iterable[tuple[Event, str]], *, start: AgentState | None = No
             facts = read(event.details)
             learn(state, event, facts, view(state, event, facts), band=band)
     return state
+
+
+def has_taken_in(state: AgentState, identity: bytes) -> bool:
+    """Whether the state says that it holds this event or verdict already."""
+    name = identity[-NAME:]
+    held = state.taken_in
+    return any(held[at : at + NAME] == name for at in range(0, len(held), NAME))
+
+
+def note_taken_in(state: AgentState, identities: Iterable[bytes]) -> None:
+    """Have the state say that it holds these events or verdicts; the last few, by the random ends of ids."""
+    held = state.taken_in + b"".join(identity[-NAME:] for identity in identities)
+    state.taken_in = held[-MOST_TAKEN_IN * NAME :]
 
 
 def teach_late(state: AgentState, event: Event) -> None:

@@ -156,6 +156,7 @@ class AgentState(msgspec.Struct, array_like=True):
     Last minutes (from every event): `burst`, `reads`, `failures`, `anomalies` as fading counts at
     `last_at`; `last_tool`; `day` (days since the epoch) and `day_usd`, the day's
     transactions so far.
+    `taken_in` are ids of what was taken in past the usual way, so that it isn't twice (`relearning`).
     """
 
     layout: int = LAYOUT
@@ -184,6 +185,7 @@ class AgentState(msgspec.Struct, array_like=True):
     last_tool: bytes = NO_NAME
     day: int = 0
     day_usd: float = 0.0
+    taken_in: bytes = b""
 
     def changeable(self) -> "AgentState":
         """A copy that can change without this one changing."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
+import msgspec
 import pytest
 from django.db import connections
 from django.test import override_settings
@@ -14,12 +15,13 @@ from compliance import environments, redis
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.tenancy.tests.factories import make_tenant
-from events import memory, rebuilding
+from events import memory, rebuilding, snapshots
 from events.memory import Lesson
 from events.models import BehaviorEvent
 from events.scoring import AgentState, Event, encode_state
 from events.tests.factories import make_event
 
+REMEMBER = memory.remember
 SCOPE = {
     "max_single_trade_usd": 1000,
     "daily_limit_usd": 1_000_000,
@@ -36,6 +38,11 @@ def recalled(agent: Agent) -> AgentState:
     return held or rebuilding.rebuild(
         agent_id=str(agent.id), has_limits=agent.financial_scope is not None, now=moment
     )
+
+
+def habits(state: AgentState) -> bytes:
+    """All of a state but how it came about."""
+    return encode_state(msgspec.structs.replace(state, taken_in=b""))
 
 
 def stored(agent: Agent) -> bytes | None:
@@ -112,7 +119,7 @@ def test_lost_memory_is_rebuilt_to_the_same_numbers(agent: Agent) -> None:
     memory.forget(agent_id=str(agent.id))
 
     assert stored(agent) is None
-    assert encode_state(recalled(agent)) == encode_state(kept)
+    assert habits(recalled(agent)) == habits(kept)
 
 
 @pytest.mark.parametrize("junk", [b"", b"short", b"x" * 200])
@@ -210,9 +217,83 @@ def test_state_that_missed_events_is_not_built_upon(agent: Agent) -> None:
     assert during is not None
     assert during.state is not None
     event = Event(row.action_type, row.received_at.timestamp(), row.details)
-    late = Lesson(str(agent.id), b"another", during.state, [event], ["low"], row.id.bytes, event.received_at)
+    name = row.id.bytes
+    late = Lesson(str(agent.id), b"another", during.state, [event], ["low"], [name], name, event.received_at)
 
     memory.remember([late])
 
     assert stored(agent) != row.id.bytes + encode_state(during.state)
     assert recalled(agent).learned == pytest.approx(2)
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> list[Lesson]:
+    """What events taught that a process has yet to store: committed, and that is all."""
+    kept: list[Lesson] = []
+    monkeypatch.setattr(memory, "remember", kept.extend)
+    return kept
+
+
+def test_event_in_flight_is_learned_once_where_a_rebuild_read_it(
+    agent: Agent, late: list[Lesson], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_event(agent, details={"tool": "a"})
+    REMEMBER(late)
+    late.clear()
+    make_event(agent, details={"tool": "b"})
+    memory.forget(agent_id=str(agent.id))
+    monkeypatch.setattr(memory, "remember", REMEMBER)
+
+    make_event(agent, details={"tool": "c"})
+    REMEMBER(late)
+
+    assert recalled(agent).learned == pytest.approx(3)
+
+
+def test_event_in_flight_is_not_missed_where_redis_lost_what_others_stored(
+    agent: Agent, late: list[Lesson], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_event(agent, details={"tool": "a"})
+    REMEMBER(late)
+    late.clear()
+    make_event(agent, details={"tool": "b"})
+    monkeypatch.setattr(memory, "remember", REMEMBER)
+    make_event(agent, details={"tool": "c"})
+    memory.forget(agent_id=str(agent.id))
+
+    REMEMBER(late)
+
+    assert recalled(agent).learned == pytest.approx(3)
+
+
+def test_event_that_was_overtaken_leaves_the_tag_where_a_snapshot_needs_it(
+    agent: Agent, late: list[Lesson], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_event(agent, details={"tool": "a"})
+    REMEMBER(late)
+    late.clear()
+    make_event(agent, details={"tool": "b"})
+    monkeypatch.setattr(memory, "remember", REMEMBER)
+    make_event(agent, details={"tool": "c"})
+
+    REMEMBER(late)
+
+    snapshots.put(memory.stored([str(agent.id)]), now=now())
+    memory.forget(agent_id=str(agent.id))
+    assert recalled(agent).learned == pytest.approx(3)
+
+
+def test_processes_whose_redis_is_emptied_all_the_time_learn_each_event_once(agent: Agent) -> None:
+    def send(number: int) -> None:
+        with environments.use(Environment.LIVE):
+            if number % 3:
+                make_event(agent, details={"tool": "a"})
+            else:
+                memory.forget(agent_id=str(agent.id))
+        connections.close_all()
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(send, range(36)))
+
+    assert recalled(agent).learned == pytest.approx(24)
+    assert BehaviorEvent.objects.of_agent(agent.id).count() == 24

@@ -17,10 +17,9 @@ from events import memory, rebuilding, snapshots
 from events.ingestion import ALONE, Submission, ingest_together
 from events.intake import Report
 from events.models import ScorerProgress, ScorerSnapshot
-from events.scoring import encode_state
 from events.storage import ScoredEvent
 from events.tests.factories import make_event
-from events.tests.test_memory import recalled
+from events.tests.test_memory import habits, recalled
 
 LATER = snapshots.SETTLED + timedelta(seconds=1)
 
@@ -94,11 +93,11 @@ def test_lost_redis_is_made_up_from_snapshot_and_events_since(
     live(agent, 12)
     take()
     live(agent, 3, "b")
-    kept = encode_state(recalled(agent))
+    kept = habits(recalled(agent))
 
     memory.forget(agent_id=str(agent.id))
 
-    assert encode_state(recalled(agent)) == kept
+    assert habits(recalled(agent)) == kept
 
 
 def test_group_goes_on_from_snapshots_of_many_agents_at_once(
@@ -126,12 +125,12 @@ def test_group_goes_on_from_snapshots_of_many_agents_at_once(
 def test_snapshot_of_another_version_is_passed_over(agent: Agent, damage: dict[str, object]) -> None:
     live(agent, 3)
     take()
-    kept = encode_state(recalled(agent))
+    kept = habits(recalled(agent))
     ScorerSnapshot.objects.filter(agent_id=agent.id).update(**damage)
 
     memory.forget(agent_id=str(agent.id))
 
-    assert encode_state(recalled(agent)) == kept
+    assert habits(recalled(agent)) == kept
 
 
 def test_older_state_does_not_replace_a_newer_one(agent: Agent) -> None:

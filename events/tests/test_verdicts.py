@@ -193,6 +193,43 @@ def test_verdict_waits_while_redis_is_away_and_is_taken_in_by_the_task(
     assert rebuilt(agent).learned == pytest.approx(1, abs=0.01)
 
 
+@pytest.mark.parametrize("lost", ["nothing", "Redis", "Redis and the snapshot"])
+def test_verdict_is_taught_once_though_a_process_died_before_it_was_off_the_list(
+    agent: Agent, lost: str
+) -> None:
+    make_event(agent, details={"tool": "a"})
+    event = medium(agent)
+    made = say(event, DISMISSED)
+    assert recalled(agent).learned == pytest.approx(2, abs=0.01)
+
+    PendingReview.objects.create(id=made.id, agent_id=agent.id, created_at=now())
+    if lost != "nothing":
+        memory.forget(agent_id=str(agent.id))
+    if lost == "Redis and the snapshot":
+        ScorerSnapshot.objects.filter(agent_id=agent.id).delete()
+    assert reviewing.take_in(agent_id=agent.id, now=now())
+
+    assert recalled(agent).learned == pytest.approx(2, abs=0.01)
+    assert rebuilt(agent).learned == pytest.approx(2, abs=0.01)
+    assert not PendingReview.objects.filter(agent_id=agent.id).exists()
+
+
+def test_verdict_is_taken_in_once_by_processes_that_find_it_together(agent: Agent) -> None:
+    event = medium(agent)
+    made = say(event, DISMISSED)
+    PendingReview.objects.create(id=made.id, agent_id=agent.id, created_at=now())
+
+    def work(_: int) -> None:
+        with environments.use(Environment.LIVE):
+            assert reviewing.take_in(agent_id=agent.id, now=now())
+        connections.close_all()
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(3)))
+
+    assert recalled(agent).learned == pytest.approx(1, abs=0.01)
+
+
 def test_rolled_back_review_teaches_nothing(agent: Agent) -> None:
     event = medium(agent)
     before = encode_state(recalled(agent))
