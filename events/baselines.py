@@ -1,8 +1,9 @@
 """What each tenant's agents have in common: pooled from low events, it weighs most for agents still young.
 
 A task reads the events in the order of ids, an hour behind, so that an attack under way is not made ordinary
-for the tenant's other agents. Baselines and how far it has come commit together: each event counts once. A
-process keeps the baselines of the tenants that it serves, and asks once a minute for newer ones.
+for the tenant's other agents; and as far behind the officers' dismissals, which vouch for events of other
+bands. Baselines and how far it has come commit together: each event counts once. A process keeps the
+baselines of the tenants that it serves, and asks once a minute for newer ones.
 """
 
 from collections import defaultdict
@@ -27,7 +28,7 @@ from events.scoring import (
     pool,
 )
 
-NAME = "baselines"
+NAME, DISMISSALS = "baselines", "dismissals"
 DELAY = timedelta(hours=1)
 FARTHEST_BACK = timedelta(days=1)
 CHUNK = 5_000
@@ -46,6 +47,20 @@ WHERE id >= %(low)s AND id < %(high)s AND risk_band = 'low' AND NOT EXISTS (
 )
 ORDER BY id LIMIT %(most)s
 """  # noqa: S608  (only names of tables are put into the text)
+# Of an event's reviews that say the same one after another, the first.
+_DISMISSED = f"""
+SELECT said.id, event.tenant_id, event.action_type, event.received_at, event.details::text
+FROM {_REVIEWS} AS said JOIN {_EVENTS} AS event ON event.id = said.event_id
+WHERE said.id >= %(low)s AND said.id < %(high)s AND said.verdict = 'dismissed' AND event.risk_band <> 'low'
+    AND NOT EXISTS (
+        SELECT FROM {_REVIEWS} AS other WHERE other.event_id = said.event_id AND (
+            (other.number > said.number AND other.verdict <> 'dismissed')
+            OR (other.number = said.number - 1 AND other.verdict = 'dismissed')
+        )
+    )
+ORDER BY said.id LIMIT %(most)s
+"""  # noqa: S608  (only names of tables are put into the text)
+_READ = {NAME: _LOW, DISMISSALS: _DISMISSED}
 _PUT = f"""
 INSERT INTO {_BASELINES} AS held (tenant_id, version, baseline) VALUES (%s, 1, %s)
 ON CONFLICT (tenant_id) DO UPDATE SET version = held.version + 1, baseline = excluded.baseline
@@ -85,26 +100,44 @@ def of_tenants(tenant_ids: Collection[UUID], *, now: datetime) -> Mapping[UUID, 
 
 
 def pool_new(*, now: datetime) -> int:
-    """Pool the low events since the last time into their tenants' baselines; how many. Safe to repeat."""
+    """Pool what is new since the last time into its tenants' baselines; how many events. Safe to repeat.
+
+    That is low events, and those that officers dismissed: they are known to be ordinary.
+    """
+    return sum(_pool_new(name, now) for name in _READ)
+
+
+def _pool_new(name: str, now: datetime) -> int:
     total = 0
     for _ in range(CHUNKS):
         with environments.atomic():
-            pooled = _next_chunk(now)
+            pooled = _next_chunk(name, now)
         total += pooled
         if pooled < CHUNK:
             break
     return total
 
 
-def _next_chunk(now: datetime) -> int:
+def _next_chunk(name: str, now: datetime) -> int:
     """Pool at most `CHUNK` events and go on behind them; none while somebody else does."""
     earliest, settled = first_id_at(now - FARTHEST_BACK), first_id_at(now - DELAY)
-    ScorerProgress.objects.get_or_create(name=NAME, defaults={"upto": earliest})
-    progress = ScorerProgress.objects.select_for_update(skip_locked=True).filter(name=NAME).first()
-    if progress is None or progress.upto >= settled:
+    for kept in _READ:
+        ScorerProgress.objects.get_or_create(name=kept, defaults={"upto": earliest})
+    # Both at once: whoever pools has all baselines to itself
+    locked = ScorerProgress.objects.select_for_update(skip_locked=True).filter(name__in=_READ).in_bulk()
+    if len(locked) < len(_READ) or locked[name].upto >= settled:
         return 0
+    progress = locked[name]
     low = max(progress.upto, earliest)
-    rows = sql.query(_LOW, {"low": low, "high": settled, "most": CHUNK})
+    rows = sql.query(_READ[name], {"low": low, "high": settled, "most": CHUNK})
+    _pool(rows, trusted=name == DISMISSALS)
+    progress.upto = UUID(int=rows[-1][0].int + 1) if len(rows) == CHUNK else settled
+    progress.save(update_fields=["upto"])
+    return len(rows)
+
+
+def _pool(rows: list[Any], *, trusted: bool) -> None:
+    """Fold events into their tenants' baselines."""
     by_tenant: defaultdict[UUID, list[Any]] = defaultdict(list)
     for row in rows:
         by_tenant[row[1]].append(row)
@@ -112,11 +145,9 @@ def _next_chunk(now: datetime) -> int:
     for tenant_id, events in sorted(by_tenant.items()):
         baseline = _decoded(stored[tenant_id].baseline) if tenant_id in stored else Baseline()
         for _, _, action_type, received_at, details in events:
-            pool(baseline, Event(action_type, received_at.timestamp(), orjson.loads(details)))
+            event = Event(action_type, received_at.timestamp(), orjson.loads(details))
+            pool(baseline, event, trusted=trusted)
         sql.execute(_PUT, [tenant_id, encode_baseline(baseline)])
-    progress.upto = UUID(int=rows[-1][0].int + 1) if len(rows) == CHUNK else settled
-    progress.save(update_fields=["upto"])
-    return len(rows)
 
 
 def _asked(old: Mapping[UUID, Kept], at: float) -> dict[UUID, Kept]:

@@ -98,19 +98,66 @@ def test_recent_and_confirmed_events_are_not_pooled(world: World) -> None:
     make_event(world.agent, details=DETAILS | {"to": "now@new.example"})
     past_event(world, to="x@evil.example")
     for missed in world.events().filter(details__to="x@evil.example"):
-        reviewing.review(
-            tenant_id=world.tenant.id,
-            event_id=missed.id,
-            verdict=ReviewVerdict.CONFIRMED,
-            note=None,
-            actor=Actor.console_user("officer"),
-            now=now(),
-        )
+        say(world, missed.id, ReviewVerdict.CONFIRMED)
 
     baselines.pool_new(now=now())
 
     assert not knows(world, "now@new.example")
     assert not knows(world, "x@evil.example")
+
+
+def say(world: World, event_id: Any, verdict: ReviewVerdict, note: str | None = None) -> None:
+    reviewing.review(
+        tenant_id=world.tenant.id,
+        event_id=event_id,
+        verdict=verdict,
+        note=note,
+        actor=Actor.console_user("officer"),
+        now=now(),
+    )
+
+
+def test_dismissed_events_are_pooled_once_and_known_at_once(world: World) -> None:
+    event = store_event(world.agent, 0.5, now() - AGO, details=DETAILS)
+    taken_back = store_event(world.agent, 0.5, now() - AGO, details=DETAILS | {"to": "x@evil.example"})
+    for one in (event, taken_back):
+        say(world, one.id, ReviewVerdict.DISMISSED)
+    say(world, event.id, ReviewVerdict.DISMISSED, "asked the customer")
+    say(world, taken_back.id, ReviewVerdict.CONFIRMED)
+    baselines.pool_new(now=now())
+    assert not knows(world, "partner@known.example")
+
+    assert baselines.pool_new(now=now() + AGO) >= 1
+    assert baselines.pool_new(now=now() + AGO) == 0
+
+    baseline = stored(world)
+    assert baseline is not None
+    assert baseline.learned == pytest.approx(1, abs=0.1)
+    assert knows(world, "partner@known.example")
+    assert not knows(world, "x@evil.example")
+
+
+def test_event_that_is_dismissed_again_after_a_change_of_mind_is_pooled(world: World) -> None:
+    event = store_event(world.agent, 0.5, now() - AGO, details=DETAILS)
+    for verdict in (ReviewVerdict.DISMISSED, ReviewVerdict.CONFIRMED, ReviewVerdict.DISMISSED):
+        say(world, event.id, verdict)
+
+    baselines.pool_new(now=now() + AGO)
+
+    baseline = stored(world)
+    assert baseline is not None
+    assert baseline.learned == pytest.approx(1, abs=0.1)
+
+
+def test_dismissed_low_event_counts_once(world: World) -> None:
+    event = store_event(world.agent, 0.1, now() - AGO, details=DETAILS)
+    say(world, event.id, ReviewVerdict.DISMISSED)
+
+    baselines.pool_new(now=now() + AGO)
+
+    baseline = stored(world)
+    assert baseline is not None
+    assert baseline.learned == pytest.approx(1, abs=0.1)
 
 
 def test_task_that_was_away_for_long_goes_on_some_way_back(world: World) -> None:
