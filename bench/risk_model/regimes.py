@@ -52,6 +52,16 @@ def task_of(row: Row) -> str:
     return "|".join(row.run.split("|")[1:3])
 
 
+def model_of(row: Row) -> str:
+    """The model that a run was of."""
+    return row.run.split("|")[0]
+
+
+def suite_of(row: Row) -> str:
+    """The suite of a run's task."""
+    return row.run.split("|")[1]
+
+
 def is_clean(row: Row) -> bool:
     """Whether the row is from a run without an injection."""
     return row.run.endswith("|clean")
@@ -74,6 +84,21 @@ def unseen_task(rows: list[Row], agents: Agents) -> list[Part]:
     return [Part(_taught(history, agents, runs), runs) for history, runs in by_task(rows)]
 
 
+def unseen_half(rows: list[Row], agents: Agents) -> list[Part]:
+    """The runs of every other task in one stream, after clean runs of the rest; and the other way round."""
+    parts = []
+    for odd in (0, 1):
+        runs = [row for row in rows if task_number(row) % 2 == odd]
+        history = [row for row in rows if is_clean(row) and task_number(row) % 2 != odd]
+        parts.append(Part(_taught(history, agents, runs), runs))
+    return parts
+
+
+def task_number(row: Row) -> int:
+    """The number of a run's task within its suite."""
+    return int(row.run.split("|")[2][1:])
+
+
 def mature(rows: list[Row], agents: Agents) -> list[Part]:
     """Runs with an injection, after all clean runs."""
     runs = [row for row in rows if not is_clean(row)]
@@ -93,13 +118,9 @@ def by_task(rows: list[Row]) -> Iterator[tuple[list[Row], list[Row]]]:
     for task in sorted({task_of(row) for row in rows}):
         suite = task.split("|", maxsplit=1)[0]
         yield (
-            [row for row in rows if is_clean(row) and task_of(row) != task and _suite(row) == suite],
+            [row for row in rows if is_clean(row) and task_of(row) != task and suite_of(row) == suite],
             [row for row in rows if task_of(row) == task],
         )
-
-
-def _suite(row: Row) -> str:
-    return row.run.split("|")[1]
 
 
 def _taught(history: list[Row], agents: Agents, runs: list[Row]) -> Learned:

@@ -18,7 +18,7 @@ ENOUGH_EVENTS = 100.0
 """Events (faded) from which a tenant's habits may carry a young agent's score into high."""
 SHARED = 0.9
 """How much of a name's novelty goes, for an agent without any habits, when its tenant knows the name."""
-GROWN = 100.0
+GROWN = 300.0
 """Learned events (faded) from which an agent is judged by its own habits alone."""
 BASELINE_LAYOUT = 2
 

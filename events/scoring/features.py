@@ -38,9 +38,9 @@ DECLARED = 0.4
 SURPRISE_SLACK = 1.0
 MAX_SURPRISE = 5.0
 FEW_AMOUNTS = 5
-LEAST_SPREAD, LEAST_SHARE, LEAST_OF_FEW = 0.5, 0.1, 2.0
+LEAST_SPREAD, LEAST_SHARE, LEAST_OF_FEW = 0.5, 0.1, 5.0
 """Least spread of amounts' square roots: absolute, as a share of the median, and wider while few."""
-HALF_AMOUNTS = 8.0
+HALF_AMOUNTS = 16.0
 """Amounts known at which an unusual one counts for half."""
 MAX_ABOVE = log(30.0)
 """The most an amount is worth, at thirty spreads above the median; one that is left out is worth it too."""

@@ -18,7 +18,7 @@ from events.scoring.rules import broken_rules
 from events.scoring.state import DAY, AgentState
 from events.scoring.view import view
 
-MODEL_VERSION = "2.1"
+MODEL_VERSION = "2.2"
 """Changes whenever the same events would score differently; stored with every event."""
 
 

@@ -27,6 +27,8 @@ HOST, RESOURCE, AMOUNT = KIND["host"], KIND["resource"], KIND["amount"]
 SESSION_GAP = 300.0
 """Seconds of silence that end a run of tools."""
 HOUR = 3_600.0
+EXPECTED = 0.9
+"""Share of a tool's uses that named a target, from which leaving it out is not the agent's habit."""
 READ_BEFORE = 0.1
 """Fading count of reads from which a send counts as one after reading (for 23 minutes after one)."""
 
@@ -133,4 +135,4 @@ def _expects_target(state: AgentState, event: Event, facts: Facts, tool: bytes) 
     uses = state.tools.get(tool)
     if event.action_type == "data_mutation" and facts.resource is not None and not uses:
         return False
-    return state.aimed.get(tool) >= uses / 2
+    return state.aimed.get(tool) >= uses * EXPECTED

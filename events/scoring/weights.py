@@ -14,14 +14,14 @@ Those under "judged" speak of what no public stream shows truly: real timing, fa
 """
 
 # Chosen
-NEW_DESTINATION = 0.25
+NEW_DESTINATION = 0.35
 READ_THEN_SEND = 1.4
 NEW_HOST = 0.2
-EXTERNAL_HOST = 1.3
-UNUSUAL_TOOL = 0.2
+EXTERNAL_HOST = 0.9
+UNUSUAL_TOOL = 0.1
 UNUSUAL_SEQUENCE = 0.06
 NEW_RESOURCE = 0.05
-UNUSUAL_AMOUNT = 1.7
+UNUSUAL_AMOUNT = 1.9
 TOKEN_AMOUNT = 1.2
 
 # Judged

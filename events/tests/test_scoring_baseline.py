@@ -46,7 +46,7 @@ def test_what_the_tenant_does_not_know_is_as_strange_as_without_it() -> None:
     assert young(baseline=make_baseline(), to="x@evil.example") == young(to="x@evil.example")
 
 
-@pytest.mark.parametrize(("learned", "stays"), [(0.0, 0.1), (50.0, 0.55), (100.0, 1.0), (500.0, 1.0)])
+@pytest.mark.parametrize(("learned", "stays"), [(0.0, 0.1), (150.0, 0.55), (300.0, 1.0), (900.0, 1.0)])
 def test_the_more_habits_an_agent_has_the_less_its_tenants_count(learned: float, stays: float) -> None:
     baseline = make_baseline()
 

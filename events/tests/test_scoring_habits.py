@@ -152,10 +152,10 @@ def paying(*amounts: float) -> AgentState:
     return state
 
 
-@pytest.mark.parametrize(("known", "weight"), [(5, 1.7 * 5 / 13), (8, 0.85), (40, 1.7 * 40 / 48)])
+@pytest.mark.parametrize(("known", "weight"), [(5, 1.9 * 5 / 21), (16, 0.95), (40, 1.9 * 40 / 56)])
 def test_an_unusual_amount_says_the_more_the_more_amounts_are_known(known: int, weight: float) -> None:
-    """Of equal amounts the least spread is a tenth of the root, and as much again as two of the amounts."""
-    spread = 0.1 + 2 / known
+    """Of equal amounts the least spread is a tenth of the root, and as much again as five of the amounts."""
+    spread = 0.1 + 5 / known
     root = 10 * (1 + spread * 2.718281828459045)
 
     verdict = next_event(paying(*[100.0] * known), "transaction_initiated", PAY | {"amount_usd": root**2})

@@ -1,0 +1,137 @@
+"""The public tool calls as other agents might have made them: what a figure owes to these very suites.
+
+Each world changes one thing that the open suites happen to have: hosts, amounts, which type an action is
+reported as, who shares a tenant, which models there are. A scorer that was fitted to it falls without it.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bench.risk_model.regimes import model_of, suite_of
+from events.scoring import Context
+from events.scoring.backtest import Agents, Row
+
+CALL, MUTATION, PAYMENT = "api_call", "data_mutation", "transaction_initiated"
+USUAL_AMOUNTS = (10.0, 30.0, 50.0, 100.0)
+Changed = Callable[[Row], Row]
+
+
+class World(NamedTuple):
+    """Tool calls and what is known of the agents that made them."""
+
+    rows: list[Row]
+    agents: Agents
+
+
+def worlds(rows: list[Row], agents: Agents) -> dict[str, World]:
+    """Every world by name, the open suites as they are first."""
+    models = sorted({model_of(row) for row in rows})
+    homeless = _with_contexts(agents, home_domain=None)
+
+    def told(*changes: Changed) -> list[Row]:
+        return [_all(changes, row) for row in rows]
+
+    return {
+        "as they are": World(rows, agents),
+        **{f"{suite} alone": World(_of_suite(rows, suite), agents) for suite in _suites(rows)},
+        "every other model": World([row for row in rows if models.index(model_of(row)) % 2], agents),
+        "the other models": World([row for row in rows if not models.index(model_of(row)) % 2], agents),
+        "no tenants": World(rows, Agents(agents.contexts, {})),
+        "one tenant": World(rows, Agents(agents.contexts, dict.fromkeys(agents.contexts, "all"))),
+        "no home domain": World(rows, homeless),
+        "names without hosts": World(told(_without_hosts), homeless),
+        "attacker at home": World(told(partial(_at_home, agents)), agents),
+        "attacker on the web": World(told(_on_the_web), agents),
+        "attacks of usual amounts": World(told(_of_usual_amount), agents),
+        "no amounts": World(told(_without_amount), agents),
+        "no resources": World(told(_without_resource), agents),
+        "no declared scope": World(rows, _with_contexts(agents, permitted_actions=None)),
+        "mails are mutations": World(told(_as(CALL, MUTATION)), agents),
+        "payments are mutations": World(told(_as(PAYMENT, MUTATION), _without_amount), agents),
+        "invitations are calls": World(told(_aimed_mutation_as_call), agents),
+        "mails are payments": World(told(_as(CALL, PAYMENT)), agents),
+    }
+
+
+def _all(changes: Iterable[Changed], row: Row) -> Row:
+    for change in changes:
+        row = change(row)
+    return row
+
+
+def _suites(rows: list[Row]) -> list[str]:
+    return sorted({suite_of(row) for row in rows})
+
+
+def _of_suite(rows: list[Row], suite: str) -> list[Row]:
+    return [row for row in rows if suite_of(row) == suite]
+
+
+def _with_contexts(agents: Agents, **changes: Any) -> Agents:
+    return Agents(
+        {name: msgspec.structs.replace(context, **changes) for name, context in agents.contexts.items()},
+        agents.tenants,
+    )
+
+
+def _told(row: Row, **details: Any) -> Row:
+    """The row with these details in place of its own; None takes one away."""
+    stated = row.details if isinstance(row.details, dict) else {}
+    return msgspec.structs.replace(
+        row, details={key: value for key, value in {**stated, **details}.items() if value is not None}
+    )
+
+
+def _targets(row: Row) -> list[str]:
+    return list(row.details.get("targets", ())) if isinstance(row.details, dict) else []
+
+
+def _as(before: str, after: str) -> Changed:
+    def change(row: Row) -> Row:
+        return msgspec.structs.replace(row, action_type=after) if row.action_type == before else row
+
+    return change
+
+
+def _aimed_mutation_as_call(row: Row) -> Row:
+    return _as(MUTATION, CALL)(row) if _targets(row) else row
+
+
+def _without_hosts(row: Row) -> Row:
+    targets = _targets(row)
+    return _told(row, targets=[target.partition("@")[0] for target in targets], host=None) if targets else row
+
+
+def _without_amount(row: Row) -> Row:
+    return _told(row, amount_usd=None)
+
+
+def _without_resource(row: Row) -> Row:
+    return _told(row, resource=None)
+
+
+def _is_attack_by_mail(row: Row) -> bool:
+    return row.is_attack and any("@" in target for target in _targets(row))
+
+
+def _at_home(agents: Agents, row: Row) -> Row:
+    home = agents.contexts.get(row.agent, Context()).home_domain
+    if home is None or not _is_attack_by_mail(row):
+        return row
+    return _told(row, targets=[f"{target.partition('@')[0]}@{home}" for target in _targets(row)], host=home)
+
+
+def _on_the_web(row: Row) -> Row:
+    if not _is_attack_by_mail(row):
+        return row
+    return _told(row, targets=["www.collector.example"], host="www.collector.example")
+
+
+def _of_usual_amount(row: Row) -> Row:
+    if not (row.is_attack and isinstance(row.details, dict) and "amount_usd" in row.details):
+        return row
+    # By the run's name, so that it is the same each time
+    return _told(row, amount_usd=USUAL_AMOUNTS[sum(row.run.encode()) % len(USUAL_AMOUNTS)])
