@@ -29,8 +29,10 @@ SELDOM = 0.6
 """What a nat of rarity adds to sending somewhere new after reading, as a share."""
 FEW_TRIALS = 3.0
 """Sends of one kind at which knowing where they go counts for half."""
-MUTATION_CARRIES = 0.25
+MUTATION_CARRIES = 0.35
 """A mutation that names a target (an invitation, a share) carries less out than a call or a payment does."""
+IN_COMPANY = 0.5
+"""A stranger beside somebody known is less strange: who writes to both does so in the known one's sight."""
 READING_COUNTS = 0.5
 """An unusual tool that only reads is worth half of one that does something."""
 DECLARED = 0.4
@@ -103,7 +105,7 @@ def _destination(
         strange *= WITHIN_HOME
     nats = rarity(state, kind) * strange
     told = seen.new[0] if seen.new else None
-    carries = _carries(event)
+    carries = _carries(event, seen)
     found = [
         Signal("new_destination", weights.NEW_DESTINATION * nats * carries, told, len(state.destinations))
     ]
@@ -113,8 +115,10 @@ def _destination(
     return found
 
 
-def _carries(event: Event) -> float:
-    return MUTATION_CARRIES if event.action_type == "data_mutation" else 1.0
+def _carries(event: Event, seen: View) -> float:
+    """How much of what is strange about a destination counts."""
+    carries = MUTATION_CARRIES if event.action_type == "data_mutation" else 1.0
+    return carries * IN_COMPANY if 0 < len(seen.new) < len(seen.destinations) else carries
 
 
 def _host(
@@ -135,7 +139,7 @@ def _host(
     ]
     new = [pair for pair in outside if not state.hosts.knows(pair[1], seen.fading)]
     found = []
-    carries = _carries(event)
+    carries = _carries(event, seen)
     left_out = seen.aims and not facts.targets
     if new or left_out:
         told = new[0][0] if new else None

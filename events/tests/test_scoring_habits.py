@@ -144,6 +144,40 @@ def test_external_host_scores_above_the_home_domain(mature: AgentState) -> None:
     assert outside.score > inside.score
 
 
+def weight_of(name: str, verdict: Assessment) -> float:
+    return next(reason.weight for reason in verdict.reasons if reason.name == name)
+
+
+def test_an_invitation_carries_less_than_a_message(mature: AgentState) -> None:
+    stranger = {"tool": "send_email", "to": "x@evil.example"}
+
+    message = next_event(mature, "api_call", stranger)
+    invitation = next_event(mature, "data_mutation", stranger)
+
+    assert message.score > invitation.score
+    assert weight_of("new_destination", invitation) < weight_of("new_destination", message)
+
+
+def test_a_stranger_beside_somebody_known_counts_half(mature: AgentState) -> None:
+    alone = next_event(mature, "transaction_initiated", PAY | {"recipient": "XX99"})
+    beside = next_event(mature, "transaction_initiated", PAY | {"recipient": ["XX99", PAY["recipient"]]})
+
+    for name in ("new_destination", "read_then_send"):
+        assert weight_of(name, beside) == pytest.approx(weight_of(name, alone) / 2, abs=0.001)
+
+
+@pytest.mark.parametrize(("left_out", "is_new"), [(0, True), (1, True), (3, False)])
+def test_leaving_out_a_target_is_no_news_of_a_tool_that_often_does(left_out: int, is_new: bool) -> None:
+    state = AgentState()
+    for minute in range(20):
+        named = {} if minute < left_out else {"to": "colleague@acme.example"}
+        teach(state, Event("data_mutation", NOON + 60 * minute, {"tool": "invite", **named}))
+
+    verdict = next_event(state, "data_mutation", {"tool": "invite"})
+
+    assert ("new_destination" in {reason.name for reason in verdict.reasons}) == is_new
+
+
 def paying(*amounts: float) -> AgentState:
     """An agent known to have paid these amounts to one supplier."""
     state = AgentState()
