@@ -155,7 +155,7 @@ def test_an_invitation_carries_less_than_a_message(mature: AgentState) -> None:
     invitation = next_event(mature, "data_mutation", stranger)
 
     assert message.score > invitation.score
-    assert weight_of("new_destination", invitation) < weight_of("new_destination", message)
+    assert weight_of("read_then_send", invitation) < weight_of("read_then_send", message)
 
 
 def test_a_stranger_beside_somebody_known_counts_half(mature: AgentState) -> None:
