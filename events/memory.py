@@ -110,12 +110,13 @@ class Lesson(msgspec.Struct, frozen=True):
     """What an agent's committed events taught: they led from the state under `seen` to `state`.
 
     `bands` and `ids` are the events'; `tag` is what the state is stored under, the last one's id if nobody
-    else was faster; `at` is when the last was received (seconds since the epoch).
+    else was faster; `at` is when the last was received (seconds since the epoch). Without a state it says
+    that what is stored must be rebuilt.
     """
 
     agent_id: str
     seen: bytes
-    state: AgentState
+    state: AgentState | None
     events: Sequence[Event]
     bands: Sequence[str]
     ids: Sequence[bytes]
@@ -242,6 +243,8 @@ def _memory(agent_id: str, kept: Memory | None, answer: Any) -> Memory:
 
 
 def _decoded(agent_id: str, stored: bytes) -> Memory:
+    if len(stored) == TAG:  # see `_refolded()`
+        return Memory(None, stored)
     try:
         found = Memory(decode_state(stored[TAG:]), stored[:TAG])
     except StateUnreadable:
@@ -255,11 +258,12 @@ def _save(lessons: Sequence[Lesson]) -> list[Lesson]:
     """Try to store each; those that another process had overtaken."""
     args: list[Any] = [KEPT_SECONDS]
     for lesson in lessons:
-        args += [lesson.seen, lesson.tag + encode_state(lesson.state)]
+        args += [lesson.seen, lesson.tag + (b"" if lesson.state is None else encode_state(lesson.state))]
     saved: Any = _compare_and_set()(keys=_keys(lesson.agent_id for lesson in lessons), args=args)
     overtaken = []
     for lesson, is_saved in zip(lessons, saved, strict=True):
         if is_saved:
+            # Without a state it is kept as well: Redis' answer to its tag is then that it must be rebuilt
             _kept.put(lesson.agent_id, Memory(lesson.state, lesson.tag))
             _stale.discard(lesson.agent_id)
         else:
@@ -270,19 +274,21 @@ def _save(lessons: Sequence[Lesson]) -> list[Lesson]:
 def _refolded(lessons: Sequence[Lesson]) -> list[Lesson]:
     """The same events on top of what the other process stored, but for those that it read in a rebuild.
 
-    Where Redis lost what was stored, they are left to the rebuild at the next look: it finds others' events
-    too. The tag never goes back, or a rebuild from a snapshot would learn events again.
+    Where Redis lost what was stored, only a rebuild finds what others stored there: an empty state takes its
+    place, over which nobody stores what they rebuilt before these events were committed. The tag never goes
+    back, or a rebuild from a snapshot would learn events again.
     """
     newest: Any = redis.client().mget(_keys(lesson.agent_id for lesson in lessons))
     found = []
     for lesson, stored in zip(lessons, newest, strict=True):
         held = NOTHING if stored is None else _decoded(lesson.agent_id, bytes(stored))
+        tag = max(lesson.tag, _after(held.tag))
         if held.state is None:
+            found.append(msgspec.structs.replace(lesson, seen=held.tag, state=None, tag=tag))
             continue
         new = [at for at, name in enumerate(lesson.ids) if not has_taken_in(held.state, name)]
         if new:
             state = relearn([(lesson.events[at], lesson.bands[at]) for at in new], start=held.state)
-            tag = max(lesson.tag, _after(held.tag))
             found.append(msgspec.structs.replace(lesson, seen=held.tag, state=state, tag=tag))
     return found
 

@@ -14,11 +14,12 @@ from certificates.tests.factories import make_certified_agent
 from compliance import environments, redis
 from compliance.clock import now
 from compliance.environments import Environment
+from compliance.identifiers import new_id
 from compliance.tenancy.tests.factories import make_tenant
 from events import memory, rebuilding, snapshots
 from events.memory import Lesson
 from events.models import BehaviorEvent
-from events.scoring import AgentState, Event, encode_state
+from events.scoring import AgentState, Event, encode_state, relearn
 from events.tests.factories import make_event
 
 REMEMBER = memory.remember
@@ -283,17 +284,38 @@ def test_event_that_was_overtaken_leaves_the_tag_where_a_snapshot_needs_it(
     assert recalled(agent).learned == pytest.approx(3)
 
 
-def test_processes_whose_redis_is_emptied_all_the_time_learn_each_event_once(agent: Agent) -> None:
+def test_rebuild_that_began_before_an_event_was_committed_is_not_stored_over_it(
+    agent: Agent, late: list[Lesson], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_event(agent, details={"tool": "a"})
+    REMEMBER(late)
+    first = late.pop()
+    make_event(agent, details={"tool": "b"})
+    event = Event("api_call", now().timestamp(), {"tool": "c"})
+    rebuilt_too_early = relearn([(event, "low")], start=first.state)
+    name = new_id().bytes
+    slow = Lesson(
+        str(agent.id), memory.ABSENT, rebuilt_too_early, [event], ["low"], [name], name, event.received_at
+    )
+    memory.forget(agent_id=str(agent.id))
+
+    REMEMBER(late)
+    REMEMBER([slow])
+
+    assert recalled(agent).learned == pytest.approx(2)
+
+
+def test_processes_whose_redis_is_emptied_now_and_then_learn_each_event_once(agent: Agent) -> None:
     def send(number: int) -> None:
         with environments.use(Environment.LIVE):
-            if number % 3:
-                make_event(agent, details={"tool": "a"})
-            else:
+            if number % 10 == 5:
                 memory.forget(agent_id=str(agent.id))
+            else:
+                make_event(agent, details={"tool": "a"})
         connections.close_all()
 
-    with ThreadPoolExecutor(3) as pool:
-        list(pool.map(send, range(36)))
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(send, range(30)))
 
-    assert recalled(agent).learned == pytest.approx(24)
-    assert BehaviorEvent.objects.of_agent(agent.id).count() == 24
+    assert recalled(agent).learned == pytest.approx(27)
+    assert BehaviorEvent.objects.of_agent(agent.id).count() == 27
