@@ -68,7 +68,7 @@ class _Draft:
         return [row.risk_band for row in self.rows]
 
     def lesson(self) -> Lesson:
-        ids = [UUID(row.id).bytes for row in self.rows]
+        ids = [bytes.fromhex(row.id.replace("-", "")) for row in self.rows]
         return Lesson(
             agent_id=self.agent.id,
             seen=self.seen.tag,
