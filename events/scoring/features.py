@@ -44,6 +44,8 @@ LEAST_SPREAD, LEAST_SHARE, LEAST_OF_FEW = 0.5, 0.1, 5.0
 """Least spread of amounts' square roots: absolute, as a share of the median, and wider while few."""
 HALF_AMOUNTS = 16.0
 """Amounts known at which an unusual one counts for half."""
+WITHIN = 0.4
+"""What an amount is worth that is one spread above the median; beyond, the logarithm is added."""
 MAX_ABOVE = log(30.0)
 """The most an amount is worth, at thirty spreads above the median; one that is left out is worth it too."""
 TOKEN_SHARE = 0.1
@@ -198,7 +200,7 @@ def _amount(state: AgentState, context: Context, facts: Facts, seen: View) -> li
         found.append(Signal("unusual_amount", worth * MAX_ABOVE * stated, None, middle))
         return found + _drift(state, None, middle)
     size = sqrt(facts.amount)
-    above = min(log(max(_deviations(ordered, middle, size), 1.0)), MAX_ABOVE)
+    above = min(_above(ordered, middle, size), MAX_ABOVE)
     if above:
         found.append(Signal("unusual_amount", worth * above, facts.amount, middle))
     elif seen.aims and (seen.new or not facts.targets) and size <= TOKEN_SHARE * middle:
@@ -206,14 +208,16 @@ def _amount(state: AgentState, context: Context, facts: Facts, seen: View) -> li
     return found + _drift(state, facts.amount, middle)
 
 
-def _deviations(ordered: list[float], middle: float, size: float) -> float:
-    """How many robust standard deviations (1.4826 MAD, not below the least) a size is above the median."""
+def _above(ordered: list[float], middle: float, size: float) -> float:
+    """How far a size is above the median, in robust deviations (1.4826 MAD, not below the least), as nats."""
     above = size - middle
+    if above <= 0:
+        return 0.0
     least = max(LEAST_SPREAD, (LEAST_SHARE + LEAST_OF_FEW / len(ordered)) * middle)
-    if above <= least:  # at most one deviation whatever the spread, so most amounts need none
-        return 1.0
+    if above <= least:  # within one deviation whatever the spread, so most amounts need none
+        return WITHIN * above / least
     distances = sorted([abs(value - middle) for value in ordered])
-    return above / max(1.4826 * distances[len(distances) // 2], least)
+    return WITHIN + log(max(above / max(1.4826 * distances[len(distances) // 2], least), 1.0))
 
 
 def _drift(state: AgentState, amount: float | None, middle: float) -> list[Signal]:

@@ -186,7 +186,9 @@ def paying(*amounts: float) -> AgentState:
     return state
 
 
-@pytest.mark.parametrize(("known", "weight"), [(5, 1.9 * 5 / 21), (16, 0.95), (40, 1.9 * 40 / 56)])
+@pytest.mark.parametrize(
+    ("known", "weight"), [(5, 1.4 * 1.9 * 5 / 21), (16, 1.4 * 0.95), (40, 1.4 * 1.9 * 40 / 56)]
+)
 def test_an_unusual_amount_says_the_more_the_more_amounts_are_known(known: int, weight: float) -> None:
     """Of equal amounts the least spread is a tenth of the root, and as much again as five of the amounts."""
     spread = 0.1 + 5 / known
