@@ -13,11 +13,16 @@ from typing import Any
 import pytest
 from django.db import connections
 from django.test.utils import setup_databases, teardown_databases
+from hypothesis import HealthCheck, settings
 
 from compliance import environments, redis
 from compliance.api import rate_limits
 from compliance.environments import Environment
 from compliance.tests.client import ApiClient
+
+# A busy machine is slow, which is no finding.
+settings.register_profile("service", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("service")
 
 COMMITTED_WEIGHT = 5
 """What a test that commits for real takes, in others."""

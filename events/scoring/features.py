@@ -86,9 +86,11 @@ def signals(
 
 def rarity(state: AgentState, kind: int) -> float:
     """What one new name of this kind is worth, in nats: -ln of the agent's own recent rate of new ones."""
-    trials = min(state.trials[kind], MOST_TRIALS)
+    trials = state.trials[kind]
+    trials = min(trials, MOST_TRIALS)
     rate = (state.rates[kind] * trials + PRIOR_RATE * PRIOR_TRIALS) / (trials + PRIOR_TRIALS)
-    return min(-log(rate), MAX_RARITY)
+    nats = -log(rate)
+    return min(MAX_RARITY, nats)
 
 
 def _strangeness(baseline: Baseline, table: Table, names: list[bytes], seen: View) -> float:
@@ -103,7 +105,7 @@ def _destination(
         trials = state.trials[kind]
         return [Signal("known_destination", weights.KNOWN_DESTINATION * trials / (trials + FEW_TRIALS))]
     strange = 1.0 if baseline is None else _strangeness(baseline, baseline.destinations, seen.new_names, seen)
-    if seen.new and all(_inside(target.rpartition("@")[2], context.home_domain) for target in seen.new):
+    if seen.new and context.home_domain is not None and _all_inside(seen.new, context.home_domain):
         strange *= WITHIN_HOME
     nats = rarity(state, kind) * strange
     told = seen.new[0] if seen.new else None
@@ -157,6 +159,10 @@ def _host(
 
 def _inside(host: str, home: str | None) -> bool:
     return home is not None and (host == home or host.endswith("." + home))
+
+
+def _all_inside(targets: list[str], home: str) -> bool:
+    return all(_inside(target.rpartition("@")[2], home) for target in targets)
 
 
 def _tool(
@@ -216,8 +222,25 @@ def _above(ordered: list[float], middle: float, size: float) -> float:
     least = max(LEAST_SPREAD, (LEAST_SHARE + LEAST_OF_FEW / len(ordered)) * middle)
     if above <= least:  # within one deviation whatever the spread, so most amounts need none
         return WITHIN * above / least
-    distances = sorted([abs(value - middle) for value in ordered])
-    return WITHIN + log(max(above / max(1.4826 * distances[len(distances) // 2], least), 1.0))
+    deviations = above / max(1.4826 * _median_distance(ordered, middle), least)
+    return WITHIN + (log(deviations) if deviations > 1.0 else 0.0)
+
+
+def _median_distance(ordered: list[float], middle: float) -> float:
+    """The upper median of the distances to `middle`, the least reach around it that covers more than half.
+
+    Found by bisection: of the runs of so many neighbours, the one that begins and ends equally far away.
+    """
+    half = len(ordered) // 2
+    first, last = 0, len(ordered) - half - 1
+    while first < last:
+        start = (first + last) // 2
+        if middle - ordered[start] > ordered[start + half] - middle:
+            first = start + 1
+        else:
+            last = start
+    reach = max(middle - ordered[first], ordered[first + half] - middle)
+    return min(reach, middle - ordered[first - 1]) if first else reach
 
 
 def _drift(state: AgentState, amount: float | None, middle: float) -> list[Signal]:

@@ -37,4 +37,6 @@ def combine(*, prior_logit: float, evidence: list[Signal], broken: int, capped: 
     score = 1 / (1 + exp(-logit))
     if capped and score > COLD_CAP:
         score = COLD_CAP
-    return round(max(score, floor_of(broken)) if broken else score, 4)
+    if broken:
+        score = max(score, floor_of(broken))
+    return int(score * 10_000 + 0.5) / 10_000  # round() takes three times as long

@@ -64,7 +64,8 @@ def _last_minutes(state: AgentState, event: Event, facts: Facts, seen: View) -> 
 
 def _habits(state: AgentState, event: Event, facts: Facts, seen: View, *, trusted: bool) -> None:
     # Running means start as the plain mean and then forget slowly
-    share = max(MEAN_RATE, 1.0 / (seen.learned + 1.0))
+    share = 1.0 / (seen.learned + 1.0)
+    share = max(share, MEAN_RATE)
     if seen.has_tool:
         state.tool_surprise += (seen.unigram - state.tool_surprise) * share
         state.bigram_surprise += (seen.bigram - state.bigram_surprise) * share
@@ -115,9 +116,11 @@ def _remember_names(state: AgentState, event: Event, seen: View, weight: float, 
 
 def _tried(state: AgentState, kind: int, *, new: bool) -> None:
     """One more name of a kind: the share of new ones starts at 1 and follows the last twenty or so."""
-    trials, rate = state.trials[kind], state.rates[kind]
-    state.rates[kind] = rate + (new - rate) * max(MEAN_RATE, 1.0 / (trials + 2.0))
-    state.trials[kind] = trials + 1.0
+    trials, rates = state.trials, state.rates
+    count, rate = trials[kind], rates[kind]
+    share = 1.0 / (count + 2.0)
+    rates[kind] = rate + (new - rate) * (max(MEAN_RATE, share))
+    trials[kind] = count + 1.0
 
 
 def _rescale(state: AgentState, now: float) -> None:

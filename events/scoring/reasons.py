@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from events.scoring.details import MAX_AMOUNT
+from events.scoring.amounts import MAX_AMOUNT
 
 LEAST_TOLD = 0.01
 """The least weight that is worth a reason."""
@@ -126,5 +126,5 @@ def _told(signal: Signal) -> Reason:
         signal.name,
         observed if isinstance(observed, str) else shorten(observed(signal.observed)),
         expected if isinstance(expected, str) else shorten(expected(signal.expected)),
-        round(signal.weight, 3),
+        int(signal.weight * 1_000 + 0.5) / 1_000,
     )

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from events.scoring.amounts import MAX_AMOUNT
 from events.scoring.contract import Context, Event, FinancialScope
-from events.scoring.details import MAX_AMOUNT, Facts
+from events.scoring.details import Facts
 from events.scoring.head import rule_weight
 from events.scoring.places import marked_place
 from events.scoring.priors import DOING, PRIOR_LOGITS, PRIORS, TRANSACTIONS

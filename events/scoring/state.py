@@ -11,7 +11,7 @@ between. So its tables stay packed: searching fifty digests takes less than buil
 from functools import lru_cache
 from hashlib import blake2b
 from math import exp
-from struct import Struct, unpack
+from struct import Struct
 
 import msgspec
 
@@ -56,8 +56,12 @@ NAME = 8
 NUMBER = 8
 NO_NAME = bytes(NAME)
 _weight = Struct("<d")
-_doubles = tuple(Struct(f"<{count}d") for count in range(MAX_AMOUNTS + 1))
 _pack, _pack_into, _unpack = _weight.pack, _weight.pack_into, _weight.unpack_from
+
+
+@lru_cache(maxsize=2048)
+def _doubles(count: int) -> Struct:
+    return Struct(f"<{count}d")
 
 
 class StateUnreadable(ValueError):
@@ -81,10 +85,7 @@ class Table(msgspec.Struct, array_like=True, gc=False):
         at = self.names.find(name)
         if at > 0 and at % NAME:
             at = self._aligned(name, at)
-        if at < 0:
-            return 0.0
-        weight: float = _unpack(self.weights, at)[0]
-        return weight
+        return 0.0 if at < 0 else _unpack(self.weights, at)[0]
 
     def knows(self, name: bytes, fading: float) -> bool:
         """Whether the name was seen and is not yet forgotten."""
@@ -131,7 +132,7 @@ class Table(msgspec.Struct, array_like=True, gc=False):
         return at
 
     def _unpacked(self) -> tuple[float, ...]:
-        return unpack(f"<{len(self)}d", self.weights)
+        return _doubles(len(self.names) // NAME).unpack(self.weights)
 
     def _drop_lightest(self) -> None:
         weights = self._unpacked()
@@ -206,7 +207,7 @@ class AgentState(msgspec.Struct, array_like=True):
 
     def recent_amounts(self) -> tuple[float, ...]:
         """The last amounts, as square roots of dollars, oldest first."""
-        return _doubles[len(self.amounts) // NUMBER].unpack(self.amounts)
+        return _doubles(len(self.amounts) // NUMBER).unpack(self.amounts)
 
     def add_amount(self, root: float) -> None:
         """Remember an amount's square root; beyond MAX_AMOUNTS the oldest goes."""
@@ -234,7 +235,7 @@ class AgentState(msgspec.Struct, array_like=True):
 
     def scale_hours(self, factor: float) -> None:
         """Multiply what is counted of every hour."""
-        counts = unpack(f"<{HOURS}d", self.hours)
+        counts = _doubles(HOURS).unpack(self.hours)
         self.hours = bytearray(b"".join(_pack(count * factor) for count in counts))
 
     def fading(self, now: float) -> float:

@@ -12,6 +12,7 @@ from events.scoring.state import (
     BURST_FADE,
     DAY,
     FAILURE_FADE,
+    FORGOTTEN,
     KIND,
     NO_NAME,
     READ_FADE,
@@ -120,8 +121,9 @@ def _unknown(
 ) -> tuple[list[str], list[bytes]]:
     """The targets that the agent doesn't know, and their digests."""
     new, new_names = [], []
+    weight_of = state.destinations.get
     for target, name in zip(targets, names, strict=True):
-        if not state.destinations.knows(name, fading):
+        if weight_of(name) * fading < FORGOTTEN:
             new.append(target)
             new_names.append(name)
     return new, new_names

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events.scoring.details import FEW_KEYS, KEYS, Facts, read
+from events.scoring.details import FEW_KEYS, Facts, read
+from events.scoring.keys import KEYS
 
 TELLING = st.sampled_from(
     [key for keys in KEYS.values() for key in keys] + ["toolName", "tool_name", "amount-usd"]

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from compliance.api.parsers import _UNSURE, MAX_DEPTH, _loads_plain, _loads_strictly, loads
@@ -96,7 +96,7 @@ def same(ours: Any, theirs: Any) -> bool:
     return bool(ours == theirs)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400)
 @given(nasty)
 @example('{"a":1,"a":2}')
 @example('{"a":":","a":2}')
@@ -117,7 +117,7 @@ def test_quick_way_finds_what_the_strict_one_finds_or_leaves_it_to_that(found: s
         assert same(quick, strict)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=20) | nasty.map(as_bytes))
 def test_nothing_but_a_value_or_a_refusal_comes_out(raw: bytes) -> None:
     try:

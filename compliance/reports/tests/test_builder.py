@@ -89,7 +89,7 @@ def test_hostile_names_are_shown_and_not_obeyed(name: str) -> None:
     assert document["tenant"]["name"] == name
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(name=st.text(max_size=255))
 def test_no_name_breaks_the_pdf(name: str) -> None:
     facts = make_busy_facts(agents=(make_agent_fact(name=name),))
