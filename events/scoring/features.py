@@ -1,9 +1,9 @@
 """How unlike the agent's own habits an event is, each difference as a weight in log-odds.
 
-Novelty is scaled by the agent's own rate of it: a new destination is worth -ln(rate) nats, so it says much
-about an agent that always writes to the same three and little about one that never writes to the same twice.
-What an event leaves out counts as if it were new: leaving out a tool, target or amount gains nothing. Only a
-destination the agent knows counts in its favour.
+Novelty is scaled by the agent's own rate of it: a new destination is worth -ln(rate) nats, squared, so it
+says much about an agent that always writes to the same three and next to nothing about one that often writes
+to somebody new.
+What an event leaves out counts as if it were new: leaving out a tool, target or amount gains nothing.
 """
 
 from math import log, log1p, sqrt
@@ -27,8 +27,6 @@ WITHIN_HOME = 0.5
 """What is new but inside the agent's own domain is half as strange."""
 SELDOM = 0.6
 """What a nat of rarity adds to sending somewhere new after reading, as a share."""
-FEW_TRIALS = 3.0
-"""Sends of one kind at which knowing where they go counts for half."""
 MUTATION_CARRIES = 0.35
 """A mutation that names a target (an invitation, a share) carries less out than a call or a payment does."""
 IN_COMPANY = 0.5
@@ -42,7 +40,7 @@ MAX_SURPRISE = 5.0
 FEW_AMOUNTS = 5
 LEAST_SPREAD, LEAST_SHARE, LEAST_OF_FEW = 0.5, 0.1, 5.0
 """Least spread of amounts' square roots: absolute, as a share of the median, and wider while few."""
-HALF_AMOUNTS = 16.0
+HALF_AMOUNTS = 20.0
 """Amounts known at which an unusual one counts for half."""
 WITHIN = 0.4
 """What an amount is worth that is one spread above the median; beyond, the logarithm is added."""
@@ -100,19 +98,16 @@ def _strangeness(baseline: Baseline, table: Table, names: list[bytes], seen: Vie
 def _destination(
     state: AgentState, event: Event, context: Context, seen: View, baseline: Baseline | None
 ) -> list[Signal]:
-    kind = KIND[event.action_type]
     if seen.destinations and not seen.new:
-        trials = state.trials[kind]
-        return [Signal("known_destination", weights.KNOWN_DESTINATION * trials / (trials + FEW_TRIALS))]
+        return []
     strange = 1.0 if baseline is None else _strangeness(baseline, baseline.destinations, seen.new_names, seen)
     if seen.new and context.home_domain is not None and _all_inside(seen.new, context.home_domain):
         strange *= WITHIN_HOME
-    nats = rarity(state, kind) * strange
+    nats = rarity(state, KIND[event.action_type]) * strange
     told = seen.new[0] if seen.new else None
     carries = _carries(event, seen)
-    found = [
-        Signal("new_destination", weights.NEW_DESTINATION * nats * carries, told, len(state.destinations))
-    ]
+    weight = weights.NEW_DESTINATION * nats * nats * carries
+    found = [Signal("new_destination", weight, told, len(state.destinations))]
     if seen.reads > READ_BEFORE:
         value = (strange + SELDOM * nats) * carries
         found.append(Signal("read_then_send", weights.READ_THEN_SEND * value, told))
