@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.test import Client
@@ -16,6 +17,7 @@ from compliance.clock import now
 from compliance.console.views import SESSION_KEY
 from compliance.encryption import encrypt
 from compliance.environments import Environment
+from compliance.identifiers import new_id_at
 from compliance.reports.models import Report
 from compliance.reports.vocabulary import ReportType
 from compliance.tenancy import memberships, services
@@ -126,8 +128,9 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
         published = RevocationList.objects.latest_of(certificate.authority)
         responder = OcspResponder.objects.get(authority=certificate.authority)
         # The last that an issuance would take, as it is no real key.
+        tomorrow = now() + timedelta(days=1)
         pooled = PooledKey.objects.create(
-            key_uri=f"pkcs11:object={label}", spki=b"", created_at=now() + timedelta(days=1)
+            id=UUID(new_id_at(tomorrow)), key_uri=f"pkcs11:object={label}", spki=b"", created_at=tomorrow
         )
         record = IdempotencyRecord.objects.create(
             tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
