@@ -5,36 +5,25 @@ Every event that the API acknowledged must arrive; one that arrives again carrie
 
 import os
 import re
-import shutil
 import signal
 import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import redis
 
-from compliance.tests.test_stack import Stack, eventually, exports_of, processes_of, run
+from compliance.tests import test_stack
+from compliance.tests.test_stack import Stack, eventually, processes_of
 from webhooks.tests.receivers import Receiver, Script, answer, receiving
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
 
+stack = test_stack.stack
 SENDER = "webhook_sender"
 ARRIVAL_SECONDS = 60
-
-
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    folder = tmp_path_factory.mktemp("webhook-drills")
-    try:
-        started = run(folder, "--detach")
-        assert started.returncode == 0, started.stdout[-4000:] + started.stderr[-4000:]
-        yield Stack(folder, exports_of(folder), started)
-    finally:
-        run(folder, "stop")
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
