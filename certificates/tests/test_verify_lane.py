@@ -25,7 +25,7 @@ from compliance.clock import now
 from compliance.environments import Environment
 from compliance.server import Application
 from compliance.tenancy.models import Tenant
-from compliance.tests.web import Worker, shape
+from compliance.tests.web import Worker, locked_table, shape
 from compliance.wsgi import application
 
 pytestmark = pytest.mark.usefixtures("committed")
@@ -347,20 +347,10 @@ def test_more_than_the_queue_holds_is_turned_away_at_once(
 ) -> None:
     count = SIZES.longest_queue + SIZES.largest + 50
 
-    async def begin() -> list[asyncio.Task[Answer]]:
-        tasks = [asyncio.ensure_future(web.ask(certificate.serial_number)) for _ in range(count)]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.sleep(0.2)
-        return tasks
-
-    async def finish(tasks: list[asyncio.Task[Answer]]) -> list[Answer]:
-        return await asyncio.gather(*tasks)
-
-    with environments.atomic(), connection.cursor() as cursor:
-        cursor.execute("LOCK TABLE certificates_certificate IN ACCESS EXCLUSIVE MODE")
-        tasks = web.run(begin())
-        turned_away = [task.result() for task in tasks if task.done()]
-    answers = web.run(finish(tasks))
+    turned_away, answers = web.crowd(
+        (web.ask(certificate.serial_number) for _ in range(count)),
+        held_up=locked_table("certificates_certificate IN ACCESS EXCLUSIVE MODE"),
+    )
 
     assert 50 <= len(turned_away) <= 50 + SIZES.largest
     for answer in turned_away:

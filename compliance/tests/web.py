@@ -1,12 +1,14 @@
 """A web worker inside the test's process: granian's part is played, everything behind it is real."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
 from typing import Any
 
-from django.db import connections
+from django.db import connection, connections
 
+from compliance import environments
 from compliance.api.answers import Answer, Headers
 from compliance.api.lanes import Lane
 from compliance.server import Application, Environ, Server
@@ -67,6 +69,25 @@ class Worker:
     def run(self, play: Coroutine[Any, Any, Any]) -> Any:
         return self._runner.run(play)
 
+    def crowd(
+        self, asks: Iterable[Coroutine[Any, Any, Answer]], *, held_up: AbstractContextManager[object]
+    ) -> tuple[list[Answer], list[Answer]]:
+        """Ask all at once while answers are held up: who was turned away meanwhile, and what all got."""
+
+        async def begin() -> list[asyncio.Task[Answer]]:
+            tasks = [asyncio.ensure_future(ask) for ask in asks]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(0.2)
+            return tasks
+
+        async def finish(tasks: list[asyncio.Task[Answer]]) -> list[Answer]:
+            return await asyncio.gather(*tasks)
+
+        with held_up:
+            tasks = self.run(begin())
+            turned_away = [task.result() for task in tasks if task.done()]
+        return turned_away, self.run(finish(tasks))
+
     async def exchange(self, method: str, path: str, headers: Headers, body: bytes = b"") -> Answer:
         """What the server answers."""
         protocol = Protocol(body)
@@ -82,6 +103,14 @@ class Worker:
         finally:
             # The test's database can't be dropped while a thread holds on to it.
             connections.close_all()
+
+
+@contextmanager
+def locked_table(lock: str) -> Iterator[None]:
+    """A table under a lock, as `LOCK TABLE` takes it, in a transaction of the environment's database."""
+    with environments.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLE {lock}")
+        yield
 
 
 def shape(answer: Answer, *, changing: Iterable[str] = ()) -> tuple[int, list[tuple[str, str]]]:

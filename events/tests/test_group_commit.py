@@ -8,9 +8,9 @@ from django.db import connection
 
 from agents.models import Agent, AgentStatus
 from certificates.tests.factories import make_certified_agent
-from compliance import environments
 from compliance.api.answers import Answer
 from compliance.identifiers import new_id
+from compliance.tests.web import locked_table
 from events.group_commit import LARGEST_GROUP, LONGEST_QUEUE
 from events.models import BehaviorEvent
 from events.tests.conftest import World
@@ -135,20 +135,10 @@ def test_more_than_the_queue_holds_is_turned_away_at_once(
     reserve(key, count)
     before = world.events().count()
 
-    async def begin() -> list[asyncio.Task[Answer]]:
-        tasks = [asyncio.ensure_future(web.send(key, world.report())) for _ in range(count)]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.sleep(0.2)
-        return tasks
-
-    async def finish(tasks: list[asyncio.Task[Answer]]) -> list[Answer]:
-        return await asyncio.gather(*tasks)
-
-    with environments.atomic(), connection.cursor() as cursor:
-        cursor.execute("LOCK TABLE events_behaviorevent IN EXCLUSIVE MODE")
-        tasks = web.run(begin())
-        turned_away = [task.result() for task in tasks if task.done()]
-    answers = web.run(finish(tasks))
+    turned_away, answers = web.crowd(
+        (web.send(key, world.report()) for _ in range(count)),
+        held_up=locked_table("events_behaviorevent IN EXCLUSIVE MODE"),
+    )
 
     assert 50 <= len(turned_away) <= 50 + LARGEST_GROUP
     for answer in turned_away:
