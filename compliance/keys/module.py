@@ -22,6 +22,7 @@ from pkcs11.exceptions import MultipleTokensReturned, NoSuchToken
 
 from compliance.keys.base import KeyServiceNotConfigured, KeyServiceUnavailable
 from compliance.keys.gate import Gate, GateTimeout
+from compliance.keys.softhsm import mend_tokens
 from compliance.keys.startup import startup_lock
 
 logger = logging.getLogger(__name__)
@@ -160,6 +161,7 @@ class Module:
                 self._tokens = {}
                 began = time.monotonic()
                 with startup_lock(self.path):
+                    mend_tokens(self.path)
                     self._initialise(functions)
                 self._library = self._open_library()
                 self.restart_seconds = time.monotonic() - began

@@ -155,6 +155,23 @@ def shard_lost(directory: str) -> dict[str, Any]:
     }
 
 
+def record_cut_off(directory: str) -> dict[str, Any]:
+    """Cut a token's record off as a killed login does, while a process that has the token open goes on."""
+    backend = make_backend("alpha")
+    key = backend.generate_rsa(label="cut")
+    sign = lambda: backend.sign(key.uri, b"data", RSA)  # noqa: E731
+    record = _directory_changed_by(Path(directory), backend) / "token.object"
+    whole = record.read_bytes()
+    os.truncate(record, 0)
+    after = outcome(lambda: _eventually(sign, seconds=15))
+    module_at(os.environ["PKCS11_MODULE"]).restart(seen_epoch=module_at(os.environ["PKCS11_MODULE"]).epoch)
+    return {"after": after, "restarted": outcome(sign), "same": record.read_bytes() == whole, "uri": key.uri}
+
+
+def sign_with(uri: str) -> dict[str, Any]:
+    return outcome(lambda: make_backend("alpha").sign(uri, b"data", RSA))
+
+
 def _directory_changed_by(directory: Path, backend: Pkcs11Backend) -> Path:
     before = {path: len(list(path.iterdir())) for path in directory.iterdir()}
     backend.generate_ec(label="trace")

@@ -200,6 +200,31 @@ def test_killed_generation_leaves_whole_keys_or_nothing(private_hsm: PrivateSoft
     assert report["usable"] == report["dated"] == report["count"]
 
 
+def test_token_survives_a_process_killed_while_logging_in(private_hsm: PrivateSoftHsm) -> None:
+    running = private_hsm.run("record_cut_off", str(private_hsm.tokens))
+
+    assert running["after"]["result"] == running["restarted"]["result"] == "ok"
+    assert running["same"]
+
+    for record in private_hsm.tokens.glob("*/token.object"):
+        os.truncate(record, 0)
+
+    assert private_hsm.run("sign_with", running["uri"])["result"] == "ok"
+
+
+def test_copy_of_a_record_follows_the_record(private_hsm: PrivateSoftHsm) -> None:
+    record = next(private_hsm.tokens.glob("*/token.object"))
+    private_hsm.run("leftovers")
+    changed = record.read_bytes() + b"longer"
+    record.write_bytes(changed)
+
+    private_hsm.run("leftovers")
+
+    copy = record.with_name("token.object.kept")
+    assert copy.read_bytes() == changed
+    assert copy.stat().st_mode & 0o077 == 0
+
+
 def test_handles_of_a_shard_are_read_ahead(private_hsm: PrivateSoftHsm) -> None:
     assert private_hsm.run("look_up", "6")["known"] == 6
 
