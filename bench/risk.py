@@ -5,7 +5,6 @@ docs/risk-model.md tells what each figure means.
 """
 
 import argparse
-import gc
 import json
 import subprocess
 import sys
@@ -19,9 +18,10 @@ from bench.harness.report import table as aligned
 from bench.risk_model import regimes
 from bench.risk_model.columns import table
 from bench.risk_model.regimes import Part
+from compliance.garbage import spare_garbage_collection
 from compliance.localdev.console import say
 from compliance.localdev.layout import ROOT, find_layout
-from events.scoring import AgentState, Context, Event, Verdict, assess, fold
+from events.scoring import AgentState, Assessment, Context, Event, Verdict, assess, fold
 from events.scoring.backtest import NOBODY, Agents, Row, Scored, report
 from events.scoring.details import read
 from events.scoring.features import signals
@@ -112,18 +112,21 @@ def _differences(state: AgentState, event: Event, context: Context) -> None:
 
 
 def _once(regime: Regime, timed: Timed) -> list[int]:
+    """Nanoseconds of each event; each agent's next one meets what the scorer learned from those before."""
     costs: list[int] = []
     nothing = Context()
-    gc.collect()
+    spare_garbage_collection()
     for part in regime.parts:
         states: dict[str, AgentState] = {}
         for row in part.runs:
             state, event = states.setdefault(row.agent, AgentState()), row.event
             context = regime.agents.contexts.get(row.agent, nothing)
             start = perf_counter_ns()
-            timed(state, event, context)
+            result = timed(state, event, context)
             costs.append(perf_counter_ns() - start)
-            if timed is not fold:
+            if isinstance(result, Assessment):
+                states[row.agent] = result.state
+            elif timed is not fold:
                 fold(state, event, context)
     return costs
 

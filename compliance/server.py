@@ -6,7 +6,6 @@ of threads then runs the WSGI application. Chunked bodies reach it as any others
 """
 
 import asyncio
-import gc
 import io
 import logging
 import os
@@ -22,6 +21,7 @@ from granian._granian import RSGIProtocolClosed, RSGIProtocolError
 
 from compliance.api.answers import Answer, Headers
 from compliance.api.lanes import Lane, Request
+from compliance.garbage import spare_garbage_collection
 from compliance.wsgi import application as django_application
 
 # isort: split
@@ -264,13 +264,6 @@ def run(application: Application, environ: Environ) -> Answer:
 
 def _as_latin(text: str) -> str:
     return text.encode("utf-8", errors="surrogateescape").decode("latin-1")
-
-
-def spare_garbage_collection() -> None:
-    """Leave alone what was loaded at the start, and look at the rest seldom: requests leave few cycles."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(5_000, 10, 5)
 
 
 spare_garbage_collection()
