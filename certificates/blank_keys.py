@@ -1,40 +1,20 @@
 """Keys that sign with nothing, for drafts: nobody can take one for a certificate, whatever becomes of it."""
 
 import typing
-from typing import NoReturn, Self
+from typing import NoReturn
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import NoDigestInfo, Prehashed
-from cryptography.hazmat.primitives.serialization import Encoding, KeySerializationEncryption, PrivateFormat
+
+from compliance.keys.sign_only import SignOnly, SignsOnly
 
 
-class OnlyForDrafts(TypeError):
-    """A blank key was asked for something else than a draft's signature; a defect of the calling code."""
-
-
-class _Blank:
+class _Blank(SignOnly):
     """What the two kinds have in common."""
 
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        return self
-
-    def private_bytes(
-        self,
-        encoding: Encoding,
-        format: PrivateFormat,  # noqa: A002  (the overridden method's name)
-        encryption_algorithm: KeySerializationEncryption,
-    ) -> NoReturn:
-        raise OnlyForDrafts("There is no key")
-
-    def private_numbers(self) -> NoReturn:
-        raise OnlyForDrafts("There is no key")
-
     def public_key(self) -> NoReturn:
-        raise OnlyForDrafts("There is no key")
+        raise SignsOnly("There is no key")
 
 
 class BlankRSAKey(_Blank, rsa.RSAPrivateKey):
@@ -56,7 +36,7 @@ class BlankRSAKey(_Blank, rsa.RSAPrivateKey):
         return bytes(self._bits // 8)
 
     def decrypt(self, ciphertext: typing.Any, padding: padding.AsymmetricPadding) -> NoReturn:
-        raise OnlyForDrafts("There is no key")
+        raise SignsOnly("There is no key")
 
 
 class BlankECKey(_Blank, ec.EllipticCurvePrivateKey):
@@ -74,7 +54,7 @@ class BlankECKey(_Blank, ec.EllipticCurvePrivateKey):
         return bytes(8)
 
     def exchange(self, algorithm: ec.ECDH, peer_public_key: ec.EllipticCurvePublicKey) -> NoReturn:
-        raise OnlyForDrafts("There is no key")
+        raise SignsOnly("There is no key")
 
 
 def blank_like(real: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> BlankRSAKey | BlankECKey:

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtensionOID
 
-from certificates.blank_keys import OnlyForDrafts, blank_like
+from certificates.blank_keys import blank_like
 from certificates.lint import LeafExpectation, LintError, lint_leaf, sign_linted
 from certificates.serials import new_serial
 from certificates.tests.software_ca import (
@@ -23,6 +23,7 @@ from certificates.tests.software_ca import (
 )
 from certificates.x509 import IssuerInfo, PrivateKey, sign
 from compliance.environments import Environment
+from compliance.keys.sign_only import SignsOnly
 
 
 def findings(builder: x509.CertificateBuilder, expected: LeafExpectation) -> str:
@@ -219,5 +220,5 @@ def test_draft_has_the_octets_to_sign_and_no_signature(real: PrivateKey) -> None
 
     assert draft.tbs_certificate_bytes == signed.tbs_certificate_bytes
     assert not any(draft.signature)
-    with pytest.raises(OnlyForDrafts):
+    with pytest.raises(SignsOnly):
         blank_like(real).public_key()

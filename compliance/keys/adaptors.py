@@ -6,9 +6,9 @@ from typing import NoReturn
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric import utils as asymmetric_utils
-from cryptography.hazmat.primitives.serialization import Encoding, KeySerializationEncryption, PrivateFormat
 
 from compliance.keys.base import KeyBackend, PublicKey, SignatureAlgorithm
+from compliance.keys.sign_only import SignOnly, SignsOnly
 
 RSA_ALGORITHMS = {
     "sha256": SignatureAlgorithm.RSA_SHA256,
@@ -17,36 +17,15 @@ RSA_ALGORITHMS = {
 }
 
 
-class KeyStaysInToken(TypeError):
-    """The private half was asked for, or a use other than signing; a defect of the calling code."""
-
-
-class _InToken:
+class _InToken(SignOnly):
     """What RSA and EC keys in a token have in common."""
 
     def __init__(self, backend: KeyBackend, uri: str) -> None:
         self._backend = backend
         self.uri = uri
 
-    def __copy__(self) -> typing.Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> typing.Self:
-        return self
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.uri}>"
-
-    def private_bytes(
-        self,
-        encoding: Encoding,
-        format: PrivateFormat,  # noqa: A002  (the overridden method's name)
-        encryption_algorithm: KeySerializationEncryption,
-    ) -> NoReturn:
-        raise KeyStaysInToken("The private key can't leave its token")
-
-    def private_numbers(self) -> NoReturn:
-        raise KeyStaysInToken("The private key can't leave its token")
 
     def _sign(self, data: bytes, hash_algorithm: object, algorithm: SignatureAlgorithm) -> bytes:
         if isinstance(hash_algorithm, asymmetric_utils.Prehashed):
@@ -74,14 +53,14 @@ class HsmRSAPrivateKey(_InToken, rsa.RSAPrivateKey):
         padding: padding.AsymmetricPadding,
         algorithm: asymmetric_utils.Prehashed | hashes.HashAlgorithm | asymmetric_utils.NoDigestInfo,
     ) -> bytes:
-        """Sign; raises as `KeyBackend.sign`, and `KeyStaysInToken` for another padding or hash."""
+        """Sign; raises as `KeyBackend.sign`, and `SignsOnly` for another padding or hash."""
         hash_name = _hash_name(algorithm)
         if not _is_pkcs1v15(padding) or hash_name not in RSA_ALGORITHMS:
-            raise KeyStaysInToken("This key signs PKCS#1 v1.5 with SHA-256, SHA-384 or SHA-512 only")
+            raise SignsOnly("This key signs PKCS#1 v1.5 with SHA-256, SHA-384 or SHA-512 only")
         return self._sign(data, algorithm, RSA_ALGORITHMS[hash_name])
 
     def decrypt(self, ciphertext: typing.Any, padding: padding.AsymmetricPadding) -> NoReturn:
-        raise KeyStaysInToken("This key only signs")
+        raise SignsOnly("This key only signs")
 
 
 class HsmECPrivateKey(_InToken, ec.EllipticCurvePrivateKey):
@@ -103,14 +82,14 @@ class HsmECPrivateKey(_InToken, ec.EllipticCurvePrivateKey):
         return self._public_key
 
     def sign(self, data: typing.Any, signature_algorithm: ec.EllipticCurveSignatureAlgorithm) -> bytes:
-        """Sign; raises as `KeyBackend.sign`, and `KeyStaysInToken` for another algorithm or hash."""
+        """Sign; raises as `KeyBackend.sign`, and `SignsOnly` for another algorithm or hash."""
         is_ecdsa = isinstance(signature_algorithm, ec.ECDSA)
         if not is_ecdsa or _hash_name(signature_algorithm.algorithm) != "sha256":
-            raise KeyStaysInToken("This key signs ECDSA with SHA-256 only")
+            raise SignsOnly("This key signs ECDSA with SHA-256 only")
         return self._sign(data, signature_algorithm.algorithm, SignatureAlgorithm.ECDSA_SHA256)
 
     def exchange(self, algorithm: ec.ECDH, peer_public_key: ec.EllipticCurvePublicKey) -> NoReturn:
-        raise KeyStaysInToken("This key only signs")
+        raise SignsOnly("This key only signs")
 
 
 def adapt(backend: KeyBackend, uri: str, public_key: PublicKey) -> HsmRSAPrivateKey | HsmECPrivateKey:

@@ -11,8 +11,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from compliance.keys.adaptors import HsmECPrivateKey, HsmRSAPrivateKey, KeyStaysInToken, adapt
+from compliance.keys.adaptors import HsmECPrivateKey, HsmRSAPrivateKey, adapt
 from compliance.keys.base import KeyBackend
+from compliance.keys.sign_only import SignsOnly
 
 NOW = dt.datetime(2026, 11, 20, tzinfo=dt.UTC)
 NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "adaptors")])
@@ -85,24 +86,24 @@ def test_prehashed_data_is_signed_as_it_is(rsa_key: HsmRSAPrivateKey, ec_key: Hs
 
 def test_private_half_can_not_be_had(rsa_key: HsmRSAPrivateKey, ec_key: HsmECPrivateKey) -> None:
     for key in (rsa_key, ec_key):
-        with pytest.raises(KeyStaysInToken):
+        with pytest.raises(SignsOnly):
             key.private_numbers()
-        with pytest.raises(KeyStaysInToken):
+        with pytest.raises(SignsOnly):
             key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def test_other_uses_are_refused(rsa_key: HsmRSAPrivateKey, ec_key: HsmECPrivateKey) -> None:
     pss = padding.PSS(padding.MGF1(hashes.SHA256()), padding.PSS.DIGEST_LENGTH)
 
-    with pytest.raises(KeyStaysInToken):
+    with pytest.raises(SignsOnly):
         rsa_key.sign(b"payload", pss, hashes.SHA256())
-    with pytest.raises(KeyStaysInToken):
+    with pytest.raises(SignsOnly):
         rsa_key.sign(b"payload", padding.PKCS1v15(), hashes.SHA1())  # noqa: S303
-    with pytest.raises(KeyStaysInToken):
+    with pytest.raises(SignsOnly):
         ec_key.sign(b"payload", ec.ECDSA(hashes.SHA384()))
-    with pytest.raises(KeyStaysInToken):
+    with pytest.raises(SignsOnly):
         rsa_key.decrypt(b"x", padding.PKCS1v15())
-    with pytest.raises(KeyStaysInToken):
+    with pytest.raises(SignsOnly):
         ec_key.exchange(ec.ECDH(), ec_key.public_key())
 
 
