@@ -7,6 +7,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.test import Client
 
+from agents.models import Agent
 from agents.tests.factories import make_agent
 from auditlog.vocabulary import Actor
 from certificates.models import Issuance, OcspResponder, PooledKey, RevocationList
@@ -66,23 +67,42 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
     with environments.use(environment):
         mirrored = services.get_tenant(tenant_id=tenant.id)
         agent = make_agent(mirrored, name=f"{label} agent")
-        certificate = make_certificate(agent)
-        key = services.create_key(tenant=mirrored, name=f"{label} key", actor=ACTOR, now=now())
-        webhook = _webhook(mirrored, label)
-        message = Message.objects.create(
-            tenant=mirrored, event=EventName.AGENT_CREATED, body=b'{"id": 1}', created_at=now()
-        )
-        delivery = Delivery.objects.create(
-            webhook=webhook,
-            message=message,
-            status=DeliveryStatus.FAILED,
-            created_at=now(),
-            completed_at=now(),
-        )
-        attempt = Attempt.objects.create(
-            delivery=delivery, number=1, url=webhook.url, started_at=now(), response_status=500
-        )
-        token_key = TokenKey.objects.create(
+        return {
+            "agents_agent": agent,
+            "tenancy_tenant": mirrored,
+            "tenancy_apikey": services.create_key(
+                tenant=mirrored, name=f"{label} key", actor=ACTOR, now=now()
+            ).row,
+            "api_idempotencyrecord": IdempotencyRecord.objects.create(
+                tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
+            ),
+            "reports_report": Report.objects.create(
+                tenant=mirrored,
+                type=ReportType.MICA,
+                period_start=now() - timedelta(days=1),
+                period_end=now(),
+                created_at=now(),
+            ),
+            **_authority_rows(agent, label),
+            **_event_rows(agent, label),
+            **_webhook_rows(mirrored, label),
+        }
+
+
+def _authority_rows(agent: Agent, label: str) -> dict[str, Any]:
+    certificate = make_certificate(agent)
+    # The last that an issuance would take, as it is no real key.
+    tomorrow = now() + timedelta(days=1)
+    return {
+        "certificates_certificate": certificate,
+        "certificates_issuance": Issuance.objects.get(serial_number=certificate.serial_number),
+        "certificates_certificateauthority": certificate.authority,
+        "certificates_ocspresponder": OcspResponder.objects.get(authority=certificate.authority),
+        "certificates_revocationlist": RevocationList.objects.latest_of(certificate.authority),
+        "certificates_pooledkey": PooledKey.objects.create(
+            id=UUID(new_id_at(tomorrow)), key_uri=f"pkcs11:object={label}", spki=b"", created_at=tomorrow
+        ),
+        "delegation_tokenkey": TokenKey.objects.create(
             kid=f"{label} kid"[:64],
             uri="pkcs11:object=kept",
             public_jwk={"kty": "EC"},
@@ -90,22 +110,27 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             published_at=now(),
             active_from=now(),
             retired_at=now(),
-        )
-        issuance = Issuance.objects.get(serial_number=certificate.serial_number)
-        event = BehaviorEvent.objects.create(
-            tenant=mirrored,
-            agent=agent,
-            action_type=ActionType.DATA_ACCESS,
-            risk_score=0.9,
-            risk_band=RiskBand.HIGH,
-            occurred_at=now(),
-            received_at=now(),
-            details={"said": label},
-            reasons=[{"name": "scope", "observed": label, "expected": "less", "weight": 1.0}],
-            model_version="tests",
-        )
-        review = EventReview.objects.create(
-            tenant=mirrored,
+        ),
+    }
+
+
+def _event_rows(agent: Agent, label: str) -> dict[str, Any]:
+    event = BehaviorEvent.objects.create(
+        tenant=agent.tenant,
+        agent=agent,
+        action_type=ActionType.DATA_ACCESS,
+        risk_score=0.9,
+        risk_band=RiskBand.HIGH,
+        occurred_at=now(),
+        received_at=now(),
+        details={"said": label},
+        reasons=[{"name": "scope", "observed": label, "expected": "less", "weight": 1.0}],
+        model_version="tests",
+    )
+    return {
+        "events_behaviorevent": event,
+        "events_eventreview": EventReview.objects.create(
+            tenant=agent.tenant,
             agent=agent,
             event_id=event.id,
             number=1,
@@ -114,52 +139,15 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             actor_type=ACTOR.type,
             actor_id=ACTOR.id,
             reviewed_at=now(),
-        )
-        place = MarkedPlace.objects.create(
-            tenant=mirrored, event_id=event.id, name=f"{label}.example", marked_at=now()
-        )
-        report = Report.objects.create(
-            tenant=mirrored,
-            type=ReportType.MICA,
-            period_start=now() - timedelta(days=1),
-            period_end=now(),
-            created_at=now(),
-        )
-        published = RevocationList.objects.latest_of(certificate.authority)
-        responder = OcspResponder.objects.get(authority=certificate.authority)
-        # The last that an issuance would take, as it is no real key.
-        tomorrow = now() + timedelta(days=1)
-        pooled = PooledKey.objects.create(
-            id=UUID(new_id_at(tomorrow)), key_uri=f"pkcs11:object={label}", spki=b"", created_at=tomorrow
-        )
-        record = IdempotencyRecord.objects.create(
-            tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
-        )
-    return {
-        "agents_agent": agent,
-        "tenancy_tenant": mirrored,
-        "tenancy_apikey": key.row,
-        "webhooks_webhook": webhook,
-        "webhooks_message": message,
-        "webhooks_delivery": delivery,
-        "webhooks_attempt": attempt,
-        "delegation_tokenkey": token_key,
-        "certificates_certificate": certificate,
-        "events_behaviorevent": event,
-        "events_eventreview": review,
-        "events_markedplace": place,
-        "reports_report": report,
-        "certificates_issuance": issuance,
-        "certificates_certificateauthority": certificate.authority,
-        "certificates_ocspresponder": responder,
-        "certificates_revocationlist": published,
-        "certificates_pooledkey": pooled,
-        "api_idempotencyrecord": record,
+        ),
+        "events_markedplace": MarkedPlace.objects.create(
+            tenant=agent.tenant, event_id=event.id, name=f"{label}.example", marked_at=now()
+        ),
     }
 
 
-def _webhook(tenant: Tenant, label: str) -> Webhook:
-    return Webhook.objects.create(
+def _webhook_rows(tenant: Tenant, label: str) -> dict[str, Any]:
+    webhook = Webhook.objects.create(
         tenant=tenant,
         url=f"https://{label}.example/hook",
         events=[EventName.AGENT_CREATED],
@@ -168,3 +156,21 @@ def _webhook(tenant: Tenant, label: str) -> Webhook:
         created_at=now(),
         updated_at=now(),
     )
+    message = Message.objects.create(
+        tenant=tenant, event=EventName.AGENT_CREATED, body=b'{"id": 1}', created_at=now()
+    )
+    delivery = Delivery.objects.create(
+        webhook=webhook,
+        message=message,
+        status=DeliveryStatus.FAILED,
+        created_at=now(),
+        completed_at=now(),
+    )
+    return {
+        "webhooks_webhook": webhook,
+        "webhooks_message": message,
+        "webhooks_delivery": delivery,
+        "webhooks_attempt": Attempt.objects.create(
+            delivery=delivery, number=1, url=webhook.url, started_at=now(), response_status=500
+        ),
+    }
