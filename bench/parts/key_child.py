@@ -19,6 +19,7 @@ from bench.harness import machine
 from bench.harness.key_ground import LABEL, PIN, SHARDS, Figures
 from bench.harness.stats import percentile
 from compliance.environments import Environment
+from compliance.garbage import spare_garbage_collection
 from compliance.identifiers import new_id
 from compliance.keys.base import KeyBackend, SignatureAlgorithm
 from compliance.keys.hosts.backend import HostedBackend
@@ -215,6 +216,7 @@ def _generate_until(signer: KeyBackend, stop: threading.Event, made: list[str]) 
 
 def _rate(action: Callable[[], object], threads: int, seconds: float) -> Figures:
     action()
+    spare_garbage_collection()
     latencies: list[list[float]] = [[] for _ in range(threads)]
     errors: list[str] = []
     end = time.perf_counter() + seconds
