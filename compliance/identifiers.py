@@ -10,7 +10,7 @@ from uuid_utils import compat
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_VERSION_AND_VARIANT = 7 << 76 | 2 << 62
+_VERSION, _VARIANT = 0x7000, 2 << 62
 _RANDOM_BITS = 42
 _turn = count()
 
@@ -26,11 +26,17 @@ def new_id_at(moment: datetime) -> str:
     The twelve bits behind the milliseconds are their fraction (RFC 9562 §6.2, method 3). Ids are no secrets,
     so their random bits come from a generator that a fork reseeds.
     """
+    tail = f"{_VARIANT | (next(_turn) & 0xFFFFF) << _RANDOM_BITS | random.getrandbits(_RANDOM_BITS):016x}"
+    return f"{_start_of_ids(moment)}{tail[:4]}-{tail[4:]}"
+
+
+@lru_cache(maxsize=64)
+def _start_of_ids(moment: datetime) -> str:
+    """What the ids of that moment, often a batch's, have in common."""
     microseconds = int(moment.timestamp() * 1e6 + 0.5)
     fraction = (microseconds % 1000 * 4096 + 999) // 1000
-    tail = (next(_turn) & 0xFFFFF) << _RANDOM_BITS | random.getrandbits(_RANDOM_BITS)
-    text = f"{microseconds // 1000 << 80 | fraction << 64 | _VERSION_AND_VARIANT | tail:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    milliseconds = f"{microseconds // 1000:012x}"
+    return f"{milliseconds[:8]}-{milliseconds[8:]}-{_VERSION | fraction:04x}-"
 
 
 def first_id_at(moment: datetime) -> UUID:

@@ -15,6 +15,8 @@ DOLLARS_AT_LEAST: dict[str, float] = {
 
 def number(value: object) -> float | None:
     """A number, or a text that states one (`$5,000.00`), as its size; None for anything else."""
+    if isinstance(value, float) and -MAX_AMOUNT <= value <= MAX_AMOUNT:
+        return abs(value)
     if isinstance(value, str):
         if len(value) > 40:
             return None

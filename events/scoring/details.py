@@ -16,10 +16,13 @@ from events.scoring.keys import KIND_OF, MAX_KEY, MAX_TEXT, by_kind, flat_of, ke
 MAX_LIST = 8
 FEW_KEYS, SHORT_KEYS = 24, 384
 """So many keys, of so many characters together, are remembered with what they tell."""
+KEPT_TEXTS = 4_096
+"""Texts of up to MAX_TEXT characters that are remembered with what they tell: most come again."""
 
 NAME_KEYS = ("name", "tool", "function", "action")
 REFUSED = frozenset({"denied", "forbidden", "unauthorized", "refused", "401", "403"})
 """Statuses of somebody who was not let in; that something merely went wrong says nothing of the agent."""
+REFUSALS = frozenset({401, 403})
 
 
 class Facts(msgspec.Struct, frozen=True, gc=False):
@@ -47,6 +50,9 @@ NOTHING = Facts()
 QUOTES = "'\"<>[] "
 Read = TypeVar("Read")
 Reader = Callable[[object], object]
+Plan = tuple[tuple[str, int, Reader], ...]
+MOST_PLANS = 2_048
+_plans: dict[tuple[str, ...], Plan | None] = {}
 
 
 def read(details: object) -> Facts:
@@ -54,7 +60,10 @@ def read(details: object) -> Facts:
     if not isinstance(details, dict):
         return NOTHING
     keys = tuple(details)
-    plain = _plain(keys) if len(keys) <= FEW_KEYS and len("".join(keys)) <= SHORT_KEYS else None
+    try:
+        plain = _plans[keys]
+    except KeyError:
+        plain = _planned(keys)
     if plain is None:
         return _read_any(details)
     found: list[Any] = [(), (), (), (), None, None, (), (), None, False]
@@ -97,8 +106,10 @@ def _facts(
     leverage: float | None,
     refused: bool,
 ) -> Facts:
-    if targets or hosts:
+    if hosts or len(targets) > 1:
         hosts = _hosts(hosts, targets)
+    elif targets:
+        hosts = _hosts_of(targets[0])
     tool = tools[0] if tools else verbs[0] if verbs else None
     # By position: so many keywords take 1 µs more
     return Facts(tool, tools, verbs, targets, hosts, resource, amount, instruments, venues, leverage, refused)
@@ -117,8 +128,16 @@ def _first(reader: Callable[[object], Read | None], values: list[object] | None)
     return None
 
 
-@lru_cache(maxsize=2048)
-def _plain(keys: tuple[str, ...]) -> tuple[tuple[str, int, Reader], ...] | None:
+def _planned(keys: tuple[str, ...]) -> Plan | None:
+    """How to read an object of these keys, remembered unless they are many or long."""
+    if len(keys) > FEW_KEYS or len("".join(keys)) > SHORT_KEYS:
+        return None
+    if len(_plans) >= MOST_PLANS:
+        _plans.clear()
+    return _plans.setdefault(keys, _plan(keys))
+
+
+def _plan(keys: tuple[str, ...]) -> Plan | None:
     """The telling ones of an object's keys, each with its fact's place and what reads its value.
 
     None where two tell the same kind of fact, or one tells a kind that takes more than its own value to read.
@@ -132,6 +151,8 @@ def _plain(keys: tuple[str, ...]) -> tuple[tuple[str, int, Reader], ...] | None:
 def _texts(value: object) -> tuple[str, ...]:
     """A text, or each in a list; what a long list hides past its start counts as one."""
     if not isinstance(value, list):
+        if isinstance(value, str) and len(value) <= MAX_TEXT:
+            return _text(value)
         text = text_of(value)
         return () if text is None else (text,)
     texts = [text for item in value[:MAX_LIST] if (text := text_of(item)) is not None]
@@ -140,8 +161,23 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(texts)
 
 
+@lru_cache(maxsize=KEPT_TEXTS)
+def _text(value: str) -> tuple[str, ...]:
+    """A text that is not too long, if there is anything in it."""
+    text = text_of(value)
+    return () if text is None else (text,)
+
+
 def _targets(value: object) -> tuple[str, ...]:
-    return tuple([_destination(text) for text in _texts(value)])
+    texts = _texts(value)
+    if len(texts) == 1:
+        return _destinations(texts)
+    return tuple([_destination(text) for text in texts])
+
+
+@lru_cache(maxsize=KEPT_TEXTS)
+def _destinations(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple([_destination(text) for text in texts])
 
 
 def _stated_hosts(value: object) -> tuple[str, ...]:
@@ -154,14 +190,15 @@ def _resource(value: object) -> str | None:
 
 
 def _is_refusal(value: object) -> bool:
+    if type(value) is int:
+        return value in REFUSALS
     return not REFUSED.isdisjoint(_texts(value))
 
 
 def _names(value: object) -> tuple[str, ...]:
     """Action names: a text, an object with a name, or a list of either."""
     if isinstance(value, str):
-        text = text_of(value)
-        return () if text is None else (text,)
+        return _texts(value)
     names = []
     for item in value[:MAX_LIST] if isinstance(value, list) else (value,):
         name = _inner_name(item) if isinstance(item, dict) else text_of(item)
@@ -196,6 +233,12 @@ def _hosts(stated: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str, ...]
     hosts = [host for target in targets if (host := _host_of(target)) is not None]
     hosts += stated
     return tuple(dict.fromkeys(hosts) if len(hosts) > 1 else hosts)
+
+
+@lru_cache(maxsize=KEPT_TEXTS)
+def _hosts_of(target: str) -> tuple[str, ...]:
+    host = _host_of(target)
+    return () if host is None else (host,)
 
 
 def _host_of(target: str) -> str | None:

@@ -47,7 +47,8 @@ def _last_minutes(state: AgentState, event: Event, facts: Facts, seen: View) -> 
     """Counts of what just happened; a transaction counts toward its day even when it was over a limit."""
     # Events overtake each other by moments; a clock that was set back is followed
     if event.received_at > state.last_at - SESSION_GAP:
-        state.last_at = max(event.received_at, state.last_at)
+        if event.received_at > state.last_at:
+            state.last_at = event.received_at
     else:
         state.last_at = event.received_at
     state.burst = seen.burst + 1.0
@@ -64,8 +65,7 @@ def _last_minutes(state: AgentState, event: Event, facts: Facts, seen: View) -> 
 
 def _habits(state: AgentState, event: Event, facts: Facts, seen: View, *, trusted: bool) -> None:
     # Running means start as the plain mean and then forget slowly
-    share = 1.0 / (seen.learned + 1.0)
-    share = max(share, MEAN_RATE)
+    share = max(1.0 / (seen.learned + 1.0), MEAN_RATE)
     if seen.has_tool:
         state.tool_surprise += (seen.unigram - state.tool_surprise) * share
         state.bigram_surprise += (seen.bigram - state.bigram_surprise) * share
@@ -119,7 +119,7 @@ def _tried(state: AgentState, kind: int, *, new: bool) -> None:
     trials, rates = state.trials, state.rates
     count, rate = trials[kind], rates[kind]
     share = 1.0 / (count + 2.0)
-    rates[kind] = rate + (new - rate) * (max(MEAN_RATE, share))
+    rates[kind] = rate + (new - rate) * (share if share > MEAN_RATE else MEAN_RATE)
     trials[kind] = count + 1.0
 
 

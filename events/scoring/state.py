@@ -6,6 +6,7 @@ rewritten as time passes. Names are kept as 64-bit BLAKE2b digests: bounded, and
 
 A state is read from bytes and written back for every event or few, and looked into a handful of times in
 between. So its tables stay packed: searching fifty digests takes less than building a dictionary of them.
+What is packed is never changed in place but replaced, so copies of a state share it.
 """
 
 from functools import lru_cache
@@ -56,7 +57,7 @@ NAME = 8
 NUMBER = 8
 NO_NAME = bytes(NAME)
 _weight = Struct("<d")
-_pack, _pack_into, _unpack = _weight.pack, _weight.pack_into, _weight.unpack_from
+_pack, _unpack = _weight.pack, _weight.unpack_from
 
 
 @lru_cache(maxsize=2048)
@@ -74,8 +75,8 @@ class Table(msgspec.Struct, array_like=True, gc=False):
     Like the scorer's other small structs it can't be in a cycle: the garbage collector needn't see it.
     """
 
-    names: bytearray = msgspec.field(default_factory=bytearray)
-    weights: bytearray = msgspec.field(default_factory=bytearray)
+    names: bytes = b""
+    weights: bytes = b""
 
     def __len__(self) -> int:
         return len(self.names) // NAME
@@ -93,17 +94,18 @@ class Table(msgspec.Struct, array_like=True, gc=False):
 
     def add(self, name: bytes, weight: float, limit: int) -> float:
         """Add to a name's weight and tell what it was; beyond `limit` names the lightest goes."""
-        at = self.names.find(name)
+        names, weights = self.names, self.weights
+        at = names.find(name)
         if at > 0 and at % NAME:
             at = self._aligned(name, at)
         if at < 0:
-            if len(self.names) >= limit * NAME:
+            if len(names) >= limit * NAME:
                 self._drop_lightest()
             self.names += name
             self.weights += _pack(weight)
             return 0.0
-        before: float = _unpack(self.weights, at)[0]
-        _pack_into(self.weights, at, before + weight)
+        before: float = _unpack(weights, at)[0]
+        self.weights = b"".join((weights[:at], _pack(before + weight), weights[at + NUMBER :]))
         return before
 
     def has_waited(self, name: bytes, now: float, seconds: float, limit: int) -> bool:
@@ -115,15 +117,15 @@ class Table(msgspec.Struct, array_like=True, gc=False):
         return now - since >= seconds
 
     def items(self) -> list[tuple[bytes, float]]:
-        names = [bytes(self.names[at : at + NAME]) for at in range(0, len(self.names), NAME)]
+        names = [self.names[at : at + NAME] for at in range(0, len(self.names), NAME)]
         return list(zip(names, self._unpacked(), strict=True))
 
     def scale(self, factor: float) -> None:
         """Multiply every weight."""
-        self.weights = bytearray(b"".join(_pack(weight * factor) for weight in self._unpacked()))
+        self.weights = b"".join(_pack(weight * factor) for weight in self._unpacked())
 
     def copy(self) -> "Table":
-        return Table(self.names[:], self.weights[:])
+        return Table(self.names, self.weights)
 
     def _aligned(self, name: bytes, at: int) -> int:
         """Where the name stands from `at` on: two neighbours' end and start may look like it."""
@@ -137,7 +139,8 @@ class Table(msgspec.Struct, array_like=True, gc=False):
     def _drop_lightest(self) -> None:
         weights = self._unpacked()
         at = weights.index(min(weights)) * NAME
-        del self.names[at : at + NAME], self.weights[at : at + NAME]
+        self.names = self.names[:at] + self.names[at + NAME :]
+        self.weights = self.weights[:at] + self.weights[at + NUMBER :]
 
 
 def _table() -> Table:
@@ -173,9 +176,9 @@ class AgentState(msgspec.Struct, array_like=True):
     waiting: Table = _table()
     trials: list[float] = msgspec.field(default_factory=lambda: [0.0] * len(KINDS))
     rates: list[float] = msgspec.field(default_factory=lambda: [1.0] * len(KINDS))
-    amounts: bytearray = msgspec.field(default_factory=bytearray)
+    amounts: bytes = b""
     usual_amount: float = 0.0
-    hours: bytearray = msgspec.field(default_factory=lambda: bytearray(HOURS * NUMBER))
+    hours: bytes = bytes(HOURS * NUMBER)
     tool_surprise: float = 0.0
     bigram_surprise: float = 0.0
     burst_level: float = 0.0
@@ -190,20 +193,17 @@ class AgentState(msgspec.Struct, array_like=True):
 
     def changeable(self) -> "AgentState":
         """A copy that can change without this one changing."""
-        return msgspec.structs.replace(
-            self,
-            tools=self.tools.copy(),
-            aimed=self.aimed.copy(),
-            bigrams=self.bigrams.copy(),
-            destinations=self.destinations.copy(),
-            resources=self.resources.copy(),
-            hosts=self.hosts.copy(),
-            waiting=self.waiting.copy(),
-            trials=self.trials[:],
-            rates=self.rates[:],
-            amounts=self.amounts[:],
-            hours=self.hours[:],
-        )
+        other = self.__copy__()
+        other.tools = self.tools.copy()
+        other.aimed = self.aimed.copy()
+        other.bigrams = self.bigrams.copy()
+        other.destinations = self.destinations.copy()
+        other.resources = self.resources.copy()
+        other.hosts = self.hosts.copy()
+        other.waiting = self.waiting.copy()
+        other.trials = self.trials[:]
+        other.rates = self.rates[:]
+        return other
 
     def recent_amounts(self) -> tuple[float, ...]:
         """The last amounts, as square roots of dollars, oldest first."""
@@ -211,8 +211,7 @@ class AgentState(msgspec.Struct, array_like=True):
 
     def add_amount(self, root: float) -> None:
         """Remember an amount's square root; beyond MAX_AMOUNTS the oldest goes."""
-        self.amounts += _pack(root)
-        del self.amounts[: -MAX_AMOUNTS * NUMBER]
+        self.amounts = (self.amounts + _pack(root))[-MAX_AMOUNTS * NUMBER :]
 
     def in_hour(self, hour: int) -> float:
         """How often the agent was active in this hour of the day."""
@@ -231,12 +230,13 @@ class AgentState(msgspec.Struct, array_like=True):
     def add_hour(self, hour: int, weight: float) -> None:
         """Count an event in this hour of the day."""
         at = hour * NUMBER
-        _pack_into(self.hours, at, _unpack(self.hours, at)[0] + weight)
+        hours = self.hours
+        self.hours = b"".join((hours[:at], _pack(_unpack(hours, at)[0] + weight), hours[at + NUMBER :]))
 
     def scale_hours(self, factor: float) -> None:
         """Multiply what is counted of every hour."""
         counts = _doubles(HOURS).unpack(self.hours)
-        self.hours = bytearray(b"".join(_pack(count * factor) for count in counts))
+        self.hours = b"".join(_pack(count * factor) for count in counts)
 
     def fading(self, now: float) -> float:
         """What a stored weight is multiplied by to read it at `now`."""

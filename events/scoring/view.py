@@ -14,6 +14,7 @@ from events.scoring.state import (
     FAILURE_FADE,
     FORGOTTEN,
     KIND,
+    NAME,
     NO_NAME,
     READ_FADE,
     AgentState,
@@ -73,7 +74,7 @@ def view(state: AgentState, event: Event, facts: Facts) -> View:
     # A clock that was set back starts the last minutes afresh, as one that ran on would
     elapsed = abs(event.received_at - state.last_at)
     fading = state.fading(event.received_at)
-    learned = state.learned * fading
+    learned, targets = state.learned * fading, facts.targets
     tool = digest(facts.tool) if facts.tool else OMITTED
     previous = state.last_tool if elapsed < SESSION_GAP else NO_NAME
     pair = pair_digest(previous, tool)
@@ -82,15 +83,13 @@ def view(state: AgentState, event: Event, facts: Facts) -> View:
     if has_tool:
         # Smoothed shares: of this tool among all, and after the one before, backed off to the former
         tools = state.tools
-        share = (tools.get(tool) * fading + 1.0 / (len(tools) + 1)) / (learned + 1.0)
+        share = (tools.get(tool) * fading + 1.0 / (len(tools.names) // NAME + 1)) / (learned + 1.0)
         count, before = state.bigrams.get(pair) * fading, tools.get(previous) * fading
         unigram = -log(share)
-        bigram = -log((count + share) / (max(before, count) + 1.0))
+        bigram = -log((count + share) / ((before if before > count else count) + 1.0))
     sends = event.action_type in SENDING
-    destinations = [digest(target) for target in facts.targets]
-    new, new_names = (
-        _unknown(state, facts.targets, destinations, fading) if sends and destinations else ([], [])
-    )
+    destinations = list(map(digest, targets))
+    new, new_names = _unknown(state, targets, destinations, fading) if sends and targets else ([], [])
     # By position: so many keywords take 1 µs more
     return View(
         event.received_at,
@@ -103,14 +102,14 @@ def view(state: AgentState, event: Event, facts: Facts) -> View:
         new,
         new_names,
         sends and (bool(destinations) or _expects_target(state, event, facts, tool)),
-        [digest(host) for host in facts.hosts] if sends else [],
+        list(map(digest, facts.hosts)) if sends else [],
         digest(facts.resource) if facts.resource else None,
         fading,
         learned,
         learned / (learned + MATURITY_HALF),
         int(event.received_at % DAY // HOUR),
         state.burst * exp(-elapsed / BURST_FADE),
-        state.reads * exp(-elapsed / READ_FADE),
+        state.reads and state.reads * exp(-elapsed / READ_FADE),
         state.failures and state.failures * exp(-elapsed / FAILURE_FADE),
         state.anomalies and state.anomalies * exp(-elapsed / ANOMALY_FADE),
     )
