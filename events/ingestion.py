@@ -26,7 +26,7 @@ from events import baselines, memory, rebuilding, rolling, standing, storage, th
 from events.intake import Report
 from events.memory import Lesson, Memory
 from events.models import RiskBand
-from events.scoring import AgentState, Baseline, Event, Verdict, assess, fold, relearn
+from events.scoring import AgentState, Baseline, Event, Verdict, encode_state, fold, relearn
 from events.standing import Standing
 from events.storage import ScoredEvent
 
@@ -72,12 +72,12 @@ class _Draft:
         return Lesson(
             agent_id=self.agent.id,
             seen=self.seen.tag,
-            state=self.state,
+            packed=encode_state(self.state),
             events=self.events,
             bands=self.bands(),
             ids=ids,
             tag=ids[-1],
-            at=self.rows[-1].received_at.timestamp(),
+            at=self.events[-1].received_at,
         )
 
 
@@ -128,6 +128,8 @@ def ingest_together(submissions: Sequence[Submission], held: Held | None = None)
             outcomes[index] = _draw_up(drafts[agent.id], submission)
     drawn = [draft for draft in drafts.values() if draft.rows]
     refused = _refused(drawn, held)
+    if not refused:
+        return outcomes
     return [
         ALONE if isinstance(outcome, ScoredEvent) and outcome.agent_id in refused else outcome
         for outcome in outcomes
@@ -145,7 +147,7 @@ def _refused(drafts: Sequence[_Draft], held: Held) -> set[str]:
 
 
 def _refusal(agent: Standing | None, submission: Submission) -> ServiceError | None:
-    if agent is None or agent.profile.tenant_id != submission.tenant_id:
+    if agent is None or agent.profile.tenant_id.int != submission.tenant_id.int:
         return AgentNotFound()
     return None if agent.may_report else AgentNotActive()
 
@@ -154,15 +156,19 @@ def _drafts(agents: Iterable[Standing], held: Held, *, now: datetime) -> dict[st
     """One for each agent that may report and whose memory is at hand, or begins now."""
     able = {agent.id: agent for agent in agents if agent.may_report}
     recalled = _recall(able, held, at=now.timestamp())
-    lost = {name: able[name].has_limits for name, seen in recalled.items() if seen.state is None}
+    found, lost = {}, {}
+    for agent_id, seen in recalled.items():
+        state = seen.state
+        if state is None:
+            lost[agent_id] = able[agent_id].has_limits
+        else:
+            found[agent_id] = _Draft(able[agent_id], seen, state)
     states = rebuilding.from_snapshots(lost, now=now)
     unknown = [name for name in lost if name not in states and recalled[name].tag == memory.ABSENT]
     states |= {name: AgentState() for name in rebuilding.without_history(unknown, now=now)}
-    found = {}
-    for agent_id, seen in recalled.items():
-        state = seen.state or states.get(agent_id)
-        if state is not None:
-            found[agent_id] = _Draft(able[agent_id], Memory(state, seen.tag), state.changeable())
+    for agent_id, state in states.items():
+        seen = Memory(encode_state(state), recalled[agent_id].tag)
+        found[agent_id] = _Draft(able[agent_id], seen, state)
     _lend_baselines(found.values(), now=now)
     return found
 
@@ -186,7 +192,7 @@ def _learn(drafts: Sequence[_Draft], held: Held) -> None:
     """Have the scorer remember what was stored, once it is committed; until then `held` does."""
     lessons = [draft.lesson() for draft in drafts]
     if environments.in_transaction():
-        held.update({lesson.agent_id: Memory(lesson.state, lesson.tag) for lesson in lessons})
+        held.update({lesson.agent_id: Memory(lesson.packed, lesson.tag) for lesson in lessons})
     environments.on_commit(partial(memory.remember, lessons), robust=True)
 
 
@@ -248,9 +254,8 @@ def _ingest_alone(submission: Submission, held: Held) -> ScoredEvent | ServiceEr
     event = _as_event(submission)
     draft = _Draft(agent, seen, state)
     _lend_baselines([draft], now=now)
-    assessment = assess(state, event, agent.profile.context, draft.baseline)
-    row = _row(submission, agent, assessment)
-    draft.state, draft.events, draft.rows = assessment.state, [event], [row]
+    row = _row(submission, agent, fold(state, event, agent.profile.context, draft.baseline))
+    draft.events, draft.rows = [event], [row]
     try:
         with environments.atomic():
             _store_alone(row, agent)

@@ -2,8 +2,9 @@
 
 A stored state carries the id of the last event folded into it. Saving is a compare-and-set on that id: a
 process whose state was overtaken folds its events into the newer one instead. A process also keeps the states
-that it used last, and uses one again once Redis says that nobody has gone further. Redis may vanish at any
-time: scoring then goes on from what the process has, or replays the agent's recent events from PostgreSQL.
+that it used last, packed as Redis has them, and uses one again once Redis says that nobody has gone further.
+Redis may vanish at any time: scoring then goes on from what the process has, or replays the agent's recent
+events from PostgreSQL.
 """
 
 import logging
@@ -35,8 +36,8 @@ from events.scoring import (
 log = logging.getLogger(__name__)
 
 KEPT_SECONDS = 45 * 86_400
-KEPT_STATES = 2_000
-"""States that a process keeps, some 20 KB each at their fullest."""
+KEPT_STATES = 5_000
+"""States that a process keeps, packed: some 4 KB each at their fullest."""
 ATTEMPTS = 4
 MOST_REFOLDED = 64
 FEW = 3
@@ -95,19 +96,29 @@ class TooBusy(Exception):
     """Others changed an agent's state each time in between."""
 
 
-class Memory(msgspec.Struct, frozen=True):
-    """What is held of an agent: its state, None if it must be rebuilt, and the tag it is stored under.
+class Memory(msgspec.Struct, frozen=True, gc=False):
+    """What is held of an agent: its packed state, None if it must be rebuilt, and the tag it is stored under.
 
-    The tag is the last folded event's id, a later one after an amendment, or ABSENT. A state is shared: copy
-    it before folding into it.
+    The tag is the last folded event's id, a later one after an amendment, or ABSENT.
     """
 
-    state: AgentState | None
+    packed: bytes | None
     tag: bytes
+
+    @property
+    def state(self) -> AgentState | None:
+        """The state, unpacked anew for each who asks, who may change it; None if it must be rebuilt."""
+        if self.packed is None:
+            return None
+        try:
+            return decode_state(self.packed)
+        except StateUnreadable as error:
+            log.warning("what the scorer held of an agent is unreadable, rebuilding it: %s", error)
+            return None
 
 
 class Lesson(msgspec.Struct, frozen=True):
-    """What an agent's committed events taught: they led from the state under `seen` to `state`.
+    """What an agent's committed events taught: they led from the state under `seen` to the one in `packed`.
 
     `bands` and `ids` are the events'; `tag` is what the state is stored under, the last one's id if nobody
     else was faster; `at` is when the last was received (seconds since the epoch). Without a state it says
@@ -116,7 +127,7 @@ class Lesson(msgspec.Struct, frozen=True):
 
     agent_id: str
     seen: bytes
-    state: AgentState | None
+    packed: bytes | None
     events: Sequence[Event]
     bands: Sequence[str]
     ids: Sequence[bytes]
@@ -215,12 +226,13 @@ def amend(
     """
     for _ in range(ATTEMPTS):
         seen = recall([agent_id], at=now.timestamp())[agent_id]
-        state = (seen.state or rebuild()).changeable()
+        state = seen.state or rebuild()
         change(state)
+        packed = encode_state(state)
         # No event has this id, but under its old tag the state would pass for the one that others keep.
         tag = max(UUID(new_id_at(now)).bytes, _after(seen.tag))
-        if not _save([Lesson(agent_id, seen.tag, state, (), (), (), tag, now.timestamp())]):
-            return Memory(state, tag)
+        if not _save([Lesson(agent_id, seen.tag, packed, (), (), (), tag, now.timestamp())]):
+            return Memory(packed, tag)
     raise TooBusy
 
 
@@ -238,18 +250,14 @@ def _memory(agent_id: str, kept: Memory | None, answer: Any) -> Memory:
     if answer is None:
         return NOTHING
     if kept is None or answer != 1:
-        kept = _decoded(agent_id, bytes(answer))
+        kept = _found(agent_id, answer)
     return Memory(None, kept.tag) if agent_id in _stale else kept
 
 
-def _decoded(agent_id: str, stored: bytes) -> Memory:
-    if len(stored) == TAG:  # see `_refolded()`
+def _found(agent_id: str, stored: bytes) -> Memory:
+    if len(stored) <= TAG:  # see `_refolded()`
         return Memory(None, stored)
-    try:
-        found = Memory(decode_state(stored[TAG:]), stored[:TAG])
-    except StateUnreadable:
-        log.warning("scorer memory of agent %s is unreadable, rebuilding it", agent_id)
-        return Memory(None, stored[:TAG])
+    found = Memory(stored[TAG:], stored[:TAG])
     _kept.put(agent_id, found)
     return found
 
@@ -258,13 +266,13 @@ def _save(lessons: Sequence[Lesson]) -> list[Lesson]:
     """Try to store each; those that another process had overtaken."""
     args: list[Any] = [KEPT_SECONDS]
     for lesson in lessons:
-        args += [lesson.seen, lesson.tag + (b"" if lesson.state is None else encode_state(lesson.state))]
+        args += [lesson.seen, lesson.tag + (lesson.packed or b"")]
     saved: Any = _compare_and_set()(keys=_keys(lesson.agent_id for lesson in lessons), args=args)
     overtaken = []
     for lesson, is_saved in zip(lessons, saved, strict=True):
         if is_saved:
             # Without a state it is kept as well: Redis' answer to its tag is then that it must be rebuilt
-            _kept.put(lesson.agent_id, Memory(lesson.state, lesson.tag))
+            _kept.put(lesson.agent_id, Memory(lesson.packed, lesson.tag))
             _stale.discard(lesson.agent_id)
         else:
             overtaken.append(lesson)
@@ -281,15 +289,15 @@ def _refolded(lessons: Sequence[Lesson]) -> list[Lesson]:
     newest: Any = redis.client().mget(_keys(lesson.agent_id for lesson in lessons))
     found = []
     for lesson, stored in zip(lessons, newest, strict=True):
-        held = NOTHING if stored is None else _decoded(lesson.agent_id, bytes(stored))
-        tag = max(lesson.tag, _after(held.tag))
-        if held.state is None:
-            found.append(msgspec.structs.replace(lesson, seen=held.tag, state=None, tag=tag))
+        held = NOTHING if stored is None else _found(lesson.agent_id, stored)
+        tag, state = max(lesson.tag, _after(held.tag)), held.state
+        if state is None:
+            found.append(msgspec.structs.replace(lesson, seen=held.tag, packed=None, tag=tag))
             continue
-        new = [at for at, name in enumerate(lesson.ids) if not has_taken_in(held.state, name)]
+        new = [at for at, name in enumerate(lesson.ids) if not has_taken_in(state, name)]
         if new:
-            state = relearn([(lesson.events[at], lesson.bands[at]) for at in new], start=held.state)
-            found.append(msgspec.structs.replace(lesson, seen=held.tag, state=state, tag=tag))
+            packed = encode_state(relearn([(lesson.events[at], lesson.bands[at]) for at in new], start=state))
+            found.append(msgspec.structs.replace(lesson, seen=held.tag, packed=packed, tag=tag))
     return found
 
 
@@ -301,6 +309,6 @@ def _matters(lesson: Lesson) -> bool:
 def _learn_alone(lessons: Iterable[Lesson]) -> None:
     """Go on from the new state in this process; what Redis holds has missed these events."""
     for lesson in lessons:
-        _kept.put(lesson.agent_id, Memory(lesson.state, lesson.seen))
+        _kept.put(lesson.agent_id, Memory(lesson.packed, lesson.seen))
         if len(_stale) < MAX_STALE:
             _stale.add(lesson.agent_id)

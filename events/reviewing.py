@@ -23,7 +23,6 @@ from events.models import BehaviorEvent, EventReview, PendingReview, ReviewVerdi
 from events.rebuilding import as_event
 from events.scoring import (
     AgentState,
-    encode_state,
     has_taken_in,
     note_taken_in,
     places_of,
@@ -129,8 +128,8 @@ def _take_in(made: EventReview, now: datetime) -> None:
         now=now,
     )
     held = memory.amend(agent_id=str(made.agent_id), change=change, rebuild=rebuild, now=now)
-    if held.state is not None:
-        snapshots.put({str(made.agent_id): (held.tag, encode_state(held.state))}, now=now)
+    if held.packed is not None:
+        snapshots.put({str(made.agent_id): (held.tag, held.packed)}, now=now)
 
 
 def _places(event: BehaviorEvent, now: datetime) -> tuple[str, ...]:

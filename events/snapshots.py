@@ -68,9 +68,11 @@ def held(agent_ids: Collection[str]) -> dict[str, Memory]:
     found = {}
     for row in ScorerSnapshot.objects.filter(agent_id__in=agent_ids, model_version=MODEL_VERSION):
         try:
-            found[str(row.agent_id)] = Memory(decode_state(bytes(row.state)), row.tag.bytes)
+            decode_state(row.state)
         except StateUnreadable:
             log.info("the snapshot of agent %s is of another layout", row.agent_id)
+        else:
+            found[str(row.agent_id)] = Memory(bytes(row.state), row.tag.bytes)
     return found
 
 

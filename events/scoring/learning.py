@@ -47,8 +47,7 @@ def _last_minutes(state: AgentState, event: Event, facts: Facts, seen: View) -> 
     """Counts of what just happened; a transaction counts toward its day even when it was over a limit."""
     # Events overtake each other by moments; a clock that was set back is followed
     if event.received_at > state.last_at - SESSION_GAP:
-        if event.received_at > state.last_at:
-            state.last_at = event.received_at
+        state.last_at = max(state.last_at, event.received_at)
     else:
         state.last_at = event.received_at
     state.burst = seen.burst + 1.0
@@ -119,7 +118,7 @@ def _tried(state: AgentState, kind: int, *, new: bool) -> None:
     trials, rates = state.trials, state.rates
     count, rate = trials[kind], rates[kind]
     share = 1.0 / (count + 2.0)
-    rates[kind] = rate + (new - rate) * (share if share > MEAN_RATE else MEAN_RATE)
+    rates[kind] = rate + (new - rate) * (max(MEAN_RATE, share))
     trials[kind] = count + 1.0
 
 

@@ -19,7 +19,7 @@ from compliance.tenancy.tests.factories import make_tenant
 from events import memory, rebuilding, snapshots
 from events.memory import Lesson
 from events.models import BehaviorEvent
-from events.scoring import AgentState, Event, encode_state, relearn
+from events.scoring import AgentState, Event, decode_state, encode_state, relearn
 from events.tests.factories import make_event
 
 REMEMBER = memory.remember
@@ -91,16 +91,18 @@ def test_state_of_another_process_is_taken_up(agent: Agent) -> None:
     assert recalled(agent).learned == pytest.approx(2)
 
 
-def test_state_is_never_folded_into_while_it_is_kept(agent: Agent) -> None:
+def test_each_who_asks_gets_a_state_of_its_own(agent: Agent) -> None:
     make_event(agent, details={"tool": "a"})
     kept = memory._kept.get(str(agent.id))
     assert kept is not None
+    mine = kept.state
+    assert mine is not None
+
+    mine.add_hour(3, 1.0)
+
     assert kept.state is not None
-    before = encode_state(kept.state)
-
-    make_event(agent, details={"tool": "b"})
-
-    assert encode_state(kept.state) == before
+    assert encode_state(kept.state) == kept.packed
+    assert encode_state(mine) != kept.packed
 
 
 def test_rolled_back_event_leaves_no_memory(agent: Agent) -> None:
@@ -216,14 +218,14 @@ def test_state_that_missed_events_is_not_built_upon(agent: Agent) -> None:
     during = memory._kept.get(str(agent.id))
     row = BehaviorEvent.objects.of_agent(agent.id).latest("received_at")
     assert during is not None
-    assert during.state is not None
+    assert during.packed is not None
     event = Event(row.action_type, row.received_at.timestamp(), row.details)
     name = row.id.bytes
-    late = Lesson(str(agent.id), b"another", during.state, [event], ["low"], [name], name, event.received_at)
+    late = Lesson(str(agent.id), b"another", during.packed, [event], ["low"], [name], name, event.received_at)
 
     memory.remember([late])
 
-    assert stored(agent) != row.id.bytes + encode_state(during.state)
+    assert stored(agent) != row.id.bytes + during.packed
     assert recalled(agent).learned == pytest.approx(2)
 
 
@@ -292,7 +294,8 @@ def test_rebuild_that_began_before_an_event_was_committed_is_not_stored_over_it(
     first = late.pop()
     make_event(agent, details={"tool": "b"})
     event = Event("api_call", now().timestamp(), {"tool": "c"})
-    rebuilt_too_early = relearn([(event, "low")], start=first.state)
+    assert first.packed is not None
+    rebuilt_too_early = encode_state(relearn([(event, "low")], start=decode_state(first.packed)))
     name = new_id().bytes
     slow = Lesson(
         str(agent.id), memory.ABSENT, rebuilt_too_early, [event], ["low"], [name], name, event.received_at
