@@ -7,7 +7,6 @@ with it), when the scorer's memory of its agent has to be rebuilt, or when it st
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -31,7 +30,7 @@ from events.standing import Standing
 from events.storage import ScoredEvent
 
 
-class Submission(msgspec.Struct, frozen=True):
+class Submission(msgspec.Struct, frozen=True, gc=False):
     """A report as it was received: by whom (`tenant_id`) and when."""
 
     tenant_id: UUID
@@ -52,31 +51,29 @@ Held = dict[str, Memory]
 """What the scorer learned of agents in a transaction that is not committed yet."""
 
 
-@dataclass
-class _Draft:
+class _Draft(msgspec.Struct):
     """One agent's part of a group: its state so far, and the rows to be stored."""
 
     agent: Standing
     seen: Memory
     state: AgentState
     baseline: Baseline | None = None
-    events: list[Event] = field(default_factory=list)
-    rows: list[ScoredEvent] = field(default_factory=list)
+    events: list[Event] = []
+    rows: list[ScoredEvent] = []
     is_stopped: bool = False
 
     def bands(self) -> list[str]:
         return [row.risk_band for row in self.rows]
 
     def lesson(self) -> Lesson:
-        ids = [bytes.fromhex(row.id.replace("-", "")) for row in self.rows]
         return Lesson(
             agent_id=self.agent.id,
             seen=self.seen.tag,
             packed=encode_state(self.state),
             events=self.events,
             bands=self.bands(),
-            ids=ids,
-            tag=ids[-1],
+            ids=[row.id for row in self.rows],
+            tag=bytes.fromhex(self.rows[-1].id.replace("-", "")),
             at=self.events[-1].received_at,
         )
 
@@ -217,7 +214,7 @@ def _store(drafts: Sequence[_Draft], held: Held) -> bool:
     raised = {
         draft.agent.id: worst
         for draft in drafts
-        if _is_worse(worst := max(row.risk_score for row in draft.rows), draft.agent.present_risk)
+        if _is_worse(worst := max([row.risk_score for row in draft.rows]), draft.agent.present_risk)
     }
     rows = [row for draft in drafts for row in draft.rows]
     try:

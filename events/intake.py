@@ -24,9 +24,10 @@ MOST_AHEAD = timedelta(minutes=5)
 MAX_SESSION_ID = 255
 MAX_BATCH = 1_000
 ACTION_TYPES = frozenset(ActionType.values)
+NAMES = frozenset(SPELLINGS.values())
 
 
-class Report(msgspec.Struct, frozen=True):
+class Report(msgspec.Struct, frozen=True, gc=False):
     """What a client says of an event; ids as canonical text; `occurred_at` None means when it is received."""
 
     agent_id: str
@@ -43,12 +44,12 @@ def read_report(data: Any, *, now: datetime) -> Report:
         raise Invalid("An event must be a JSON object")
     fields = one_spelling(data)
     return Report(
-        agent_id=_id(fields, "agent_id", required=True),
-        action_type=_action_type(fields),
-        details=_details(fields),
-        occurred_at=_occurred_at(fields, now) if "occurred_at" in fields else None,
-        session_id=_session_id(fields) if "session_id" in fields else None,
-        chain_id=_id(fields, "chain_id") if "chain_id" in fields else None,
+        _id(fields, "agent_id", required=True),
+        _action_type(fields),
+        _details(fields),
+        _occurred_at(fields, now) if "occurred_at" in fields else None,
+        _session_id(fields) if "session_id" in fields else None,
+        _id(fields, "chain_id") if "chain_id" in fields else None,
     )
 
 
@@ -74,6 +75,8 @@ def read_or_refuse(item: Any, *, now: datetime) -> Report | ServiceError:
 
 def one_spelling(data: dict[str, Any]) -> dict[str, Any]:
     """The body with snake_case names; null counts as left out; raises `SpellingsDisagree`."""
+    if data.keys() <= NAMES and None not in data.values():
+        return data
     found: dict[str, Any] = {}
     for name, value in data.items():
         canonical = SPELLINGS.get(name, name)

@@ -120,9 +120,9 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
 class Lesson(msgspec.Struct, frozen=True):
     """What an agent's committed events taught: they led from the state under `seen` to the one in `packed`.
 
-    `bands` and `ids` are the events'; `tag` is what the state is stored under, the last one's id if nobody
-    else was faster; `at` is when the last was received (seconds since the epoch). Without a state it says
-    that what is stored must be rebuilt.
+    `bands` and `ids` (as text) are the events'; `tag` is what the state is stored under, the last one's id if
+    nobody else was faster; `at` is when the last was received (seconds since the epoch). Without a state it
+    says that what is stored must be rebuilt.
     """
 
     agent_id: str
@@ -130,7 +130,7 @@ class Lesson(msgspec.Struct, frozen=True):
     packed: bytes | None
     events: Sequence[Event]
     bands: Sequence[str]
-    ids: Sequence[bytes]
+    ids: Sequence[str]
     tag: bytes
     at: float
 
@@ -294,7 +294,7 @@ def _refolded(lessons: Sequence[Lesson]) -> list[Lesson]:
         if state is None:
             found.append(msgspec.structs.replace(lesson, seen=held.tag, packed=None, tag=tag))
             continue
-        new = [at for at, name in enumerate(lesson.ids) if not has_taken_in(state, name)]
+        new = [at for at, name in enumerate(lesson.ids) if not has_taken_in(state, UUID(name).bytes)]
         if new:
             packed = encode_state(relearn([(lesson.events[at], lesson.bands[at]) for at in new], start=state))
             found.append(msgspec.structs.replace(lesson, seen=held.tag, packed=packed, tag=tag))

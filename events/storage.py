@@ -11,7 +11,7 @@ from events.models import BehaviorEvent
 from events.scoring import Reason
 
 
-class ScoredEvent(msgspec.Struct, frozen=True):
+class ScoredEvent(msgspec.Struct, frozen=True, gc=False):
     """An event with its verdict: a row of `BehaviorEvent`, attribute for attribute, ids as text."""
 
     id: str

@@ -34,7 +34,7 @@ class Context(msgspec.Struct, frozen=True):
     marked: frozenset[str] = frozenset()
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """One reported action.
 
     `received_at` is the service's own clock in seconds since the epoch (UTC); what the agent says of the
@@ -46,7 +46,7 @@ class Event(msgspec.Struct, frozen=True):
     details: object = None
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Verdict(msgspec.Struct, frozen=True, gc=False):
     """What is thought of one event.
 
     `score` is 0 to 1 with four decimals, `band` low, medium or high, `reasons` the strongest
@@ -59,7 +59,7 @@ class Verdict(msgspec.Struct, frozen=True):
     model_version: str
 
 
-class Assessment(Verdict, frozen=True):
+class Assessment(Verdict, frozen=True, gc=False):
     """A verdict, and `state`, the agent's state after the event."""
 
     state: AgentState

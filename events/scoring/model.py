@@ -37,7 +37,7 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
     judged = seen.learned >= ENOUGH_HABITS or (baseline is not None and baseline.is_enough(seen.at))
     score = combine(prior_logit=prior_logit, evidence=evidence, broken=len(broken), capped=not judged)
     band = band_of(score)
-    reasons = strongest(broken + evidence) or _nothing_unusual(event.action_type)
+    reasons = strongest(broken + evidence if broken else evidence) or _nothing_unusual(event.action_type)
     learn(state, event, facts, seen, band=band)
     return Verdict(score, band, reasons, MODEL_VERSION)
 

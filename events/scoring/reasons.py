@@ -113,7 +113,9 @@ _weight = attrgetter("weight")
 
 def strongest(signals: list[Signal], count: int = 3) -> tuple[Reason, ...]:
     """The `count` heaviest signals as reasons, heaviest first, ties by name."""
-    ranked = [signal for signal in signals if signal.weight >= LEAST_TOLD]
+    ranked = [signal for signal in signals if signal.weight >= LEAST_TOLD] if signals else []
+    if not ranked:
+        return ()
     if len(ranked) > 1:
         ranked.sort(key=_name)
         ranked.sort(key=_weight, reverse=True)

@@ -68,7 +68,7 @@ def undeclared_action(action_type: str, permitted: frozenset[str], facts: Facts)
     beside a permitted tool says how the tool was used, unless the scope itself speaks in such verbs. An
     event that names nothing is judged by its type only where the scope is made of types.
     """
-    verbs = [verb for verb in facts.verbs if verb != action_type]
+    verbs = [verb for verb in facts.verbs if verb != action_type] if facts.verbs else []
     for verb in verbs[:2]:
         if not permitted.isdisjoint([f"{tool}{joint}{verb}" for tool in facts.tools[:2] for joint in JOINTS]):
             return None

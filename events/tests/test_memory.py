@@ -220,8 +220,16 @@ def test_state_that_missed_events_is_not_built_upon(agent: Agent) -> None:
     assert during is not None
     assert during.packed is not None
     event = Event(row.action_type, row.received_at.timestamp(), row.details)
-    name = row.id.bytes
-    late = Lesson(str(agent.id), b"another", during.packed, [event], ["low"], [name], name, event.received_at)
+    late = Lesson(
+        str(agent.id),
+        b"another",
+        during.packed,
+        [event],
+        ["low"],
+        [str(row.id)],
+        row.id.bytes,
+        event.received_at,
+    )
 
     memory.remember([late])
 
@@ -296,9 +304,16 @@ def test_rebuild_that_began_before_an_event_was_committed_is_not_stored_over_it(
     event = Event("api_call", now().timestamp(), {"tool": "c"})
     assert first.packed is not None
     rebuilt_too_early = encode_state(relearn([(event, "low")], start=decode_state(first.packed)))
-    name = new_id().bytes
+    name = new_id()
     slow = Lesson(
-        str(agent.id), memory.ABSENT, rebuilt_too_early, [event], ["low"], [name], name, event.received_at
+        str(agent.id),
+        memory.ABSENT,
+        rebuilt_too_early,
+        [event],
+        ["low"],
+        [str(name)],
+        name.bytes,
+        event.received_at,
     )
     memory.forget(agent_id=str(agent.id))
 
