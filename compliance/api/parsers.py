@@ -16,7 +16,7 @@ MAX_DEPTH = 32
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Escapes that may spell a NUL or half a character.
 _RISKY_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
-_CONTAINERS = (dict, list)
+_CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
 _UNSURE: Final = object()
 
 
@@ -50,14 +50,15 @@ def _loads_plain(raw: bytes) -> Any:
 
 def _members(value: Any, levels: int) -> int:
     """How many members the objects in `value` have; `RecursionError` past so many levels of nesting."""
-    if not isinstance(value, _CONTAINERS):
+    if type(value) not in _CONTAINERS:
         return 0
     if levels == 0:
         raise RecursionError
-    found, items = (len(value), value.values()) if isinstance(value, dict) else (0, value)
-    for item in items:
-        if isinstance(item, _CONTAINERS):
-            found += _members(item, levels - 1)
+    found, items = (len(value), value.values()) if type(value) is dict else (0, value)
+    if not _CONTAINERS.isdisjoint(map(type, items)):
+        for item in items:
+            if type(item) in _CONTAINERS:
+                found += _members(item, levels - 1)
     return found
 
 

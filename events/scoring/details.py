@@ -169,15 +169,17 @@ def _text(value: str) -> tuple[str, ...]:
 
 
 def _targets(value: object) -> tuple[str, ...]:
-    texts = _texts(value)
-    if len(texts) == 1:
-        return _destinations(texts)
-    return tuple([_destination(text) for text in texts])
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        value = value[0]
+    if isinstance(value, str) and len(value) <= MAX_TEXT:
+        return _target(value)
+    return tuple([_destination(text) for text in _texts(value)])
 
 
 @lru_cache(maxsize=KEPT_TEXTS)
-def _destinations(texts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple([_destination(text) for text in texts])
+def _target(value: str) -> tuple[str, ...]:
+    text = text_of(value)
+    return () if text is None else (_destination(text),)
 
 
 def _stated_hosts(value: object) -> tuple[str, ...]:

@@ -240,7 +240,8 @@ class AgentState(msgspec.Struct, array_like=True):
 
     def fading(self, now: float) -> float:
         """What a stored weight is multiplied by to read it at `now`."""
-        return exp(min((self.landmark - now) / FADE, 0.0))
+        age = (now - self.landmark) / FADE
+        return exp(-age) if age > 0.0 else 1.0
 
 
 _encoder = msgspec.msgpack.Encoder()
