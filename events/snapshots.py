@@ -67,12 +67,13 @@ def held(agent_ids: Collection[str]) -> dict[str, Memory]:
     """The snapshots of these agents that this version can go on from."""
     found = {}
     for row in ScorerSnapshot.objects.filter(agent_id__in=agent_ids, model_version=MODEL_VERSION):
+        packed = bytes(row.state)
         try:
-            decode_state(row.state)
+            decode_state(packed)
         except StateUnreadable:
             log.info("the snapshot of agent %s is of another layout", row.agent_id)
         else:
-            found[str(row.agent_id)] = Memory(bytes(row.state), row.tag.bytes)
+            found[str(row.agent_id)] = Memory(packed, row.tag.bytes)
     return found
 
 

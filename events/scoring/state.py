@@ -9,6 +9,7 @@ between. So its tables stay packed: searching fifty digests takes less than buil
 What is packed is never changed in place but replaced, so copies of a state share it.
 """
 
+from copy import copy
 from functools import lru_cache
 from hashlib import blake2b
 from math import exp
@@ -193,7 +194,7 @@ class AgentState(msgspec.Struct, array_like=True):
 
     def changeable(self) -> "AgentState":
         """A copy that can change without this one changing."""
-        other = self.__copy__()
+        other = copy(self)
         other.tools = self.tools.copy()
         other.aimed = self.aimed.copy()
         other.bigrams = self.bigrams.copy()
