@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from events.scoring import details as details_module
 from events.scoring.details import FEW_KEYS, Facts, read
 from events.scoring.keys import KEYS
 
@@ -48,3 +49,27 @@ def test_keys_that_tell_nothing_change_nothing(details: dict[str, Any]) -> None:
 )
 def test_facts(details: dict[str, Any], facts: Facts) -> None:
     assert read(details) == facts
+
+
+@pytest.mark.parametrize(
+    ("status", "refused"),
+    [(401, True), ("403", True), ([401], True), (401.0, False), (True, False), (200, False), ("ok", False)],
+)
+def test_status_says_whether_somebody_was_not_let_in(status: object, refused: bool) -> None:
+    assert read({"status": status}).refused is refused
+
+
+@pytest.mark.parametrize("key", ["tool", "to", "host", "resource", "instrument", "venue", "status"])
+@pytest.mark.parametrize("text", ["Pay", " <a@b.example> ", "https://x.example/v2", "", "x" * 300])
+def test_list_of_one_text_tells_what_the_text_tells(key: str, text: str) -> None:
+    assert read({key: [text]}) == read({key: text})
+
+
+def test_few_plans_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(details_module, "MOST_PLANS", 3)
+    monkeypatch.setattr(details_module, "_plans", {})
+
+    for number in range(10):
+        assert read({"tool": "a", f"note {number}": 1}).tool == "a"
+
+    assert len(details_module._plans) <= 3
