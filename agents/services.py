@@ -9,7 +9,7 @@ from agents.errors import AgentAlreadySuspended, AgentNotSuspended, AgentRetired
 from agents.models import Agent, AgentStatus
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
-from compliance import environments
+from compliance import environments, sql
 from webhooks import services as webhooks
 from webhooks.vocabulary import EventName
 
@@ -38,15 +38,17 @@ class Changes:
 def register(*, tenant_id: UUID, registration: Registration, actor: Actor, now: datetime) -> Agent:
     """A new agent, pending; audited, and announced as `agent.created`."""
     with environments.atomic():
-        agent = Agent.objects.create(
+        agent = Agent(
             tenant_id=tenant_id,
             **vars(registration),
             status_changed_at=now,
             created_at=now,
             updated_at=now,
         )
-        _record(agent, AuditAction.AGENT_CREATED, actor, now, f"Agent {agent.name} registered")
-        _publish(agent, EventName.AGENT_CREATED, now, name=agent.name, status=agent.status)
+        with sql.pipelined():
+            sql.insert(agent)
+            _record(agent, AuditAction.AGENT_CREATED, actor, now, f"Agent {agent.name} registered")
+            _publish(agent, EventName.AGENT_CREATED, now, name=agent.name, status=agent.status)
     return agent
 
 
@@ -128,7 +130,7 @@ def _suspend(agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
 def _move(agent: Agent, status: AgentStatus, reason: str, now: datetime, *also: str) -> None:
     agent.status, agent.status_reason = status, reason
     agent.status_changed_at = agent.updated_at = now
-    agent.save(update_fields=["status", "status_reason", "status_changed_at", "updated_at", *also])
+    sql.update(agent, "status", "status_reason", "status_changed_at", "updated_at", *also)
 
 
 def _record(

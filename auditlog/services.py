@@ -8,7 +8,7 @@ from django.db import connections
 
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
-from compliance import environments
+from compliance import environments, sql
 
 
 class NotInTransaction(RuntimeError):
@@ -28,7 +28,7 @@ def record(
     """Append one entry inside the caller's transaction; `metadata` must be JSON and hold no secret."""
     if not connections[environments.current().alias].in_atomic_block:
         raise NotInTransaction("auditlog.record() belongs inside environments.atomic()")
-    return AuditEntry.objects.create(
+    entry = AuditEntry(
         tenant_id=tenant_id,
         event_type=action,
         actor_type=actor.type,
@@ -38,3 +38,5 @@ def record(
         metadata=metadata,
         created_at=now,
     )
+    sql.insert(entry)
+    return entry

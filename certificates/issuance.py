@@ -16,6 +16,7 @@ from cryptography.x509 import ReasonFlags
 from django.conf import settings
 
 from agents import services as agents
+from agents.errors import AgentNotFound
 from agents.models import Agent, AgentStatus
 from agents.risk import band_of
 from auditlog import services as auditlog
@@ -37,12 +38,15 @@ from certificates.models import (
     Issuance,
     IssuanceState,
 )
+from certificates.querysets import issuing_among
 from certificates.revocation import mark_expired, revoke_locked
 from certificates.serials import format_serial, new_serial, shard_of
 from certificates.x509 import AgentIdentity, IssuerInfo, PrivateKey, Validity, leaf_builder, read_claims
-from compliance import environments
+from compliance import environments, sql
 from compliance.errors import ServiceError
+from compliance.identifiers import parse_id
 from compliance.keys import KeyRef
+from compliance.tenancy.models import Tenant
 from webhooks import services as webhooks
 from webhooks.vocabulary import EventName
 
@@ -65,16 +69,17 @@ def issue(*, tenant_id: UUID, agent_id: Any, actor: Actor, now: datetime) -> Cer
 
     Raises `AgentNotFound`, `CannotCertify`, `AlreadyCertified`, and 503 errors of the HSM.
     """
-    agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
-    _check(agent, now)
-    prepared = _prepare(agent, now)
+    agent, authority = _look(tenant_id, agent_id, now)
+    prepared = _prepare(agent, authority, now)
     try:
         with environments.atomic():
-            agent = _locked_agent(tenant_id, agent.id)
+            agent, held = _locked(tenant_id, agent.id)
             _check_status(agent)
-            _make_room(agent, now)
-            certificate = _certify(agent, prepared, actor, now)
-            _tell(certificate, AuditAction.CERTIFICATE_ISSUED, actor, now)
+            _make_room(held, now)
+            certificate = _certified(agent, prepared, now)
+            with sql.pipelined():
+                _store(certificate, agent, prepared.intent, actor, now)
+                _tell(certificate, AuditAction.CERTIFICATE_ISSUED, actor, now)
     except (ServiceError, LintError) as error:
         _abandon(prepared, error, now)
         raise
@@ -88,17 +93,19 @@ def renew(*, tenant_id: UUID, certificate_id: Any, actor: Actor, now: datetime) 
     """
     old = Certificate.objects.for_tenant(tenant_id).select_related("agent").find(certificate_id)
     _check_renewable(old, old.agent, now)
-    prepared = _prepare(old.agent, now)
+    prepared = _prepare(old.agent, CertificateAuthority.objects.issuing_at(now), now)
     try:
         with environments.atomic():
-            agent = _locked_agent(tenant_id, old.agent_id)
+            agent, _ = _locked(tenant_id, old.agent_id)
             old = Certificate.objects.locked().find(old.id)
             _check_renewable(old, agent, now)
             revoke_locked(
                 certificate=old, reason="superseded", code=ReasonFlags.superseded, actor=actor, now=now
             )
-            certificate = _certify(agent, prepared, actor, now)
-            _tell(certificate, AuditAction.CERTIFICATE_RENEWED, actor, now, replaces=old.serial_number)
+            certificate = _certified(agent, prepared, now)
+            with sql.pipelined():
+                _store(certificate, agent, prepared.intent, actor, now)
+                _tell(certificate, AuditAction.CERTIFICATE_RENEWED, actor, now, replaces=old.serial_number)
     except (ServiceError, LintError) as error:
         _abandon(prepared, error, now)
         raise
@@ -120,10 +127,24 @@ def _check_status(agent: Agent) -> None:
         raise CannotCertify(f"Cannot certify a {agent.status} agent")
 
 
-def _check(agent: Agent, now: datetime) -> None:
-    _check_status(agent)
-    if Certificate.objects.of_agent(agent.id).active(now).exists():
+def _look(tenant_id: UUID, agent_id: Any, now: datetime) -> tuple[Agent, CertificateAuthority]:
+    """The agent, which may be certified, and the CA to do it; decided again where it counts."""
+    parsed = agent_id if isinstance(agent_id, UUID) else parse_id(agent_id)
+    agents_found, active, issuing = sql.read_together(
+        (Agent, "WHERE id = %s AND tenant_id = %s", [parsed, tenant_id]),
+        (
+            Certificate,
+            "WHERE agent_id = %s AND status = 'active' AND expires_at >= %s LIMIT 1",
+            [parsed, now],
+        ),
+        (CertificateAuthority, "WHERE role = 'issuing' AND retired_at IS NULL", []),
+    )
+    if not agents_found:
+        raise AgentNotFound()
+    _check_status(agents_found[0])
+    if active:
         raise AlreadyCertified()
+    return agents_found[0], issuing_among(issuing, now)
 
 
 def _check_renewable(certificate: Certificate, agent: Agent, now: datetime) -> None:
@@ -135,48 +156,57 @@ def _check_renewable(certificate: Certificate, agent: Agent, now: datetime) -> N
         raise CertificateExpired()
 
 
-def _prepare(agent: Agent, now: datetime) -> Prepared:
+def _prepare(agent: Agent, authority: CertificateAuthority, now: datetime) -> Prepared:
     """A key of the pool, else a new one, and the committed intent to certify it under a serial number."""
-    authority = CertificateAuthority.objects.issuing_at(now)
-    with environments.atomic():
-        key = key_pool.take()
-        if key is not None:
-            return Prepared(authority, _intend(agent, key, now), key)
-    key = key_pool.generate()
-    # That may have taken seconds, in which another CA may have taken over.
-    return Prepared(CertificateAuthority.objects.issuing_at(now), _intend(agent, key, now), key)
-
-
-def _intend(agent: Agent, key: KeyRef, now: datetime) -> Issuance:
-    return Issuance.objects.create(
+    intent = Issuance(
         tenant_id=agent.tenant_id,
-        agent=agent,
+        agent_id=agent.id,
         serial_number=format_serial(new_serial(environments.current())),
-        key_uri=key.uri,
         created_at=now,
     )
+    key = key_pool.take_for(intent)
+    if key is not None:
+        return Prepared(authority, intent, key)
+    key = key_pool.generate()
+    intent.key_uri = key.uri
+    sql.insert(intent)
+    # That may have taken seconds, in which another CA may have taken over.
+    return Prepared(CertificateAuthority.objects.issuing_at(now), intent, key)
 
 
-def _locked_agent(tenant_id: UUID, agent_id: UUID) -> Agent:
-    return Agent.objects.for_tenant(tenant_id).select_related("tenant").locked().find(agent_id)
+def _locked(tenant_id: UUID, agent_id: UUID) -> tuple[Agent, list[Certificate]]:
+    """The agent under its lock, and what it holds that is not marked as ended, locked as well.
+
+    The certificates are read after the lock is had, so that what another issuance committed is among them.
+    """
+    found, held, tenants = sql.read_together(
+        (Agent, "WHERE id = %s AND tenant_id = %s FOR NO KEY UPDATE", [agent_id, tenant_id]),
+        (Certificate, "WHERE agent_id = %s AND status = 'active' ORDER BY id FOR NO KEY UPDATE", [agent_id]),
+        (Tenant, "WHERE id = %s", [tenant_id]),
+    )
+    if not found:
+        raise AgentNotFound()
+    agent: Agent = found[0]
+    agent.tenant = tenants[0]
+    return agent, held
 
 
-def _make_room(agent: Agent, now: datetime) -> None:
+def _make_room(held: list[Certificate], now: datetime) -> None:
     """A certificate past its end counts as active for the constraint until it is marked; another stays."""
-    for held in Certificate.objects.of_agent(agent.id).unmarked().locked():
-        if held.status_at(now) == CertificateStatus.ACTIVE:
+    for certificate in held:
+        if certificate.status_at(now) == CertificateStatus.ACTIVE:
             raise AlreadyCertified()
-        mark_expired(certificate=held, now=now)
+        mark_expired(certificate=certificate, now=now)
 
 
-def _certify(agent: Agent, prepared: Prepared, actor: Actor, now: datetime) -> Certificate:
+def _certified(agent: Agent, prepared: Prepared, now: datetime) -> Certificate:
     """Build, lint and sign under the agent's lock (the one place where the HSM is called under a lock)."""
     authority, intent, key = prepared.authority, prepared.intent, prepared.key
     serial = int(intent.serial_number, 16)
     shard = shard_of(serial, authority.crl_shards)
     signed = _sign(agent, issuer_info(authority).for_shard(shard), signing_key(authority), serial, key, now)
     claims = asdict(read_claims(signed, profile()))
-    certificate = Certificate.objects.create(
+    return Certificate(
         tenant_id=agent.tenant_id,
         agent=agent,
         authority=authority,
@@ -189,10 +219,14 @@ def _certify(agent: Agent, prepared: Prepared, actor: Actor, now: datetime) -> C
         issued_at=now,
         expires_at=signed.not_valid_after_utc,
     )
+
+
+def _store(certificate: Certificate, agent: Agent, intent: Issuance, actor: Actor, now: datetime) -> None:
+    """The certificate, the end of its issuance and the agent's activation: they commit together."""
+    sql.insert(certificate)
     intent.state, intent.finished_at = IssuanceState.COMPLETED, now
-    intent.save(update_fields=["state", "finished_at"])
+    sql.update(intent, "state", "finished_at")
     agents.activate(agent=agent, actor=actor, now=now)
-    return certificate
 
 
 def _sign(

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from redis.exceptions import RedisError
 
-from certificates.models import PooledKey
+from certificates.models import Issuance, PooledKey
 from compliance import environments, redis, sql
 from compliance.keys import KeyRef, backend_for
 from compliance.tasks import enqueue, enqueue_on_commit
@@ -27,21 +27,56 @@ LEASE_SECONDS: Final = 50
 
 # `left` counts what waits, this one included, as far as the low-water mark needs it.
 _TAKE: Final = """
-DELETE FROM certificates_pooledkey WHERE id = (
-    SELECT id FROM certificates_pooledkey ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+WITH taken AS (
+    DELETE FROM certificates_pooledkey WHERE id = (
+        SELECT id FROM certificates_pooledkey ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+    )
+    RETURNING key_uri, spki
 )
-RETURNING key_uri, spki,
+{also}
+SELECT key_uri, spki,
     (SELECT count(*) FROM (SELECT FROM certificates_pooledkey LIMIT %(mark)s::integer) AS few) AS left
+FROM taken
 """
+_INTEND: Final = """
+, intended AS (
+    INSERT INTO certificates_issuance
+        (id, tenant_id, agent_id, serial_number, key_uri, state, error, created_at)
+    SELECT %(id)s, %(tenant)s, %(agent)s, %(serial)s, key_uri, %(state)s, '', %(created)s FROM taken
+)
+"""
+_TAKE_ALONE: Final = _TAKE.format(also="")
+_TAKE_FOR: Final = _TAKE.format(also=_INTEND)
 
 
 def take() -> KeyRef | None:
-    """A key of the pool for one agent; None when it is drained.
+    """A key of the pool; None when it is drained.
 
     Call it in the transaction that records what the key is for: a crash then leaves it in the pool.
     """
+    return _take(_TAKE_ALONE, {})
+
+
+def take_for(intent: Issuance) -> KeyRef | None:
+    """A key of the pool for an intent, which is stored with it, both in one statement; None when drained."""
+    facts = {
+        "id": intent.id,
+        "tenant": intent.tenant_id,
+        "agent": intent.agent_id,
+        "serial": intent.serial_number,
+        "state": intent.state,
+        "created": intent.created_at,
+    }
+    key = _take(_TAKE_FOR, facts)
+    if key is not None:
+        intent.key_uri = key.uri
+        intent._state.adding, intent._state.db = False, environments.current().alias
+    return key
+
+
+def _take(statement: str, facts: dict[str, Any]) -> KeyRef | None:
     mark = low_water()
-    taken = sql.prepared(_TAKE, {"mark": mark + 1})
+    taken = sql.prepared(statement, {**facts, "mark": mark + 1})
     if mark and (not taken or taken[0][2] <= mark):
         enqueue_on_commit(FILL)
     if not taken:

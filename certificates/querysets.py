@@ -53,10 +53,7 @@ class AuthorityQuerySet(models.QuerySet["CertificateAuthority"]):
 
     def issuing_at(self, now: datetime) -> "CertificateAuthority":
         """The CA that issues, if it still counts; raises `AuthorityMissing` and `AuthorityExpired`."""
-        found = self.issuing()
-        if now >= found.not_after:
-            raise AuthorityExpired()
-        return found
+        return issuing_among([self.issuing()], now)
 
     def with_serial(self, serial: int | None) -> "CertificateAuthority":
         """The CA whose own certificate has this serial number; raises `AuthorityNotFound`."""
@@ -64,6 +61,15 @@ class AuthorityQuerySet(models.QuerySet["CertificateAuthority"]):
         if found is None:
             raise AuthorityNotFound()
         return found
+
+
+def issuing_among(found: list["CertificateAuthority"], now: datetime) -> "CertificateAuthority":
+    """The CA in service that was read, if it is there and counts; raises as `issuing_at`."""
+    if not found:
+        raise AuthorityMissing()
+    if now >= found[0].not_after:
+        raise AuthorityExpired()
+    return found[0]
 
 
 class CertificateQuerySet(models.QuerySet["Certificate"]):

@@ -99,7 +99,7 @@ STORAGES = {
 
 
 def _database(variable: str) -> dict[str, Any]:
-    config: dict[str, Any] = env.db_url(variable, engine="django.db.backends.postgresql")
+    config: dict[str, Any] = env.db_url(variable, engine="compliance.postgresql")
     config["CONN_MAX_AGE"] = None
     config["CONN_HEALTH_CHECKS"] = True
     config["OPTIONS"] = {

@@ -5,10 +5,13 @@ Errors are Django's (`OperationalError` and the rest), and an open transaction i
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import psycopg
 from django.db import InterfaceError, OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Field, Model
 
 from compliance import environments
 
@@ -33,11 +36,95 @@ def execute(sql: str, params: Params = None) -> int:
 
 def prepared(sql: str, params: Params) -> list[Any]:
     """The rows of a statement that the server plans once for each connection; parameters go apart from it."""
+    with driver_cursor() as cursor:
+        return _send(cursor, sql, params).fetchall()
+
+
+@contextmanager
+def pipelined() -> Iterator[None]:
+    """Send the statements of the block together, waiting for the server only where rows are read.
+
+    Errors may show at a later statement or at the end of the block, as Django's. `insert`, `update` and
+    `prepared` may stand in it; the ORM's updates, which count rows, may not. Commit after it, not in it.
+    """
+    connection = _connected()
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        yield
+
+
+def read_together(*questions: tuple[type[Model], str, Params]) -> list[list[Any]]:
+    """The rows of several models in one round trip, each question being a model, what follows `FROM <table>`,
+    and its parameters. They are asked in order: each sees what was committed before the one in front ended.
+    """
+    connection = _connected()
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        cursors = [
+            _send(psycopg.Cursor(connection.connection), _select(model) + rest, params)
+            for model, rest, params in questions
+        ]
+        rows = [cursor.fetchall() for cursor in cursors]
+    return [
+        [model.from_db(connection.alias, _names(model), row) for row in found]
+        for (model, _, _), found in zip(questions, rows, strict=True)
+    ]
+
+
+def insert(row: Model) -> None:
+    """Insert a new row of a model that makes its keys itself, by a prepared statement and without hooks."""
+    connection = connections[environments.current().alias]
+    values = [_value(row, field, connection) for field in _fields(type(row))]
+    with driver_cursor() as cursor:
+        _send(cursor, _insert(type(row)), values)
+    row._state.adding, row._state.db = False, connection.alias
+
+
+def update(row: Model, *names: str) -> None:
+    """Write these fields of a row that is there (locked, say), by a prepared statement."""
+    connection = connections[environments.current().alias]
+    fields = [row._meta.get_field(name) for name in (*names, row._meta.pk.name)]
+    values = [_value(row, field, connection) for field in fields]
+    with driver_cursor() as cursor:
+        _send(cursor, _update(type(row), names), values)
+
+
+def _send(cursor: psycopg.Cursor[Any], sql: str, params: Params) -> psycopg.Cursor[Any]:
     connection = connections[environments.current().alias]
     if connection.queries_logged:
         connection.queries_log.append({"sql": sql, "time": ""})
-    with driver_cursor() as cursor:
-        return cursor.execute(sql, params, prepare=True, binary=True).fetchall()
+    return cursor.execute(sql, params, prepare=True, binary=True)
+
+
+def _value(row: Model, field: "Field[Any, Any]", connection: BaseDatabaseWrapper) -> Any:
+    return field.get_db_prep_save(getattr(row, field.attname), connection)
+
+
+def _fields(model: type[Model]) -> list["Field[Any, Any]"]:
+    return list(model._meta.concrete_fields)
+
+
+@lru_cache
+def _names(model: type[Model]) -> list[str]:
+    return [field.attname for field in _fields(model)]
+
+
+@lru_cache
+def _select(model: type[Model]) -> str:
+    columns = ", ".join(f'"{field.column}"' for field in _fields(model))
+    return f'SELECT {columns} FROM "{model._meta.db_table}" '  # noqa: S608  (names of ours)
+
+
+@lru_cache
+def _insert(model: type[Model]) -> str:
+    columns = ", ".join(f'"{field.column}"' for field in _fields(model))
+    places = ", ".join(["%s"] * len(_fields(model)))
+    return f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES ({places})'  # noqa: S608
+
+
+@lru_cache
+def _update(model: type[Model], names: tuple[str, ...]) -> str:
+    columns = ", ".join(f'"{model._meta.get_field(name).column}" = %s' for name in names)
+    table, key = model._meta.db_table, model._meta.pk.column
+    return f'UPDATE "{table}" SET {columns} WHERE "{key}" = %s'  # noqa: S608
 
 
 def read_again(read: Callable[[], Found]) -> Found:
@@ -60,7 +147,14 @@ def read_again(read: Callable[[], Found]) -> Found:
 @contextmanager
 def driver_cursor() -> Iterator[psycopg.Cursor[Any]]:
     """psycopg's own cursor, for COPY and prepared statements."""
-    connection = connections[environments.current().alias]
-    connection.ensure_connection()
+    connection = _connected()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
         yield cursor
+
+
+def _connected() -> BaseDatabaseWrapper:
+    """The current environment's connection, opened, or opened anew where it was found dead."""
+    connection = connections[environments.current().alias]
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    return connection

@@ -1,0 +1,1 @@
+"""Django's PostgreSQL backend, sparing the question whether a connection still lives."""
