@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -22,6 +23,7 @@ from psycopg import sql
 
 from compliance.localdev.console import StepFailed, say, step
 from compliance.localdev.environment import service_name
+from compliance.localdev.key_hosts import KeyHosts
 from compliance.localdev.layout import find_layout
 from compliance.localdev.servers import Servers
 from compliance.localdev.softhsm import SoftHsm
@@ -61,12 +63,37 @@ class Place:
     @cached_property
     def tokens(self) -> SoftHsm | None:
         """Tokens of its own; None where the caller brings an HSM, whose tokens are then used."""
-        own = str(self.servers.softhsm.conf)
-        return (
-            self.servers.tokens_in(self.folder / "softhsm")
-            if os.environ.get("SOFTHSM2_CONF") == own
-            else None
+        if os.environ.get("SOFTHSM2_CONF") != str(self.servers.softhsm.conf):
+            return None
+        return self.servers.tokens_in(
+            self.folder / "softhsm", hosts=self.servers.softhsm.hosts, sockets=self._sockets
         )
+
+    @property
+    def _sockets(self) -> Path:
+        return self.folder / "sockets"
+
+    @contextmanager
+    def _key_hosts(self) -> Iterator[None]:
+        """The run's own key hosts, as many as the stack has, over the run's own tokens."""
+        if self.tokens is None or not self.tokens.hosts:
+            yield
+            return
+        hosts = KeyHosts(
+            root=self.servers.layout.root,
+            folder=self._sockets,
+            count=self.tokens.hosts,
+            record=self.folder / "key_hosts.json",
+            log=self.servers.layout.log / "bench-key-hosts.log",
+        )
+        # Those of a run that was killed may have other settings.
+        hosts.stop()
+        try:
+            with step("key hosts of this run"):
+                hosts.start(self.environment() | self.tokens.host_environment())
+            yield
+        finally:
+            hosts.stop()
 
     def url(self, database: str) -> str:
         """A database on the stack's server."""
@@ -110,25 +137,31 @@ class Place:
         self.folder.mkdir(mode=0o700, exist_ok=True)
         try:
             with locked(self.folder / "lock", wait=False):
-                self._ensure_agents(agents, fresh=fresh)
-                with step("databases of this run"):
-                    self._copy_databases()
-                    self.maintain_partitions()
-                try:
-                    yield
-                finally:
-                    self._clear(keep=keep)
+                known = self._ensure_tokens(fresh=fresh)
+                with self._key_hosts():
+                    self._ensure_agents(known, agents)
+                    with step("databases of this run"):
+                        self._copy_databases()
+                        self.maintain_partitions()
+                    try:
+                        yield
+                    finally:
+                        self._clear(keep=keep)
         except LockBusy as busy:
             raise StepFailed("another benchmark runs here", hint="wait for it to end") from busy
 
-    def _ensure_agents(self, count: int, *, fresh: bool) -> None:
+    def _ensure_tokens(self, *, fresh: bool) -> dict[str, Any]:
+        """What is known of the kept agents; none, and nothing kept, where they are of no use any more."""
         known = read_json(self.state)
-        schema = schema_of(self.servers.layout.root)
-        if fresh or not self._usable(known, schema):
+        if fresh or not self._usable(known, schema_of(self.servers.layout.root)):
             self._start_anew()
             known = {"agents": []}
         if self.tokens is not None:
             self.tokens.ensure()
+        return known
+
+    def _ensure_agents(self, known: dict[str, Any], count: int) -> None:
+        schema = schema_of(self.servers.layout.root)
         if known.get("schema") != schema:
             with step("schema, CAs and a tenant for the agents"):
                 self.manage("bootstrap_dev", "--migrate", "--state", str(self.demo))
@@ -162,7 +195,7 @@ class Place:
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
 
     def _made_agents(self, count: int) -> Iterator[str]:
-        """Register and certify in a few processes, since the HSM's work is done in each of them."""
+        """Register and certify in a few processes, a key being generated for each agent."""
         shares = [
             count // AGENT_PROCESSES + (index < count % AGENT_PROCESSES) for index in range(AGENT_PROCESSES)
         ]
