@@ -88,6 +88,27 @@ class AgentSerializer(serializers.ModelSerializer[Agent]):
         read_only_fields = fields
 
 
+def shown_agent(agent: Agent) -> dict[str, Any]:
+    """An agent as `AgentSerializer` shows it, many times faster."""
+    scope = agent.financial_scope
+    return {
+        "id": agent.id,
+        "tenant_id": agent.tenant_id,
+        "name": agent.name,
+        "description": agent.description,
+        "model": agent.model,
+        "model_hash": agent.model_hash,
+        "version": agent.version,
+        "status": agent.status,
+        "inbox_address": agent.inbox_address,
+        "metadata": agent.metadata,
+        "financial_scope": None if scope is None else FinancialScopeSerializer(scope).data,
+        "did": agent.did,
+        "created_at": agent.created_at,
+        "updated_at": agent.updated_at,
+    }
+
+
 def check_permitted_actions(value: Any) -> None:
     """Raise unless `value` is a list of at most 200 action names of 1 to 200 characters."""
     is_list = isinstance(value, list) and len(value) <= MAX_PERMITTED_ACTIONS

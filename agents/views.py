@@ -13,6 +13,7 @@ from agents.serializers import (
     ReasonSerializer,
     RegisterAgentSerializer,
     UpdateAgentSerializer,
+    shown_agent,
 )
 from agents.services import Changes, Registration
 from auditlog.vocabulary import Actor
@@ -76,7 +77,7 @@ class AgentViewSet(ApiViewSet):
             actor=Actor.api_key(request.auth.id),
             now=now(),
         )
-        return ok(AgentSerializer(agent).data, status=201)
+        return ok(shown_agent(agent), status=201)
 
     @extend_schema(
         operation_id="listAgents",
@@ -90,7 +91,7 @@ class AgentViewSet(ApiViewSet):
             read_choice(params, "status", AgentStatus.values)
         )
         found = keyset_page(agents, cursor=read_cursor(params), limit=read_limit(params), field="created_at")
-        rows = AgentSerializer(found.rows, many=True).data
+        rows = [shown_agent(row) for row in found.rows]
         return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
 
     @extend_schema(
@@ -101,7 +102,7 @@ class AgentViewSet(ApiViewSet):
     )
     def retrieve(self, request: ApiRequest, agent_id: str) -> Response:
         agent = Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)
-        return ok(AgentSerializer(agent).data)
+        return ok(shown_agent(agent))
 
     @extend_schema(
         operation_id="updateAgent",
@@ -122,7 +123,7 @@ class AgentViewSet(ApiViewSet):
             actor=Actor.api_key(request.auth.id),
             now=now(),
         )
-        return ok(AgentSerializer(agent).data)
+        return ok(shown_agent(agent))
 
     @extend_schema(
         operation_id="suspendAgent",
@@ -142,7 +143,7 @@ class AgentViewSet(ApiViewSet):
             actor=Actor.api_key(request.auth.id),
             now=now(),
         )
-        return ok(AgentSerializer(agent).data)
+        return ok(shown_agent(agent))
 
     @extend_schema(
         operation_id="reinstateAgent",
@@ -163,4 +164,4 @@ class AgentViewSet(ApiViewSet):
             actor=Actor.api_key(request.auth.id),
             now=now(),
         )
-        return ok(AgentSerializer(agent).data)
+        return ok(shown_agent(agent))

@@ -1,5 +1,6 @@
 """Certificates in and out of the API."""
 
+from datetime import datetime
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -46,6 +47,22 @@ class CertificateSerializer(serializers.Serializer[Certificate]):
     @extend_schema_field(serializers.ChoiceField(choices=CertificateStatus.choices))
     def get_status(self, certificate: Certificate) -> str:
         return certificate.status_at(self.context["now"]).value
+
+
+def shown_certificate(certificate: Certificate, now: datetime) -> dict[str, Any]:
+    """A certificate as `CertificateSerializer` shows it, many times faster."""
+    return {
+        "id": certificate.id,
+        "agent_id": certificate.agent_id,
+        "serial_number": certificate.serial_number,
+        "kms_key_arn": certificate.kms_key_arn,
+        "certificate_pem": certificate.certificate_pem,
+        "status": certificate.status_at(now).value,
+        "issued_at": certificate.issued_at,
+        "expires_at": certificate.expires_at,
+        "revoked_at": certificate.revoked_at,
+        "revocation_reason": certificate.revocation_reason,
+    }
 
 
 class RevocationSerializer(serializers.Serializer[Certificate]):

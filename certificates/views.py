@@ -6,11 +6,16 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
-from agents.serializers import AgentSerializer, ReasonSerializer
+from agents.serializers import AgentSerializer, ReasonSerializer, shown_agent
 from auditlog.vocabulary import Actor
 from certificates import services
 from certificates.models import Certificate, CertificateStatus
-from certificates.serializers import CertificateSerializer, ReasonInputSerializer, RevocationSerializer
+from certificates.serializers import (
+    CertificateSerializer,
+    ReasonInputSerializer,
+    RevocationSerializer,
+    shown_certificate,
+)
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
 from compliance.api.permissions import Scope
@@ -62,7 +67,7 @@ class AgentCertificateViewSet(ApiViewSet):
             actor=Actor.api_key(request.auth.id),
             now=moment,
         )
-        return ok(CertificateSerializer(certificate, context={"now": moment}).data, status=201)
+        return ok(shown_certificate(certificate, moment), status=201)
 
     @extend_schema(
         operation_id="renewAgentCertificate",
@@ -90,7 +95,7 @@ class AgentCertificateViewSet(ApiViewSet):
             actor=Actor.api_key(request.auth.id),
             now=moment,
         )
-        return ok(CertificateSerializer(certificate, context={"now": moment}).data, status=201)
+        return ok(shown_certificate(certificate, moment), status=201)
 
     @extend_schema(
         operation_id="retireAgent",
@@ -111,7 +116,7 @@ class AgentCertificateViewSet(ApiViewSet):
             actor=Actor.api_key(request.auth.id),
             now=now(),
         )
-        return ok(AgentSerializer(agent).data)
+        return ok(shown_agent(agent))
 
 
 class CertificateViewSet(ApiViewSet):
@@ -149,7 +154,7 @@ class CertificateViewSet(ApiViewSet):
         found = keyset_page(
             certificates, cursor=read_cursor(params), limit=read_limit(params), field="issued_at"
         )
-        rows = [CertificateSerializer(row, context={"now": moment}).data for row in found.rows]
+        rows = [shown_certificate(row, moment) for row in found.rows]
         return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
 
     @extend_schema(
@@ -160,7 +165,7 @@ class CertificateViewSet(ApiViewSet):
     )
     def retrieve(self, request: ApiRequest, certificate_id: str) -> Response:
         certificate = Certificate.objects.for_tenant(request.auth.tenant_id).find(certificate_id)
-        return ok(CertificateSerializer(certificate, context={"now": now()}).data)
+        return ok(shown_certificate(certificate, now()))
 
     @extend_schema(
         operation_id="revokeCertificate",
@@ -214,4 +219,4 @@ class CertificateViewSet(ApiViewSet):
             actor=Actor.api_key(request.auth.id),
             now=moment,
         )
-        return ok(CertificateSerializer(certificate, context={"now": moment}).data, status=201)
+        return ok(shown_certificate(certificate, moment), status=201)

@@ -81,8 +81,7 @@ def insert(row: Model) -> None:
 def update(row: Model, *names: str) -> None:
     """Write these fields of a row that is there (locked, say), by a prepared statement."""
     connection = connections[environments.current().alias]
-    fields = [row._meta.get_field(name) for name in (*names, row._meta.pk.name)]
-    values = [_value(row, field, connection) for field in fields]
+    values = [_value(row, field, connection) for field in (*_named(type(row), names), row._meta.pk)]
     with driver_cursor() as cursor:
         _send(cursor, _update(type(row), names), values)
 
@@ -100,6 +99,11 @@ def _value(row: Model, field: "Field[Any, Any]", connection: BaseDatabaseWrapper
 
 def _fields(model: type[Model]) -> list["Field[Any, Any]"]:
     return list(model._meta.concrete_fields)
+
+
+def _named(model: type[Model], names: tuple[str, ...]) -> list["Field[Any, Any]"]:
+    fields = {field.name: field for field in _fields(model)}
+    return [fields[name] for name in names]
 
 
 @lru_cache
@@ -122,7 +126,7 @@ def _insert(model: type[Model]) -> str:
 
 @lru_cache
 def _update(model: type[Model], names: tuple[str, ...]) -> str:
-    columns = ", ".join(f'"{model._meta.get_field(name).column}" = %s' for name in names)
+    columns = ", ".join(f'"{field.column}" = %s' for field in _named(model, names))
     table, key = model._meta.db_table, model._meta.pk.column
     return f'UPDATE "{table}" SET {columns} WHERE "{key}" = %s'  # noqa: S608
 

@@ -5,8 +5,12 @@ from typing import Any
 import pytest
 
 from agents.models import Agent
+from agents.serializers import AgentSerializer, shown_agent
+from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
+from compliance.api.parsers import loads
 from compliance.api.permissions import Scope
+from compliance.api.renderers import dumps
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 
@@ -145,3 +149,12 @@ def test_key_without_the_scope_is_403(api: ApiClient) -> None:
 
 def test_no_credentials_is_401(api: ApiClient) -> None:
     assert api.post("/v1/agents", {"name": "a", "model_hash": "h"}).status_code == 401
+
+
+@pytest.mark.parametrize("scope", [None, FINANCIAL_SCOPE, {**FINANCIAL_SCOPE, "max_leverage_ratio": 2}])
+@pytest.mark.parametrize("metadata", [None, {"permitted_actions": ["read"], "n": None}])
+def test_answer_is_as_described(scope: Any, metadata: Any) -> None:
+    made = make_agent(make_tenant(), financial_scope=scope, metadata=metadata, model="m", description="")
+    agent = Agent.objects.get(id=made.id)
+
+    assert loads(dumps(shown_agent(agent))) == loads(dumps(AgentSerializer(agent).data))
