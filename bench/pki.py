@@ -67,7 +67,7 @@ def _options(arguments: Sequence[str]) -> PkiOptions:
     parser.add_argument(
         "--sizes", default="100,1000,10000", help="keys; 50000 take minutes to make (%(default)s)"
     )
-    parser.add_argument("--certifications", type=int, default=200, help="with a warm pool (%(default)s)")
+    parser.add_argument("--certifications", type=int, default=200, help="with warm pools (%(default)s)")
     parser.add_argument("--drained", type=int, default=30, help="with a drained pool (%(default)s)")
     parser.add_argument("--offered", type=float, default=20.0, help="seconds of a steady rate (%(default)s)")
     parser.add_argument("--turns", type=int, default=3, help="of verify, with medians (%(default)s)")

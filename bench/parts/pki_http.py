@@ -1,8 +1,9 @@
 """Certifying over HTTP."""
 
 import json
-import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 
 import psycopg
@@ -14,8 +15,12 @@ from bench.harness.web import WebServer
 from bench.parts.pki_run import PkiRun
 from compliance.localdev.console import StepFailed, step
 
-WARM_CLIENTS = (1, 4)
+WARM_CLIENTS = (1, 2, 4)
 WARMING = 32
+OFFERED = 40
+"""Agents a second that the service is meant to certify."""
+OFFERED_CONNECTIONS = 16
+START_SECONDS = 0.2
 
 _FREE = """
 SELECT id, key_uri, spki, created_at FROM certificates_pooledkey
@@ -29,12 +34,13 @@ def certifying(run: PkiRun) -> None:
     with step(f"{run.options.certifications + WARMING} keys in the pool"):
         take_over_pool(run, run.options.certifications + WARMING)
     rows = [["register + certify", "agents", "1/s", "p50 ms", "p99 ms", "worst ms"]]
+    share = run.options.certifications // (len(WARM_CLIENTS) + 1)
     with web.service(run.place) as server:
         _clients(run, server, WARMING, WARMING // 2)
         for clients in WARM_CLIENTS:
-            share = run.options.certifications // len(WARM_CLIENTS)
             name = f"warm pool, {clients} client{'s'[: clients - 1]}"
             rows.append(_row(name, *_clients(run, server, share, clients)))
+        rows.append(_row(f"warm pool, {OFFERED}/s offered", *_offered(run, server, share)))
         rows.append(_row("drained pool, 1 client", *_clients(run, server, run.options.drained, 1)))
     run.tell("Certifying over HTTP, two requests an agent", rows)
 
@@ -55,47 +61,66 @@ def take_over_pool(run: PkiRun, size: int) -> None:
 
 
 def _clients(run: PkiRun, server: WebServer, agents: int, clients: int) -> tuple[list[float], float]:
-    """Latencies, and how long it took."""
+    """Latencies of clients that certify one agent after the other, and how long it took."""
     shares = [agents // clients + (number < agents % clients) for number in range(clients)]
-    found: list[float] = []
-    failed: list[BaseException] = []
 
-    def work(share: int) -> None:
-        try:
-            found.extend(_certify(run, server, share))
-        except (OSError, StepFailed) as error:
-            failed.append(error)
+    def work(share: int) -> list[float]:
+        client, latencies = _Client(run, server), []
+        for _ in range(share):
+            began = time.perf_counter()
+            client.certify()
+            latencies.append(time.perf_counter() - began)
+        return latencies
 
+    return _together(work, shares)
+
+
+def _offered(run: PkiRun, server: WebServer, agents: int) -> tuple[list[float], float]:
+    """As `_clients`, at a steady rate whether the server keeps up or not; latency counts from the moment an
+    agent was due.
+    """
+    start = time.perf_counter() + START_SECONDS
+    turns = iter([start + number / OFFERED for number in range(agents)])
+
+    def work(_: int) -> list[float]:
+        client, latencies = _Client(run, server), []
+        for due in turns:
+            time.sleep(max(0.0, due - time.perf_counter()))
+            client.certify()
+            latencies.append(time.perf_counter() - due)
+        return latencies
+
+    latencies, seconds = _together(work, list(range(OFFERED_CONNECTIONS)))
+    return latencies, seconds - START_SECONDS
+
+
+def _together(work: Callable[[int], list[float]], shares: list[int]) -> tuple[list[float], float]:
+    """What all found, sorted, and how long it took."""
     began = time.perf_counter()
-    threads = [threading.Thread(target=work, args=(share,)) for share in shares]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failed:
-        raise failed[0]
-    return sorted(found), time.perf_counter() - began
+    with ThreadPoolExecutor(len(shares)) as threads:
+        found = sorted(latency for part in threads.map(work, shares) for latency in part)
+    return found, time.perf_counter() - began
 
 
-def _certify(run: PkiRun, server: WebServer, agents: int) -> list[float]:
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
-    headers = {"Authorization": f"Bearer {run.place.api_key}", "Content-Type": "application/json"}
-    latencies = []
+class _Client:
+    """One connection to the service."""
 
-    def post(path: str, body: dict[str, str] | None) -> dict[str, str]:
-        connection.request("POST", path, json.dumps(body) if body else None, headers)
-        answer = connection.getresponse()
+    def __init__(self, run: PkiRun, server: WebServer) -> None:
+        self._connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
+        self._headers = {"Authorization": f"Bearer {run.place.api_key}", "Content-Type": "application/json"}
+
+    def certify(self) -> None:
+        """Register an agent and certify it."""
+        agent = self._post("/v1/agents", {"name": "bench", "model_hash": "sha256:9f86d0"})
+        self._post(f"/v1/agents/{agent['id']}/certify", None)
+
+    def _post(self, path: str, body: dict[str, str] | None) -> dict[str, str]:
+        self._connection.request("POST", path, json.dumps(body) if body else None, self._headers)
+        answer = self._connection.getresponse()
         text = answer.read()
         if answer.status != 201:
             raise StepFailed(f"POST {path} answered {answer.status}: {text[:200]!r}", hint="read the log")
         return dict(json.loads(text)["data"])
-
-    for turn in range(agents):
-        began = time.perf_counter()
-        agent = post("/v1/agents", {"name": f"bench-{turn}", "model_hash": "sha256:9f86d0"})
-        post(f"/v1/agents/{agent['id']}/certify", None)
-        latencies.append(time.perf_counter() - began)
-    return latencies
 
 
 def _row(name: str, latencies: list[float], seconds: float) -> list[str]:
