@@ -23,7 +23,7 @@ from django.db import connection  # noqa: E402
 
 from auditlog.vocabulary import Actor  # noqa: E402
 from certificates import authorities, key_pool, services  # noqa: E402
-from compliance import environments  # noqa: E402
+from compliance import environments, sql  # noqa: E402
 from compliance.clock import now  # noqa: E402
 from compliance.environments import Environment  # noqa: E402
 from compliance.keys import backend_for  # noqa: E402
@@ -66,6 +66,15 @@ class Steps:
         self.take()
         return execute(*arguments)
 
+    def before_sending(self, send: Callable[..., Any]) -> Callable[..., Any]:
+        """For prepared statements, which pass by Django's cursors."""
+
+        def sent(*arguments: Any) -> Any:
+            self.take()
+            return send(*arguments)
+
+        return sent
+
     def after_commit(self, commit: Callable[[], Any]) -> Callable[[], Any]:
         def committed() -> Any:
             done = commit()
@@ -99,6 +108,7 @@ def work(last: int, what: str, arguments: list[str]) -> None:
             backend_for(Environment.LIVE).check()
             connection.ensure_connection()
             steps = Steps(last)
+            vars(sql)["_send"] = steps.before_sending(sql._send)
             connection.connection.commit = steps.after_commit(connection.connection.commit)
             with connection.execute_wrapper(steps.around_statement):
                 WHAT[what](*arguments)
