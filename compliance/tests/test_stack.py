@@ -4,6 +4,7 @@ One stack for the module, in a folder of its own. The tests run in the order the
 leaves the stack healthy, so a failure names the drill that broke it.
 """
 
+import http.client
 import os
 import re
 import shlex
@@ -153,6 +154,28 @@ def test_chunked_body_is_read(stack: Stack) -> None:
     answer = requests.post(stack.exports["BASE_URL"] + "/v1/agents", data=pieces, headers=headers, timeout=40)
 
     assert answer.status_code == 201, answer.text
+
+
+def test_serial_with_encoded_colons_takes_the_short_way(stack: Stack) -> None:
+    serial = stack.certify(stack.new_agent()).json()["data"]["serial_number"]
+    pairs = [serial[place : place + 2] for place in range(0, len(serial), 2)]
+    address = urlsplit(stack.exports["BASE_URL"])
+    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=20)
+
+    def asked(spelling: str) -> tuple[bytes, list[str]]:
+        """The body, and the headers' names in their order, which differs between the lane and the view."""
+        connection.request("GET", f"/v1/verify/{spelling}")
+        answer = connection.getresponse()
+        return answer.read(), [name for name, _ in answer.getheaders() if name != "date"]
+
+    plain, by_view = asked(serial), asked(f"{serial}?by=view")
+
+    assert plain[0] == by_view[0]
+    assert plain[1] != by_view[1]
+    assert asked("%3A".join(pairs)) == plain
+    assert asked("%3a".join(pairs).upper()) == plain
+    assert asked(":".join(pairs)) == plain
+    connection.close()
 
 
 def test_redis_dies_and_the_api_goes_on(stack: Stack) -> None:
