@@ -134,18 +134,23 @@ def _update(model: type[Model], names: tuple[str, ...]) -> str:
 def read_again(read: Callable[[], Found]) -> Found:
     """What `read` finds; where the connection that it asked had died meanwhile, it asks a new one.
 
-    For reads only: what was written by then would be written twice.
+    For reads only: what was written by then would be written twice. Inside a transaction, which died with its
+    connection, it asks once. What is asked next needs no health check: the read was one.
     """
-    connection = connections[environments.current().alias]
+    connection: Any = connections[environments.current().alias]
+    if connection.in_atomic_block:
+        return read()
     connection.close_if_unusable_or_obsolete()
     was_open = connection.connection is not None
     try:
-        return read()
+        found = read()
     except (OperationalError, InterfaceError):
         connection.close_if_unusable_or_obsolete()
         if not was_open or connection.connection is not None:
             raise
-        return read()
+        found = read()
+    connection.health_check_done = True
+    return found
 
 
 @contextmanager

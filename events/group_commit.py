@@ -3,9 +3,8 @@
 import logging
 from collections.abc import Sequence
 
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, InterfaceError
 
-from compliance import environments
 from compliance.environments import Environment
 from compliance.groups import Groups, Sizes
 from events.ingestion import ALONE, Outcome, Submission, ingest_together
@@ -31,9 +30,10 @@ def committer(environment: Environment) -> Committer:
 
 
 def settle(group: Sequence[Submission]) -> Sequence[Outcome | Exception]:
-    """Store a group in the current environment; an exception settles all of it."""
-    connection = connections[environments.current().alias]
-    connection.close_if_unusable_or_obsolete()
+    """Store a group in the current environment; an exception settles all of it.
+
+    Its look at the agents finds a connection that died meanwhile, and opens another.
+    """
     try:
         return ingest_together(group)
     except (DatabaseError, InterfaceError) as error:

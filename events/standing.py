@@ -88,4 +88,5 @@ def of_agents(agent_ids: Collection[str], *, now: datetime) -> Mapping[str, Stan
 
 
 def _read(agent_ids: Collection[str], now: datetime) -> list[tuple[str, str, float, bool]]:
-    return sql.prepared(_QUERY, [now, now, f"{{{','.join(agent_ids)}}}"])
+    params = [now, now, f"{{{','.join(agent_ids)}}}"]
+    return sql.read_again(lambda: sql.prepared(_QUERY, params))

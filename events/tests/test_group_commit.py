@@ -87,18 +87,45 @@ def test_client_that_goes_away_leaves_its_neighbours_alone(world: World, web: We
     assert web.post(key, report(agents[0])).status == 201
 
 
-def test_group_whose_backend_is_gone_is_503_and_the_next_is_stored(world: World, web: Web, key: str) -> None:
-    agents = agents_of(world, 4)
-    warm(web, key, agents)
-    assert web.post(key, report(agents[0])).status == 201
-    before = BehaviorEvent.objects.for_tenant(world.tenant.id).count()
+def end_sessions() -> None:
+    """Every session of the live database but the test's own."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
 
-    down = web.post_all(key, [report(agent) for agent in agents])
+
+def test_session_that_died_between_groups_is_replaced_and_nobody_notices(
+    world: World, web: Web, key: str
+) -> None:
+    agents = agents_of(world, 4)
+    warm(web, key, agents)
+    for _ in range(3):
+        end_sessions()
+
+        answers = web.post_all(key, [report(agent) for agent in agents])
+
+        assert {answer.status for answer in answers} == {201}
+
+
+def test_group_whose_session_dies_is_503_and_the_next_is_stored(world: World, web: Web, key: str) -> None:
+    agents = agents_of(world, 4)
+    warm(web, key, agents)
+    before = BehaviorEvent.objects.for_tenant(world.tenant.id).count()
+
+    async def begin() -> list[asyncio.Task[Answer]]:
+        tasks = [asyncio.ensure_future(web.send(key, report(agent))) for agent in agents]
+        await asyncio.sleep(0.3)
+        return tasks
+
+    async def finish(tasks: list[asyncio.Task[Answer]]) -> list[Answer]:
+        return await asyncio.gather(*tasks)
+
+    with locked_table("events_behaviorevent IN ACCESS EXCLUSIVE MODE"):
+        tasks = web.run(begin())
+        end_sessions()
+    down = web.run(finish(tasks))
     up = web.post_all(key, [report(agent) for agent in agents])
 
     refused = [answer for answer in down if answer.status != 201]
