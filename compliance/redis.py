@@ -2,7 +2,8 @@
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from time import monotonic
 from typing import Any, TypeVar
@@ -30,10 +31,16 @@ class Circuit:
         self, action: Callable[[], Answer], *, gone: tuple[type[Exception], ...] = (Unreachable, Hung)
     ) -> Answer:
         """What `action` returns; raises what it raises, or redis's `ConnectionError` while resting."""
+        with self.guarding(gone=gone):
+            return action()
+
+    @contextmanager
+    def guarding(self, *, gone: tuple[type[Exception], ...] = (Unreachable, Hung)) -> Iterator[None]:
+        """`call()` around a block."""
         if monotonic() < self._closed_at:
             raise Unreachable("Redis was unreachable a moment ago")
         try:
-            return action()
+            yield
         except gone:
             self._closed_at = monotonic() + REST_SECONDS
             raise
@@ -56,14 +63,26 @@ class Script:
 
         Raises `RedisError`.
         """
-        answers = self._ask([("EVALSHA", self._digest, *call) for call in calls])
+        answers = self._ask([self.by_digest(call) for call in calls])
         for place, answer in enumerate(answers):
             if isinstance(answer, NoScriptError):
-                answers[place] = self._ask([("EVAL", self._text, *calls[place])])[0]
+                answers[place] = self._ask([self.by_text(calls[place])])[0]
         for answer in answers:
             if isinstance(answer, RedisError):
                 raise answer
         return answers
+
+    def __call__(self, *, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """The answer to one call. Raises `RedisError`."""
+        return self.run((len(keys), *keys, *args))[0]
+
+    def by_digest(self, call: Sequence[Any]) -> tuple[Any, ...]:
+        """The command for a call of what Redis has seen before."""
+        return ("EVALSHA", self._digest, *call)
+
+    def by_text(self, call: Sequence[Any]) -> tuple[Any, ...]:
+        """The command for a call of what it has not seen yet."""
+        return ("EVAL", self._text, *call)
 
     def _ask(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
         idle = _idle(client())

@@ -16,7 +16,6 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from redis.commands.core import Script
 from redis.exceptions import RedisError
 
 from compliance import redis
@@ -143,13 +142,13 @@ NOTHING = Memory(None, ABSENT)
 
 
 @cache
-def _look() -> Script:
-    return redis.client().register_script(_LOOK)
+def _look() -> redis.Script:
+    return redis.Script(_LOOK)
 
 
 @cache
-def _compare_and_set() -> Script:
-    return redis.client().register_script(_COMPARE_AND_SET)
+def _compare_and_set() -> redis.Script:
+    return redis.Script(_COMPARE_AND_SET)
 
 
 def recall(agent_ids: Collection[str], *, at: float) -> Mapping[str, Memory]:
