@@ -6,6 +6,7 @@ statement, read after the last of them came; nothing is kept. Every other reques
 and so does one that meets a defect. The lane answers only what the view would answer, word for word.
 """
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -18,8 +19,7 @@ from certificates import services
 from certificates.errors import CertificateNotFound
 from certificates.serializers import shown_verification
 from certificates.serials import environment_of, parse_serial
-from certificates.verification import Verification
-from compliance import sql
+from certificates.verification import WITH_SERIALS, Verification, array_of
 from compliance.api import rate_limits
 from compliance.api.answers import Answer, standing_headers
 from compliance.api.lanes import Request, limit_headers, refusal
@@ -29,7 +29,8 @@ from compliance.api.throttling import VerifyThrottle, address_behind
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.errors import Unavailable
-from compliance.groups import Groups, QueueFull, Sizes
+from compliance.groups import LoopGroups, QueueFull, Sizes
+from compliance.loop_sql import LoopQuery
 
 log = logging.getLogger(__name__)
 
@@ -47,19 +48,71 @@ class Question(NamedTuple):
     is_secure: bool
 
 
+Found = Mapping[int, Verification] | DatabaseError | InterfaceError
+
+
+class Desk:
+    """Where one environment's questions are answered, group by group, over two connections of its own."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._limits = rate_limits.loop_script()
+        self._query = LoopQuery(environment, WITH_SERIALS)
+        self._is_refusing = False
+        self._groups = LoopGroups[Question, Answer | None](self._answers, sizes=SIZES)
+
+    def ask(self, question: Question) -> asyncio.Future[Answer | None]:
+        """The answer, None for what the view has to look at; raises `QueueFull` at once."""
+        return self._groups.ask(question)
+
+    def close(self) -> None:
+        """Let the connections go."""
+        self._limits.close()
+        self._query.close()
+
+    async def _answers(self, group: Sequence[Question]) -> list[Answer | None]:
+        if self._is_refusing:
+            # While some are refused, nobody is read of who may be.
+            verdicts = await self._counted(group)
+            found = await self._found(
+                {asked.serial for asked, verdict in zip(group, verdicts, strict=True) if verdict.allowed}
+            )
+        else:
+            reading = asyncio.ensure_future(self._found({asked.serial for asked in group}))
+            try:
+                verdicts = await self._counted(group)
+            finally:
+                found = await reading
+        self._is_refusing = not all(verdict.allowed for verdict in verdicts)
+        return [_answer(asked, verdict, found) for asked, verdict in zip(group, verdicts, strict=True)]
+
+    async def _counted(self, group: Sequence[Question]) -> list[Verdict]:
+        limit = settings.RATE_LIMITS[BUCKET]
+        addresses = [asked.address for asked in group]
+        return await rate_limits.hit_each(self._limits, BUCKET, addresses, limit=limit)
+
+    async def _found(self, serials: set[int]) -> Found:
+        if not serials:
+            return {}
+        moment = now()
+        try:
+            rows = await self._query.rows(array_of(serials))
+        except (DatabaseError, InterfaceError) as error:
+            log.warning("%d certificates could not be read: %s", len(serials), type(error).__name__)
+            return error
+        return services.verifications(rows, environment=self._environment, now=moment)
+
+
 class VerifyLane:
     """The lane of one web process; `answer()` is called in its event loop only.
 
-    Each environment has its own thread and connection: neither waits for the other.
+    Each environment has its own desk: neither waits for the other.
     """
 
     method, path = "GET", "/v1/verify/"
 
     def __init__(self) -> None:
-        self._groups = {
-            environment: Groups[Question, Answer | None](environment, _answers, name="verify", sizes=SIZES)
-            for environment in Environment
-        }
+        self._desks = {environment: Desk(environment) for environment in Environment}
 
     async def answer(self, request: Request) -> Answer | None:
         """The answer to a request, or None: the view must see it."""
@@ -71,38 +124,17 @@ class VerifyLane:
         address = address_behind(request.address, request.headers.get("x-forwarded-for", ""))
         question = Question(serial, address, request.is_secure)
         try:
-            return await self._groups[environment_of(serial)].ask(question)
+            return await self._desks[environment_of(serial)].ask(question)
         except QueueFull:
             return refusal(Unavailable(FULL, retry_after=1), dict(ALWAYS), is_secure=request.is_secure)
 
     def close(self) -> None:
-        """Answer what waits."""
-        for groups in self._groups.values():
-            groups.close()
+        """Let the connections go."""
+        for desk in self._desks.values():
+            desk.close()
 
 
-def _answers(group: Sequence[Question]) -> list[Answer | None]:
-    """Each one's answer; None for what the view has to look at."""
-    limit = settings.RATE_LIMITS[BUCKET]
-    verdicts = rate_limits.hit_each(BUCKET, [asked.address for asked in group], limit=limit)
-    wanted = {asked.serial for asked, verdict in zip(group, verdicts, strict=True) if verdict.allowed}
-    found = _found(wanted)
-    return [_answer(asked, verdict, found) for asked, verdict in zip(group, verdicts, strict=True)]
-
-
-def _found(serials: set[int]) -> Mapping[int, Verification] | DatabaseError | InterfaceError:
-    if not serials:
-        return {}
-    try:
-        return sql.read_again(lambda: services.verify_all(serials, now=now()))
-    except (DatabaseError, InterfaceError) as error:
-        log.warning("%d certificates could not be read: %s", len(serials), type(error).__name__)
-        return error
-
-
-def _answer(
-    asked: Question, verdict: Verdict, found: Mapping[int, Verification] | DatabaseError | InterfaceError
-) -> Answer | None:
+def _answer(asked: Question, verdict: Verdict, found: Found) -> Answer | None:
     if not verdict.allowed:
         return _refused(Throttled(verdict.retry_after), asked, verdict)
     if isinstance(found, Exception):

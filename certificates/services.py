@@ -17,7 +17,13 @@ from certificates.publication import (
 )
 from certificates.responders import answer as answer_ocsp
 from certificates.revocation import expire_due, retire_agent, revoke, revoke_for_agent
-from certificates.verification import MessageSignature, sign_message, verify, verify_all, verify_message
+from certificates.verification import (
+    MessageSignature,
+    sign_message,
+    verifications,
+    verify,
+    verify_message,
+)
 
 __all__ = [
     "MessageSignature",
@@ -38,8 +44,8 @@ __all__ = [
     "revoke_for_agent",
     "rotate",
     "sign_message",
+    "verifications",
     "verify",
-    "verify_all",
     "verify_message",
 ]
 

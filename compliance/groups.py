@@ -1,4 +1,4 @@
-"""Groups: what reaches a process together is worked on together, by one thread for each environment.
+"""Groups: what reaches a process together is worked on together, by one thread or task for each environment.
 
 While a group is worked on the next one gathers, so groups grow with the load by themselves: a lone item waits
 for nobody, and a thousand a second cost some tens of round trips.
@@ -6,7 +6,7 @@ for nobody, and a thousand a second cost some tens of round trips.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import Generic, TypeVar
@@ -37,6 +37,47 @@ class Sizes:
     longest_queue: int
     worth: int = 1
     gathering_seconds: float = 0.0
+
+
+class LoopGroups(Generic[Item, Outcome]):
+    """Items of one kind, worked on in the event loop itself: `work` only waits for others, and is no load.
+
+    `work` has an outcome for each item, in order; what it raises is each one's outcome.
+    """
+
+    def __init__(
+        self, work: Callable[[Sequence[Item]], Awaitable[Sequence[Outcome]]], *, sizes: Sizes
+    ) -> None:
+        self._work = work
+        self._sizes = sizes
+        self._waiting: list[tuple[Item, asyncio.Future[Outcome]]] = []
+        self._working: asyncio.Task[None] | None = None
+
+    def ask(self, item: Item) -> asyncio.Future[Outcome]:
+        """The item's outcome, of the next group, or what `work` raises; raises `QueueFull` at once."""
+        if len(self._waiting) >= self._sizes.longest_queue:
+            raise QueueFull
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Outcome] = loop.create_future()
+        self._waiting.append((item, future))
+        if self._working is None or self._working.done():
+            # It begins when the loop has seen all that is there now: these make the first group.
+            self._working = loop.create_task(self._run())
+        return future
+
+    async def _run(self) -> None:
+        while self._waiting:
+            largest = self._sizes.largest
+            group, self._waiting = self._waiting[:largest], self._waiting[largest:]
+            futures = [future for _, future in group]
+            try:
+                outcomes = await self._work([item for item, _ in group])
+            except Exception as error:
+                # Whatever it is, those who come next are worked on.
+                log.exception("a group of %d met a defect", len(group))
+                _fail(futures, error)
+            else:
+                _deliver(futures, outcomes)
 
 
 class Groups(Generic[Item, Outcome]):

@@ -268,13 +268,13 @@ def test_those_who_wait_together_share_a_read_and_each_gets_its_own_answer(
 ) -> None:
     serials = [make_certificate(make_agent(tenant)).serial_number for _ in range(3)]
     reads: list[int] = []
-    verify_all = services.verify_all
+    verifications = services.verifications
 
-    def counted(numbers: Collection[int], *, now: datetime) -> dict[int, Verification]:
-        reads.append(len(numbers))
-        return verify_all(numbers, now=now)
+    def counted(rows: list[Any], *, environment: Environment, now: datetime) -> dict[int, Verification]:
+        reads.append(len(rows))
+        return verifications(rows, environment=environment, now=now)
 
-    monkeypatch.setattr(services, "verify_all", counted)
+    monkeypatch.setattr(services, "verifications", counted)
 
     answers = web.verify_all([*serials, UNKNOWN] * 50)
 

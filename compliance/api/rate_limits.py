@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from threading import Lock
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from django.conf import settings
@@ -25,6 +25,7 @@ from redis.exceptions import RedisError
 
 from compliance import redis
 from compliance.bounded import Bounded
+from compliance.loop_redis import LoopScript
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +76,10 @@ redis.call('SET', total, used + taken, 'PX', window)
 local leaves = oldest and read(oldest) or now
 return {taken, limit - used - taken, leaves + window, now}
 """)
+
+
+Calls = Mapping[str, tuple[int, int, int, str]]
+"""By name: how many are wanted, ahead and back, and the entry of these."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -175,9 +180,31 @@ def hit(bucket: str, identity: str, *, limit: int, cost: int = 1, ahead: bool = 
     return _verdict(_count(name, limit, cost), limit, cost)
 
 
-def hit_each(bucket: str, identities: Sequence[str], *, limit: int) -> list[Verdict]:
-    """Count one request for each of the identities, as as many `hit()`s would, in one round trip."""
-    counts = _count_all({_name(bucket, one): wanted for one, wanted in Counter(identities).items()}, limit)
+async def hit_each(
+    script: LoopScript, bucket: str, identities: Sequence[str], *, limit: int
+) -> list[Verdict]:
+    """Count one request for each of the identities, as as many `hit()`s would, in one round trip.
+
+    It is for the event loop; `script` is `loop_script()`'s.
+    """
+    calls = _as_many_as_fit(bucket, identities)
+    try:
+        with redis.circuit.guarding():
+            answers = await script.run(*_asked(calls, limit))
+    except RedisError as error:
+        return _shared(bucket, identities, limit, _count_in_memory(calls, limit, error))
+    return _shared(bucket, identities, limit, _counted(calls, answers))
+
+
+def loop_script() -> LoopScript:
+    """What `hit_each()` asks Redis with, for one caller at a time."""
+    return LoopScript(_SCRIPT)
+
+
+def _shared(
+    bucket: str, identities: Sequence[str], limit: int, counts: Mapping[str, "_Count"]
+) -> list[Verdict]:
+    """Each one's verdict, in order, where those of one identity were counted together."""
     seen: Counter[str] = Counter()
     verdicts = []
     for identity in identities:
@@ -185,8 +212,7 @@ def hit_each(bucket: str, identities: Sequence[str], *, limit: int) -> list[Verd
         seen[identity] += 1
         # Those who come later find less left; those for whom nothing was left are refused.
         after = max(count.taken - before - 1, 0)
-        share = count._replace(taken=int(before < count.taken), remaining=count.remaining + after)
-        verdicts.append(_verdict(share, limit, 1))
+        verdicts.append(_verdict(count, limit, before + 1, after))
     return verdicts
 
 
@@ -253,11 +279,12 @@ class _Count(NamedTuple):
         return f"{self.now_ms}:{self.taken}"
 
 
-def _verdict(count: _Count, limit: int, cost: int) -> Verdict:
+def _verdict(count: _Count, limit: int, cost: int, after: int = 0) -> Verdict:
+    """What a count says of who asked for `cost`; `after`: so many of it are for those who come later."""
     return Verdict(
         allowed=count.taken >= cost,
         limit=limit,
-        remaining=count.remaining,
+        remaining=count.remaining + after,
         reset_at=math.ceil(count.reset_ms / 1000),
         retry_after=max(1, math.ceil((count.reset_ms - count.now_ms) / 1000)),
     )
@@ -269,23 +296,36 @@ def _count(name: str, limit: int, wanted: int, *, ahead: int = 0, back: int = 0,
     return _count_each(calls, limit)[name]
 
 
-def _count_all(wanted: Mapping[str, int], limit: int) -> dict[str, _Count]:
-    """Let through as many for each name as there is room for, in one round trip."""
-    return _count_each({name: (0, count, 0, "") for name, count in wanted.items()}, limit)
+def _as_many_as_fit(bucket: str, identities: Sequence[str]) -> Calls:
+    """Let through as many for each identity as there is room for."""
+    return {_name(bucket, one): (0, wanted, 0, "") for one, wanted in Counter(identities).items()}
 
 
-def _count_each(calls: Mapping[str, tuple[int, int, int, str]], limit: int) -> dict[str, _Count]:
-    """By name: how many are wanted, ahead and back, and the entry of these."""
-    window_ms = settings.RATE_LIMIT_WINDOW_SECONDS * 1000
-    asked = [(2, f"{name}:log", f"{name}:total", limit, window_ms, *call) for name, call in calls.items()]
+def _count_each(calls: Calls, limit: int) -> dict[str, _Count]:
+    asked = _asked(calls, limit)
     try:
         answers = redis.circuit.call(lambda: _SCRIPT.run(*asked))
     except RedisError as error:
-        log.debug("rate limits counted in memory: %s", type(error).__name__)
-        return {
-            name: _memory.count(name, limit, window_ms, wanted, ahead, back)
-            for name, (wanted, ahead, back, _) in calls.items()
-        }
+        return _count_in_memory(calls, limit, error)
+    return _counted(calls, answers)
+
+
+def _asked(calls: Calls, limit: int) -> list[tuple[Any, ...]]:
+    """What the script is called with."""
+    window_ms = settings.RATE_LIMIT_WINDOW_SECONDS * 1000
+    return [(2, f"{name}:log", f"{name}:total", limit, window_ms, *call) for name, call in calls.items()]
+
+
+def _count_in_memory(calls: Calls, limit: int, error: RedisError) -> dict[str, _Count]:
+    log.debug("rate limits counted in memory: %s", type(error).__name__)
+    window_ms = settings.RATE_LIMIT_WINDOW_SECONDS * 1000
+    return {
+        name: _memory.count(name, limit, window_ms, wanted, ahead, back)
+        for name, (wanted, ahead, back, _) in calls.items()
+    }
+
+
+def _counted(calls: Calls, answers: Sequence[Any]) -> dict[str, _Count]:
     return {name: _Count(*answer) for name, answer in zip(calls, answers, strict=True)}
 
 

@@ -1,8 +1,9 @@
 """Requests counted ahead: the limit holds over all processes, and what is not needed is given back."""
 
+import asyncio
 import importlib.util
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event
 from types import ModuleType
@@ -49,6 +50,19 @@ def let_through(process: ModuleType, caller: str, limit: int, tries: int) -> int
 def all_at_once(calls: list[Callable[[], int]]) -> int:
     with ThreadPoolExecutor(len(calls)) as pool:
         return sum(pool.map(lambda call: call(), calls))
+
+
+def hit_each(bucket: str, identities: Sequence[str], *, limit: int) -> list[rate_limits.Verdict]:
+    """In an event loop of its own."""
+
+    async def play() -> list[rate_limits.Verdict]:
+        script = rate_limits.loop_script()
+        try:
+            return await rate_limits.hit_each(script, bucket, identities, limit=limit)
+        finally:
+            script.close()
+
+    return asyncio.run(play())
 
 
 @pytest.mark.parametrize("limit", [1, 3, 19])
@@ -221,7 +235,7 @@ def test_many_counted_together_are_judged_as_one_by_one(caller: str) -> None:
     callers = [f"{caller}-{number}" for number in range(3)]
     asked = callers + callers[:1] * 6 + callers[1:]
 
-    together = rate_limits.hit_each("together", asked, limit=5)
+    together = hit_each("together", asked, limit=5)
     alone = [rate_limits.hit("alone", one, limit=5) for one in asked]
 
     assert [one.allowed for one in together] == [one.allowed for one in alone]
@@ -239,9 +253,9 @@ def test_many_are_counted_by_a_redis_that_forgot_the_script_and_by_none(
     redis.client().script_flush()
     callers = [f"{caller}-{number}" for number in range(2)] * 3
 
-    forgetful = rate_limits.hit_each(BUCKET, callers, limit=2)
+    forgetful = hit_each(BUCKET, callers, limit=2)
     monkeypatch.setattr(redis.circuit, "_closed_at", float("inf"))
-    absent = rate_limits.hit_each(BUCKET, callers, limit=2)
+    absent = hit_each(BUCKET, callers, limit=2)
 
     for verdicts in (forgetful, absent):
         assert [one.allowed for one in verdicts] == [True] * 4 + [False] * 2
