@@ -6,6 +6,7 @@ import datetime as dt
 import jwt
 import pytest
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -43,12 +44,14 @@ def sign_certificate(key: HsmRSAPrivateKey | HsmECPrivateKey) -> x509.Certificat
 def test_rsa_key_signs_certificates(rsa_key: HsmRSAPrivateKey) -> None:
     certificate = sign_certificate(rsa_key)
 
+    assert certificate.public_key() == rsa_key.public_key()
     certificate.verify_directly_issued_by(certificate)
 
 
 def test_ec_key_signs_certificates(ec_key: HsmECPrivateKey) -> None:
     certificate = sign_certificate(ec_key)
 
+    assert certificate.public_key() == ec_key.public_key()
     certificate.verify_directly_issued_by(certificate)
 
 
@@ -82,6 +85,10 @@ def test_prehashed_data_is_signed_as_it_is(rsa_key: HsmRSAPrivateKey, ec_key: Hs
 
     rsa_key.public_key().verify(rsa_signature, b"payload", padding.PKCS1v15(), hashes.SHA256())
     ec_key.public_key().verify(ec_signature, b"payload", ec.ECDSA(hashes.SHA256()))
+    with pytest.raises(InvalidSignature):
+        rsa_key.public_key().verify(rsa_signature, b"other", padding.PKCS1v15(), hashes.SHA256())
+    with pytest.raises(InvalidSignature):
+        ec_key.public_key().verify(ec_signature, b"other", ec.ECDSA(hashes.SHA256()))
 
 
 def test_private_half_can_not_be_had(rsa_key: HsmRSAPrivateKey, ec_key: HsmECPrivateKey) -> None:
