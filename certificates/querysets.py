@@ -81,10 +81,6 @@ class CertificateQuerySet(models.QuerySet["Certificate"]):
     def of_agent(self, agent_id: UUID | None) -> "CertificateQuerySet":
         return self.filter(agent_id=agent_id) if agent_id else self
 
-    def unmarked(self) -> "CertificateQuerySet":
-        """Active as far as their rows say: the sweep has not seen those past their end."""
-        return self.filter(status="active")
-
     def active(self, now: datetime) -> "CertificateQuerySet":
         """Neither revoked nor past their end, whether the sweep has seen it or not."""
         return self.filter(status="active", expires_at__gte=now)

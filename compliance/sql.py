@@ -135,22 +135,20 @@ def read_again(read: Callable[[], Found]) -> Found:
     """What `read` finds; where the connection that it asked had died meanwhile, it asks a new one.
 
     For reads only: what was written by then would be written twice. Inside a transaction, which died with its
-    connection, it asks once. What is asked next needs no health check: the read was one.
+    connection, it asks once.
     """
-    connection: Any = connections[environments.current().alias]
+    connection = connections[environments.current().alias]
     if connection.in_atomic_block:
         return read()
     connection.close_if_unusable_or_obsolete()
     was_open = connection.connection is not None
     try:
-        found = read()
+        return read()
     except (OperationalError, InterfaceError):
         connection.close_if_unusable_or_obsolete()
         if not was_open or connection.connection is not None:
             raise
-        found = read()
-    connection.health_check_done = True
-    return found
+        return read()
 
 
 @contextmanager

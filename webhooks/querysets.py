@@ -30,9 +30,6 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
             failed_count=Count("deliveries", filter=Q(deliveries__status="failed")),
         )
 
-    def subscribed(self, event: str) -> "WebhookQuerySet":
-        return self.existing().filter(active=True, events__contains=[event])
-
     def newest_first(self) -> "WebhookQuerySet":
         return self.order_by("-created_at", "-id")
 

@@ -113,7 +113,7 @@ _weight = attrgetter("weight")
 
 def strongest(signals: list[Signal], count: int = 3) -> tuple[Reason, ...]:
     """The `count` heaviest signals as reasons, heaviest first, ties by name."""
-    ranked = [signal for signal in signals if signal.weight >= LEAST_TOLD] if signals else []
+    ranked = [signal for signal in signals if signal.weight >= LEAST_TOLD]
     if not ranked:
         return ()
     if len(ranked) > 1:

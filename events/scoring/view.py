@@ -86,7 +86,7 @@ def view(state: AgentState, event: Event, facts: Facts) -> View:
         share = (tools.get(tool) * fading + 1.0 / (len(tools.names) // NAME + 1)) / (learned + 1.0)
         count, before = state.bigrams.get(pair) * fading, tools.get(previous) * fading
         unigram = -log(share)
-        bigram = -log((count + share) / ((max(count, before)) + 1.0))
+        bigram = -log((count + share) / (max(count, before) + 1.0))
     sends = event.action_type in SENDING
     destinations = list(map(digest, targets))
     new, new_names = _unknown(state, targets, destinations, fading) if sends and targets else ([], [])
