@@ -5,6 +5,10 @@ the state it is given alone. No database, settings, clock or randomness: the sam
 give the same numbers for one `MODEL_VERSION`.
 """
 
+from compliance.compiling import with_compiled
+
+__path__ = with_compiled(__path__)  # before what is imported from here
+
 from agents.risk import HIGH, MEDIUM, band_of
 from events.scoring.baseline import Baseline, decode_baseline, encode_baseline, pool
 from events.scoring.contract import Assessment, Context, Event, FinancialScope, Verdict, normal_actions
