@@ -3,7 +3,7 @@
 from django.apps import AppConfig
 from django.core.checks import register
 
-from events.checks import check_settings
+from events.checks import check_compiled, check_settings
 
 
 class EventsConfig(AppConfig):
@@ -12,3 +12,4 @@ class EventsConfig(AppConfig):
 
     def ready(self) -> None:
         register(check_settings)
+        register(check_compiled, "performance", deploy=True)

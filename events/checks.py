@@ -6,6 +6,8 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage
 
+from compliance.compiling import runs_compiled
+from events import scoring
 from events.spans import Span
 
 AI_ACT_DAYS = 184
@@ -35,3 +37,16 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
     if settings.EVENT_PARTITION not in set(Span):
         found.append(checks.Error(f"EVENT_PARTITION must be one of {', '.join(Span)}.", id="events.E002"))
     return found
+
+
+def check_compiled(**kwargs: Any) -> list[CheckMessage]:
+    """A deployment scores with compiled modules."""
+    if runs_compiled(scoring.__path__):
+        return []
+    return [
+        checks.Warning(
+            "The scorer runs interpreted, several times slower than compiled.",
+            hint="Run python -m compliance.compiling; it takes a C compiler and Python's headers.",
+            id="events.W002",
+        )
+    ]

@@ -14,11 +14,16 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 PACKAGES: Final = ("events.scoring",)
 
 
+def package_named(name: str) -> Package:
+    """One of the service's packages."""
+    return Package(name, ROOT.joinpath(*name.split(".")))
+
+
 def main() -> int:
     code = 0
     for name in PACKAGES:
         try:
-            compiled = build(Package(name, ROOT.joinpath(*name.split("."))))
+            compiled = build(package_named(name))
         except (CannotCompile, CompilationFailed, OSError) as error:
             sys.stderr.write(f"{name} runs interpreted: {error}\n")
             code = 1

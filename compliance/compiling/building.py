@@ -55,7 +55,7 @@ def build(package: Package) -> list[str]:
         wanted, target = _fingerprints(package), build_of(package.folder)
         if not wanted or _manifest(target) == wanted:
             return []
-        compiler = _compiler()
+        compiler = find_compiler()
         target.parent.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=target.parent) as temporary:
             made = Path(temporary) / "made"
@@ -155,7 +155,7 @@ def _run(command: list[str], folder: Path, what: str) -> None:
         raise CompilationFailed(f"{what} does not compile:\n{tail or f'exit code {done.returncode}'}")
 
 
-def _compiler() -> list[str]:
+def find_compiler() -> list[str]:
     """The C compiler's command line but for the files."""
     if sys.byteorder != "little" or sys.implementation.name != "cpython":
         raise CannotCompile("compiled modules are for CPython on a little-endian machine")

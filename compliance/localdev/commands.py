@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .binaries import postgres_bin
+from .compilation import Compilation
 from .console import StepFailed, complain, say, seconds_since_call, step
 from .environment import as_shell, exports
 from .install import prepare
@@ -144,7 +145,8 @@ def bench(layout: Layout, arguments: list[str]) -> int:
     if not arguments or arguments[0] not in names:
         raise StepFailed("which benchmark?", hint=f"./run bench {'|'.join(names) or '(there is none yet)'}")
     layout.prepare()
-    prepare("bench", venv=layout.bench_venv)
+    with Compilation(layout):
+        prepare("bench", venv=layout.bench_venv)
     return _with_environment(layout, [sys.executable, "-m", f"bench.{arguments[0]}", *arguments[1:]])
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import processes
+from .compilation import Compilation
 from .console import StepFailed, say, step
 from .environment import exports
 from .layout import Layout
@@ -49,9 +50,10 @@ class Stack:
             port = web_port(self.layout.ports, asked=os.environ.get("PORT"))
             base_url = f"http://{HOST}:{port}"
             servers = self.servers
-            with in_use(servers):
+            with Compilation(self.layout) as compilation, in_use(servers):
                 environment = servers.environment(base_url=base_url)
                 self._prepare_data(environment)
+                compilation.wait()
                 self._start_supervisor(environment, port, attached=attached)
         with step(f"web server at {base_url}"):
             self._wait_ready(base_url)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+from .compilation import Compilation
 from .console import StepFailed, say, step
 from .databases import drop_databases
 from .environment import application, has_own_tokens, merged
@@ -86,10 +87,11 @@ def run_tests(layout: Layout, arguments: list[str]) -> int:
     alone = bool(arguments) or has_own_tokens(os.environ)
     shares = 1 if alone else min(os.cpu_count() or 1, MOST_SHARES)
     command = [sys.executable, "-m", "pytest", *arguments]
-    with in_use(servers, start=servers.start_postgres):
+    with Compilation(layout) as compilation, in_use(servers, start=servers.start_postgres):
         _clear_dead_runs(servers)
         with ExitStack() as stack:
             runs = [stack.enter_context(_own_run(servers)) for _ in range(shares)]
+            compilation.wait()
             if shares == 1:
                 return run_foreground(command, cwd=layout.root, env=runs[0].environment())
             return _run_shares(runs, command, cwd=layout.root)
