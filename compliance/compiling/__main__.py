@@ -25,7 +25,7 @@ def main() -> int:
         try:
             compiled = build(package_named(name))
         except (CannotCompile, CompilationFailed, OSError) as error:
-            sys.stderr.write(f"{name} runs interpreted: {error}\n")
+            sys.stderr.write(f"{name} runs interpreted, several times slower: {error}\n")
             code = 1
         else:
             if compiled:

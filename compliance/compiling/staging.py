@@ -12,7 +12,7 @@ from typing import Final
 MATH: Final = frozenset({"exp", "expm1", "fabs", "isfinite", "isinf", "isnan", "log", "log1p", "sqrt"})
 CLASS = re.compile(r"cdef\s+class\s+(\w+)")
 FUNCTION = re.compile(r"c?p?def\s+(?P<inline>inline\s+)?[^#=]*?(?P<name>\w+)\(")
-VARIABLES = re.compile(r"cdef\s+(?:[\w.*\[\]]+\s+)+(\w+(?:\s*,\s*\w+)*)\s*(?:#.*)?$")
+VARIABLES = re.compile(r"cdef\s+(?:[\w.\[\]]+\s+)+(\w+(?:\s*,\s*\w+)*)\s*(?:#.*)?$")
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,14 @@ class Declarations:
         return frozenset(found[1] for found in self._each(CLASS))
 
     @cached_property
+    def variables(self) -> list[str]:
+        return [name.strip() for found in self._each(VARIABLES) for name in found[1].split(",")]
+
+    @cached_property
     def names(self) -> frozenset[str]:
         """All that another compiled module may import as C."""
         functions = frozenset(found["name"] for found in self._each(FUNCTION))
-        variables = (name.strip() for found in self._each(VARIABLES) for name in found[1].split(","))
-        return self.classes | functions | frozenset(variables)
+        return self.classes | functions | frozenset(self.variables)
 
     @property
     def is_empty(self) -> bool:
@@ -89,7 +92,8 @@ class Package:
                 breaks = "\n" * (node.end_lineno - node.lineno + 1)
                 kept = ["; ".join(statements) + breaks, *[""] * (node.end_lineno - node.lineno)]
                 lines[node.lineno - 1 : node.end_lineno] = kept
-        return "".join(lines)
+        # Who is not compiled finds the C variables under their names; they are constants.
+        return "".join([*lines, "\n", *(_known(name) + "\n" for name in own.variables)])
 
     def _as_c(self, node: ast.ImportFrom, own: Declarations) -> list[str]:
         """The statements for one import; none when it stays as it is."""
@@ -106,10 +110,13 @@ class Package:
             return []
         statements = [f"from cython.cimports.{origin} import {_listed(as_c)}"]
         # Python finds the classes in the module as ever: for annotations, and for who imports them from here.
-        known = [alias.asname or alias.name for alias in as_c if alias.name in classes]
-        statements += [f'globals()["{name}"] = {name}' for name in known]
+        statements += [_known(alias.asname or alias.name) for alias in as_c if alias.name in classes]
         rest = [alias for alias in node.names if alias.name not in names]
         return [*statements, *([f"from {source} import {_listed(rest)}"] if rest else [])]
+
+
+def _known(name: str) -> str:
+    return f'globals()["{name}"] = {name}'
 
 
 def _listed(aliases: list[ast.alias]) -> str:

@@ -40,7 +40,7 @@ class Compilation:
         if self.process.returncode == 0 and output:
             say(f"  ✓ compiled modules  {time.monotonic() - self.started:.1f} s")
         elif output:
-            say(f"  ! not compiled, so slower: {output}")
+            say(f"  ! {output}")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -44,7 +44,7 @@ PLACES = (
     "ann@acme.example", "bob@partner.example", "https://api.partner.example/v1?q=1", "evil.example",
     "DE89370400440532013000", "10.0.0.7", "ⅷ@ünïcode.example", "", " ", "<mallory@evil.example>",
 )  # fmt: skip
-ODD = (
+ODD: tuple[object, ...] = (
     None, True, False, 0, -0.0, 1e308, -1e-320, 2**53, 10**40, "1,234.50 USD", "$", "nan", "inf", "-5", "5x",
     "2:1", [], {}, [[]], [None], {"name": None}, {"name": {"name": "deep"}}, ["a"] * 200, "\u0130\u0131ß",
     {"value": "12", "currency": "EUR"}, "y" * 5_000, {"function": {"name": "send_email"}}, [1, "2", {"x": 3}],
@@ -54,7 +54,8 @@ KEYS = (
     "value", "amountCents", "quantity", "price", "currency", "symbol", "venue", "leverage", "status", "free",
     "Tool-Name",
 )  # fmt: skip
-SHAPES = (None, "text", 7, [], [1, 2], {}, {"": ""}, {f"key{number}": number for number in range(200)})
+MANY = {f"key{number}": number for number in range(200)}
+SHAPES: tuple[object, ...] = (None, "text", 7, [], [1, 2], {}, {"": ""}, MANY)
 
 
 def stream(seed: int = 7) -> Iterator[tuple[int, Event]]:

@@ -35,6 +35,8 @@ from made.packed import (
     weight_at,
 )
 
+LIMIT, OTHER = 5, 6
+
 
 class Table:
     def __init__(self, names: bytes = b"", weights: bytes = b"") -> None:
@@ -52,6 +54,8 @@ def where() -> str:
 TABLE_TYPES = """cimport cython
 from made.packed cimport weight_at
 
+cdef Py_ssize_t LIMIT, OTHER
+
 cdef class Table:
     cdef public bytes names
     cdef public bytes weights
@@ -67,7 +71,7 @@ SHARE = '''"""Shares."""
 from math import exp, pi
 
 from made.packed import weight_at
-from made.table import Table
+from made.table import LIMIT, Table
 
 
 class Row:
@@ -76,7 +80,7 @@ class Row:
 
 def share(table: Table, name: bytes) -> float:
     x = table.weight(name) / 100
-    return exp(x) * pi + weight_at(table.weights, 0)
+    return exp(x) * pi + weight_at(table.weights, 0) + LIMIT
 '''
 SHARE_TYPES = """cimport cython
 from made.table cimport Table
@@ -104,6 +108,7 @@ names = [module.__file__ for module in (made.packed, made.plain, made.share, mad
 print(json.dumps({
     "libraries": [name.endswith(".so") for name in names],
     "share": made.share.share(Table(b"ab", bytes([7, 9])), b"b").hex(),
+    "constants": [made.table.LIMIT, made.table.OTHER],
     "same": made.share.Table is made.plain.Table is Table,
     "annotated": typing.get_type_hints(made.share.Row)["table"] is Table,
     "empty": made.plain.empty().weight(b"x"),
