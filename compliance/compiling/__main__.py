@@ -24,7 +24,7 @@ def main() -> int:
     for name in PACKAGES:
         try:
             compiled = build(package_named(name))
-        except (CannotCompile, CompilationFailed, OSError) as error:
+        except (CannotCompile, CompilationFailed, OSError, SyntaxError) as error:
             sys.stderr.write(f"{name} runs interpreted, several times slower: {error}\n")
             code = 1
         else:

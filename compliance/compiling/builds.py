@@ -2,17 +2,17 @@
 
 import hashlib
 import os
-import sys
-import sysconfig
 from collections.abc import Iterable
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Final
 
 OFF: Final = "0"
 """The value of COMPILED in the environment that has all modules run as Python."""
 PREFIX: Final = "compiled-"
-SUFFIX: Final = f"-{sys.implementation.cache_tag}-{sysconfig.get_platform()}"
-LIBRARY: Final = str(sysconfig.get_config_var("EXT_SUFFIX"))
+LIBRARY: Final = EXTENSION_SUFFIXES[0]
+"""How a library's name ends: it tells the Python and the machine."""
+SUFFIX: Final = f"-{LIBRARY.split('.')[1]}"
 HERE: Final = Path(__file__).parent
 
 
