@@ -1,1 +1,21 @@
-# Compiled as it stands.
+cimport cython
+
+from events.scoring.tables cimport Table
+
+
+cdef double ENOUGH_EVENTS, SHARED, GROWN
+
+
+cdef class Baseline:
+    cdef public double landmark, learned
+    cdef public Table destinations, hosts, tools, waiting
+
+    cpdef Baseline changeable(self)
+    cpdef double fading(self, double now) except? -1.0
+    cpdef bint is_enough(self, double now) except -1
+    @cython.locals(fading=double, name=bytes)
+    cpdef double strangeness(self, Table table, list names, double at, double learned) except? -1.0
+
+
+@cython.locals(age=double, factor=double, table=Table)
+cdef _rescale(Baseline baseline, double now)

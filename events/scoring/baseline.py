@@ -11,7 +11,8 @@ import msgspec
 from events.scoring.contract import Event
 from events.scoring.details import read
 from events.scoring.priors import SENDING
-from events.scoring.state import FADE, PROBATION, RESCALE_AFTER, StateUnreadable, Table, digest
+from events.scoring.state import FADE, PROBATION, RESCALE_AFTER, StateUnreadable
+from events.scoring.tables import Table, digest
 
 MAX_DESTINATIONS, MAX_HOSTS, MAX_TOOLS, MAX_WAITING = 1_024, 256, 256, 512
 ENOUGH_EVENTS = 100.0
@@ -23,33 +24,29 @@ GROWN = 300.0
 BASELINE_LAYOUT = 2
 
 
-def _table() -> Table:
-    return msgspec.field(default_factory=Table)
-
-
-class Baseline(msgspec.Struct, array_like=True):
+class Baseline:
     """A tenant's pooled habits: destinations, their hosts and tools, which fade as a state's do.
 
     `waiting` holds when a name was first seen that isn't known yet.
     """
 
-    layout: int = BASELINE_LAYOUT
-    landmark: float = 0.0
-    learned: float = 0.0
-    destinations: Table = _table()
-    hosts: Table = _table()
-    tools: Table = _table()
-    waiting: Table = _table()
+    def __init__(self) -> None:
+        self.landmark = 0.0
+        self.learned = 0.0
+        self.destinations = Table()
+        self.hosts = Table()
+        self.tools = Table()
+        self.waiting = Table()
 
     def changeable(self) -> "Baseline":
         """A copy that can change without this one changing."""
-        return msgspec.structs.replace(
-            self,
-            destinations=self.destinations.copy(),
-            hosts=self.hosts.copy(),
-            tools=self.tools.copy(),
-            waiting=self.waiting.copy(),
-        )
+        other = Baseline()
+        other.landmark, other.learned = self.landmark, self.learned
+        other.destinations = self.destinations.copy()
+        other.hosts = self.hosts.copy()
+        other.tools = self.tools.copy()
+        other.waiting = self.waiting.copy()
+        return other
 
     def fading(self, now: float) -> float:
         """What a stored weight is multiplied by to read it at `now`."""
@@ -59,11 +56,14 @@ class Baseline(msgspec.Struct, array_like=True):
         """Whether the tenant's habits can stand in for an agent's own."""
         return self.learned * self.fading(now) >= ENOUGH_EVENTS
 
-    def strangeness(self, table: Table, names: list[bytes], *, at: float, learned: float) -> float:
+    def strangeness(self, table: Table, names: list[bytes], at: float, learned: float) -> float:
         """The share of these names' novelty that stays: all, unless the tenant knows every one of them."""
         fading = self.fading(at)
-        if not names or learned >= GROWN or not all(table.knows(name, fading) for name in names):
+        if not names or learned >= GROWN:
             return 1.0
+        for name in names:
+            if not table.knows(name, fading):
+                return 1.0
         return 1.0 - SHARED * (1.0 - learned / GROWN)
 
 
@@ -99,21 +99,33 @@ def _rescale(baseline: Baseline, now: float) -> None:
         table.scale(factor)
 
 
+_Packed = tuple[bytes, bytes]
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Baseline)
+_decoder = msgspec.msgpack.Decoder(tuple[int, float, float, _Packed, _Packed, _Packed, _Packed])
 
 
 def encode_baseline(baseline: Baseline) -> bytes:
     """The baseline as MessagePack, about 33 KB at its fullest."""
-    return _encoder.encode(baseline)
+    tables = (baseline.destinations, baseline.hosts, baseline.tools, baseline.waiting)
+    return _encoder.encode((
+        BASELINE_LAYOUT,
+        baseline.landmark,
+        baseline.learned,
+        *[(table.names, table.weights) for table in tables],
+    ))  # fmt: skip
 
 
 def decode_baseline(data: bytes) -> Baseline:
     """The baseline from `encode_baseline()`; raises `StateUnreadable` for anything else or another layout."""
     try:
-        baseline = _decoder.decode(data)
+        layout, landmark, learned, *tables = _decoder.decode(data)
     except msgspec.MsgspecError as error:
         raise StateUnreadable(str(error)) from error
-    if baseline.layout != BASELINE_LAYOUT:
-        raise StateUnreadable(f"layout {baseline.layout}, this version reads {BASELINE_LAYOUT}")
+    if layout != BASELINE_LAYOUT:
+        raise StateUnreadable(f"layout {layout}, this version reads {BASELINE_LAYOUT}")
+    baseline = Baseline()
+    baseline.landmark, baseline.learned = landmark, learned
+    baseline.destinations, baseline.hosts, baseline.tools, baseline.waiting = (
+        Table(names, weights) for names, weights in tables
+    )
     return baseline

@@ -71,7 +71,7 @@ def read(details: object) -> Facts:
         value = details[key]
         if value is not None:
             found[place] = reader(value)
-    return _facts(*found)
+    return _facts(found)
 
 
 def _read_any(details: dict[str, object]) -> Facts:
@@ -80,7 +80,7 @@ def _read_any(details: dict[str, object]) -> Facts:
     top = stated = by_kind(flat)
     if "inner" in top:
         stated = by_kind(with_inner(flat, top["inner"]))
-    return _facts(
+    return _facts([
         _each(_names, top.get("tool")),
         _each(_names, top.get("verb")),
         _each(_targets, stated.get("target")),
@@ -91,21 +91,16 @@ def _read_any(details: dict[str, object]) -> Facts:
         _first(_texts, stated.get("venue")) or (),
         _first(leverage_of, stated.get("leverage")),
         any(map(_is_refusal, top.get("status", ()))),
-    )
+    ])  # fmt: skip
 
 
-def _facts(
-    tools: tuple[str, ...],
-    verbs: tuple[str, ...],
-    targets: tuple[str, ...],
-    hosts: tuple[str, ...],
-    resource: str | None,
-    amount: float | None,
-    instruments: tuple[str, ...],
-    venues: tuple[str, ...],
-    leverage: float | None,
-    refused: bool,
-) -> Facts:
+def _facts(found: list[Any]) -> Facts:
+    """From what was found, in the order of the places in `READERS`."""
+    tools: tuple[str, ...]
+    verbs: tuple[str, ...]
+    targets: tuple[str, ...]
+    hosts: tuple[str, ...]
+    tools, verbs, targets, hosts, resource, amount, instruments, venues, leverage, refused = found
     if hosts or len(targets) > 1:
         hosts = _hosts(hosts, targets)
     elif targets:

@@ -12,9 +12,11 @@ from events.scoring import weights
 from events.scoring.baseline import Baseline
 from events.scoring.contract import Context, Event
 from events.scoring.details import Facts
+from events.scoring.packed import NUMBER, double_at, unpack
 from events.scoring.priors import FAILURES, SENDING, TRANSACTIONS
-from events.scoring.reasons import Signal
-from events.scoring.state import HOURS, KIND, NUMBER, AgentState, Table
+from events.scoring.reasons import Signal, signal
+from events.scoring.state import HOURS, KIND, AgentState
+from events.scoring.tables import Table
 from events.scoring.view import AMOUNT, HOST, READ_BEFORE, RESOURCE, View
 
 PRIOR_RATE = 0.7
@@ -73,7 +75,7 @@ def signals(
     if seen.resource is not None and not state.resources.knows(seen.resource, seen.fading):
         value = rarity(state, RESOURCE) * seen.maturity
         found.append(
-            Signal("new_resource", weights.NEW_RESOURCE * value, facts.resource, len(state.resources))
+            signal("new_resource", weights.NEW_RESOURCE * value, facts.resource, len(state.resources))
         )
     if seen.has_tool:
         found += _tool(state, event, context, facts, seen, baseline)
@@ -84,15 +86,16 @@ def signals(
 
 def rarity(state: AgentState, kind: int) -> float:
     """What one new name of this kind is worth, in nats: -ln of the agent's own recent rate of new ones."""
-    trials = state.trials[kind]
-    trials = min(trials, MOST_TRIALS)
-    rate = (state.rates[kind] * trials + PRIOR_RATE * PRIOR_TRIALS) / (trials + PRIOR_TRIALS)
+    trials = min(double_at(state.trials, kind * NUMBER), MOST_TRIALS)
+    rate = (double_at(state.rates, kind * NUMBER) * trials + PRIOR_RATE * PRIOR_TRIALS) / (
+        trials + PRIOR_TRIALS
+    )
     nats = -log(rate)
     return min(MAX_RARITY, nats)
 
 
 def _strangeness(baseline: Baseline, table: Table, names: list[bytes], seen: View) -> float:
-    return baseline.strangeness(table, names, at=seen.at, learned=seen.learned)
+    return baseline.strangeness(table, names, seen.at, seen.learned)
 
 
 def _destination(
@@ -107,10 +110,10 @@ def _destination(
     told = seen.new[0] if seen.new else None
     carries = _carries(event, seen)
     weight = weights.NEW_DESTINATION * nats * nats * carries
-    found = [Signal("new_destination", weight, told, len(state.destinations))]
+    found = [signal("new_destination", weight, told, len(state.destinations))]
     if seen.reads > READ_BEFORE:
         value = (strange + SELDOM * nats) * carries
-        found.append(Signal("read_then_send", weights.READ_THEN_SEND * value, told))
+        found.append(signal("read_then_send", weights.READ_THEN_SEND * value, told))
     return found
 
 
@@ -145,10 +148,10 @@ def _host(
         if baseline is not None and new:
             carries *= _strangeness(baseline, baseline.hosts, [name for _, name in new], seen)
         weight = weights.NEW_HOST * rarity(state, HOST) * carries
-        found.append(Signal("new_host", weight, told, len(state.hosts)))
+        found.append(signal("new_host", weight, told, len(state.hosts)))
     if context.home_domain is not None and ((outside and seen.new) or left_out or new):
         told = (new or outside)[0][0] if outside else None
-        found.append(Signal("external_host", weights.EXTERNAL_HOST * carries, told, context.home_domain))
+        found.append(signal("external_host", weights.EXTERNAL_HOST * carries, told, context.home_domain))
     return found
 
 
@@ -177,11 +180,11 @@ def _tool(
     if excess > 0:
         strange = 1.0 if baseline is None else _strangeness(baseline, baseline.tools, [seen.tool], seen)
         weight = weights.UNUSUAL_TOOL * min(excess, MAX_SURPRISE) * counts * strange
-        found.append(Signal("unusual_tool", weight, facts.tool))
+        found.append(signal("unusual_tool", weight, facts.tool))
     excess = seen.bigram - state.bigram_surprise - SURPRISE_SLACK
     if excess > 0:
         weight = weights.UNUSUAL_SEQUENCE * min(excess, MAX_SURPRISE) * counts
-        found.append(Signal("unusual_sequence", weight, facts.tool))
+        found.append(signal("unusual_sequence", weight, facts.tool))
     return found
 
 
@@ -190,22 +193,22 @@ def _amount(state: AgentState, context: Context, facts: Facts, seen: View) -> li
     if context.financial_scope is not None:
         limit = context.financial_scope.max_single_trade_usd
         used = 1.0 if facts.amount is None else min(facts.amount / limit, 1.0)
-        found.append(Signal("near_trade_limit", weights.NEAR_TRADE_LIMIT * used * used, facts.amount, limit))
+        found.append(signal("near_trade_limit", weights.NEAR_TRADE_LIMIT * used * used, facts.amount, limit))
     if len(state.amounts) < FEW_AMOUNTS * NUMBER:
         return found
-    ordered = sorted(state.recent_amounts())
+    ordered = sorted(unpack(state.amounts))
     middle = ordered[len(ordered) // 2]
     worth = weights.UNUSUAL_AMOUNT * len(ordered) / (len(ordered) + HALF_AMOUNTS)
     if facts.amount is None:
-        stated = min(1.25 * (1.0 - state.rates[AMOUNT]), 1.0)
-        found.append(Signal("unusual_amount", worth * MAX_ABOVE * stated, None, middle))
+        stated = min(1.25 * (1.0 - double_at(state.rates, AMOUNT * NUMBER)), 1.0)
+        found.append(signal("unusual_amount", worth * MAX_ABOVE * stated, None, middle))
         return found + _drift(state, None, middle)
     size = sqrt(facts.amount)
     above = min(_above(ordered, middle, size), MAX_ABOVE)
     if above:
-        found.append(Signal("unusual_amount", worth * above, facts.amount, middle))
+        found.append(signal("unusual_amount", worth * above, facts.amount, middle))
     elif seen.aims and (seen.new or not facts.targets) and size <= TOKEN_SHARE * middle:
-        found.append(Signal("token_amount", weights.TOKEN_AMOUNT, facts.amount, middle))
+        found.append(signal("token_amount", weights.TOKEN_AMOUNT, facts.amount, middle))
     return found + _drift(state, facts.amount, middle)
 
 
@@ -240,7 +243,7 @@ def _median_distance(ordered: list[float], middle: float) -> float:
 
 def _drift(state: AgentState, amount: float | None, middle: float) -> list[Signal]:
     """An amount far above what was usual for long, where the recent ones have crept up."""
-    if state.trials[AMOUNT] < SETTLED_AMOUNTS:
+    if double_at(state.trials, AMOUNT * NUMBER) < SETTLED_AMOUNTS:
         return []
     if log1p(middle * middle) - state.usual_amount < DRIFT_OF_MEDIAN:
         return []
@@ -248,25 +251,25 @@ def _drift(state: AgentState, amount: float | None, middle: float) -> list[Signa
     if above <= 0:
         return []
     weight = weights.DRIFTED_AMOUNT * min(1.0 + above, MAX_DRIFT)
-    return [Signal("drifted_amount", weight, amount, state.usual_amount)]
+    return [signal("drifted_amount", weight, amount, state.usual_amount)]
 
 
 def _pace(state: AgentState, event: Event, seen: View) -> list[Signal]:
     found = []
     excess = log1p(seen.burst) - state.burst_level - BURST_SLACK
     if excess > 0:
-        found.append(Signal("burst", weights.BURST * min(excess, MAX_BURST) * seen.maturity, seen.burst))
+        found.append(signal("burst", weights.BURST * min(excess, MAX_BURST) * seen.maturity, seen.burst))
     if seen.failures > 0.1:
         factor = weights.FAILURE if event.action_type in FAILURES else weights.FAILURE_BEFORE
         weight = min(factor * log1p(seen.failures), MAX_FAILURES)
-        found.append(Signal("repeated_failures", weight, seen.failures))
+        found.append(signal("repeated_failures", weight, seen.failures))
     if event.action_type == "transaction_anomaly" and seen.anomalies > 0.1:
         weight = weights.ANOMALY_BEFORE * log1p(seen.anomalies)
-        found.append(Signal("anomaly_before", weight, seen.anomalies))
+        found.append(signal("anomaly_before", weight, seen.anomalies))
     if seen.learned >= SETTLED_HOURS:
         excess = _hour(state, seen)
         if excess > 0:
-            found.append(Signal("unusual_hour", weights.UNUSUAL_HOUR * excess, seen.hour))
+            found.append(signal("unusual_hour", weights.UNUSUAL_HOUR * excess, seen.hour))
     return found
 
 

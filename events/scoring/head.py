@@ -26,7 +26,7 @@ def rule_weight(prior_logit: float) -> float:
     return max(log(RULE_FLOOR / (1 - RULE_FLOOR)) - prior_logit, 0.1)
 
 
-def combine(*, prior_logit: float, evidence: list[Signal], broken: int, capped: bool) -> float:
+def combine(prior_logit: float, evidence: list[Signal], broken: int, capped: bool) -> float:
     """The score, four decimals: the evidence's log-odds on top of the prior's, held between cap and floor."""
     total = 0.0
     for signal in evidence:  # one by one, in order: sum() rounds otherwise from one Python to the next

@@ -4,11 +4,11 @@ from math import exp, log1p, sqrt
 
 from events.scoring.contract import Event
 from events.scoring.details import Facts
+from events.scoring.packed import NUMBER, double_at, with_double
 from events.scoring.priors import FAILURES, TRANSACTIONS
 from events.scoring.state import (
     DAY,
     FADE,
-    FORGOTTEN,
     KIND,
     MAX_BIGRAMS,
     MAX_DESTINATIONS,
@@ -20,6 +20,7 @@ from events.scoring.state import (
     RESCALE_AFTER,
     AgentState,
 )
+from events.scoring.tables import FORGOTTEN
 from events.scoring.view import AMOUNT, HOST, OMITTED, READ_BEFORE, RESOURCE, SESSION_GAP, View
 
 MEAN_RATE = 0.05
@@ -29,7 +30,7 @@ LONG_RATE = 0.005
 
 
 def learn(
-    state: AgentState, event: Event, facts: Facts, seen: View, *, band: str, trusted: bool = False
+    state: AgentState, event: Event, facts: Facts, seen: View, band: str, trusted: bool = False
 ) -> None:
     """Fold the event into the state: its last minutes always, its habits only if it scored low.
 
@@ -38,9 +39,9 @@ def learn(
     """
     _last_minutes(state, event, facts, seen)
     if band == "low":
-        _habits(state, event, facts, seen, trusted=trusted)
+        _habits(state, event, facts, seen, trusted)
     elif band == "medium" and seen.aims and (seen.new or not seen.destinations):
-        _tried(state, KIND[event.action_type], new=True)
+        _tried(state, KIND[event.action_type], True)
 
 
 def _last_minutes(state: AgentState, event: Event, facts: Facts, seen: View) -> None:
@@ -62,7 +63,7 @@ def _last_minutes(state: AgentState, event: Event, facts: Facts, seen: View) -> 
         state.day = today
 
 
-def _habits(state: AgentState, event: Event, facts: Facts, seen: View, *, trusted: bool) -> None:
+def _habits(state: AgentState, event: Event, facts: Facts, seen: View, trusted: bool) -> None:
     # Running means start as the plain mean and then forget slowly
     share = max(1.0 / (seen.learned + 1.0), MEAN_RATE)
     if seen.has_tool:
@@ -74,16 +75,16 @@ def _habits(state: AgentState, event: Event, facts: Facts, seen: View, *, truste
     state.burst_level += (log1p(seen.burst) - state.burst_level) * share
     state.learned += weight
     state.add_hour(seen.hour, weight)
-    _remember_names(state, event, seen, weight, trusted=trusted)
+    _remember_names(state, event, seen, weight, trusted)
     if event.action_type in TRANSACTIONS:
-        _tried(state, AMOUNT, new=facts.amount is None)
+        _tried(state, AMOUNT, facts.amount is None)
         if facts.amount is not None:
             state.add_amount(sqrt(facts.amount))
-            share = max(LONG_RATE, 1.0 / state.trials[AMOUNT])
+            share = max(LONG_RATE, 1.0 / double_at(state.trials, AMOUNT * NUMBER))
             state.usual_amount += (log1p(facts.amount) - state.usual_amount) * share
 
 
-def _remember_names(state: AgentState, event: Event, seen: View, weight: float, *, trusted: bool) -> None:
+def _remember_names(state: AgentState, event: Event, seen: View, weight: float, trusted: bool) -> None:
     fading = 1 / weight
     if seen.aims:
         names = seen.destinations
@@ -96,16 +97,13 @@ def _remember_names(state: AgentState, event: Event, seen: View, weight: float, 
             ]
         for name in names:
             state.destinations.add(name, weight, MAX_DESTINATIONS)
-        _tried(state, KIND[event.action_type], new=bool(seen.new) or not seen.destinations)
+        _tried(state, KIND[event.action_type], bool(seen.new) or not seen.destinations)
     if seen.hosts:
-        known = [state.hosts.add(name, weight, MAX_HOSTS) for name in seen.hosts]
-        _tried(state, HOST, new=min(known) * fading < FORGOTTEN)
+        least = min([state.hosts.add(name, weight, MAX_HOSTS) for name in seen.hosts])
+        _tried(state, HOST, least * fading < FORGOTTEN)
     if seen.resource is not None:
-        _tried(
-            state,
-            RESOURCE,
-            new=state.resources.add(seen.resource, weight, MAX_RESOURCES) * fading < FORGOTTEN,
-        )
+        before = state.resources.add(seen.resource, weight, MAX_RESOURCES)
+        _tried(state, RESOURCE, before * fading < FORGOTTEN)
     if seen.tool != OMITTED:
         state.tools.add(seen.tool, weight, MAX_TOOLS)
         state.bigrams.add(seen.pair, weight, MAX_BIGRAMS)
@@ -113,27 +111,17 @@ def _remember_names(state: AgentState, event: Event, seen: View, weight: float, 
             state.aimed.add(seen.tool, weight, MAX_TOOLS)
 
 
-def _tried(state: AgentState, kind: int, *, new: bool) -> None:
+def _tried(state: AgentState, kind: int, new: bool) -> None:
     """One more name of a kind: the share of new ones starts at 1 and follows the last twenty or so."""
-    trials, rates = state.trials, state.rates
-    count, rate = trials[kind], rates[kind]
-    share = 1.0 / (count + 2.0)
-    rates[kind] = rate + (new - rate) * (max(MEAN_RATE, share))
-    trials[kind] = count + 1.0
+    at = kind * NUMBER
+    count, rate = double_at(state.trials, at), double_at(state.rates, at)
+    share = max(MEAN_RATE, 1.0 / (count + 2.0))
+    state.rates = with_double(state.rates, at, rate + (new - rate) * share)
+    state.trials = with_double(state.trials, at, count + 1.0)
 
 
 def _rescale(state: AgentState, now: float) -> None:
     """Move the landmark up to `now` before weights grow unwieldy, and to the first event at the start."""
     factor = exp(-min((now - state.landmark) / FADE, 700.0))
     state.landmark = now
-    state.learned *= factor
-    state.scale_hours(factor)
-    for table in (
-        state.tools,
-        state.aimed,
-        state.bigrams,
-        state.destinations,
-        state.resources,
-        state.hosts,
-    ):
-        table.scale(factor)
+    state.scale(factor)

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from functools import cache
 
-import msgspec
-
 from agents.risk import band_of
 from events.scoring.baseline import Baseline
 from events.scoring.contract import Assessment, Context, Event, Verdict
@@ -13,7 +11,7 @@ from events.scoring.features import signals
 from events.scoring.head import ENOUGH_HABITS, combine
 from events.scoring.learning import learn
 from events.scoring.priors import PRIOR_LOGITS, PRIORS, TRANSACTIONS
-from events.scoring.reasons import LEAST_TOLD, Reason, Signal, strongest
+from events.scoring.reasons import LEAST_TOLD, Reason, signal, strongest
 from events.scoring.rules import broken_rules
 from events.scoring.state import DAY, AgentState
 from events.scoring.view import view
@@ -35,10 +33,10 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
     broken = broken_rules(state, event, context, facts, seen.anomalies)
     evidence = signals(state, event, context, facts, seen, baseline)
     judged = seen.learned >= ENOUGH_HABITS or (baseline is not None and baseline.is_enough(seen.at))
-    score = combine(prior_logit=prior_logit, evidence=evidence, broken=len(broken), capped=not judged)
+    score = combine(prior_logit, evidence, len(broken), not judged)
     band = band_of(score)
     reasons = strongest(broken + evidence if broken else evidence) or _nothing_unusual(event.action_type)
-    learn(state, event, facts, seen, band=band)
+    learn(state, event, facts, seen, band)
     return Verdict(score, band, reasons, MODEL_VERSION)
 
 
@@ -52,7 +50,7 @@ def assess(state: AgentState, event: Event, context: Context, baseline: Baseline
 def teach(state: AgentState, event: Event) -> None:
     """Fold an event that is known to be ordinary into `state`, whatever it would score."""
     facts = read(event.details)
-    learn(state, event, facts, view(state, event, facts), band="low", trusted=True)
+    learn(state, event, facts, view(state, event, facts), "low", trusted=True)
 
 
 def with_day_total(state: AgentState, events: Iterable[Event], *, received_at: float) -> AgentState:
@@ -66,10 +64,12 @@ def with_day_total(state: AgentState, events: Iterable[Event], *, received_at: f
         for event in events
         if event.action_type in TRANSACTIONS and int(event.received_at // DAY) == day
     )
-    return msgspec.structs.replace(state, day=day, day_usd=total)
+    counted = state.changeable()
+    counted.day, counted.day_usd = day, total
+    return counted
 
 
 @cache
 def _nothing_unusual(action_type: str) -> tuple[Reason, ...]:
     """The reason of an event that only its type speaks for."""
-    return strongest([Signal("action_type", LEAST_TOLD, action_type, PRIORS[action_type])])
+    return strongest([signal("action_type", LEAST_TOLD, action_type, PRIORS[action_type])])

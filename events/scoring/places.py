@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator
 
 from events.scoring.contract import Context, Event
 from events.scoring.details import QUOTES, Facts, read
-from events.scoring.state import AgentState, Table, digest
+from events.scoring.state import AgentState
+from events.scoring.tables import Table, digest
 
 MOST_PLACES = 16
 """Most places that one event can mark."""

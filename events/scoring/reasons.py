@@ -28,7 +28,7 @@ class Reason(msgspec.Struct, frozen=True, gc=False):
     weight: float
 
 
-class Signal(msgspec.Struct, frozen=True, gc=False):
+class Signal:
     """A contribution before it is put in words: `weight` in log-odds.
 
     What was `observed` and `expected` are what `WORDS` has words for under the name: most signals are never
@@ -37,8 +37,18 @@ class Signal(msgspec.Struct, frozen=True, gc=False):
 
     name: str
     weight: float
-    observed: Any = None
-    expected: Any = None
+    observed: Any
+    expected: Any
+
+
+def signal(name: str, weight: float, observed: Any = None, expected: Any = None) -> Signal:
+    """A contribution."""
+    made = Signal.__new__(Signal)
+    made.name = name
+    made.weight = weight
+    made.observed = observed
+    made.expected = expected
+    return made
 
 
 def shorten(text: str) -> str:

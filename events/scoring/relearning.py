@@ -6,7 +6,9 @@ from events.scoring.contract import Event
 from events.scoring.details import read
 from events.scoring.learning import learn
 from events.scoring.model import teach
-from events.scoring.state import MAX_DESTINATIONS, MAX_HOSTS, MAX_WAITING, NAME, AgentState, digest
+from events.scoring.packed import NAME
+from events.scoring.state import MAX_DESTINATIONS, MAX_HOSTS, MAX_WAITING, AgentState
+from events.scoring.tables import digest
 from events.scoring.view import view
 
 ORDINARY = "ordinary"

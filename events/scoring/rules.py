@@ -10,7 +10,7 @@ from events.scoring.details import Facts
 from events.scoring.head import rule_weight
 from events.scoring.places import marked_place
 from events.scoring.priors import DOING, PRIOR_LOGITS, PRIORS, TRANSACTIONS
-from events.scoring.reasons import Signal
+from events.scoring.reasons import Signal, signal
 from events.scoring.state import DAY, AgentState
 
 ACTION_TYPES = frozenset(PRIORS)
@@ -46,7 +46,7 @@ def broken_rules(
     if not found:
         return []
     weight = rule_weight(PRIOR_LOGITS[event.action_type])
-    return [Signal(name, weight, observed, expected) for name, observed, expected in found]
+    return [signal(name, weight, observed, expected) for name, observed, expected in found]
 
 
 Broken = tuple[str, Any, Any]

@@ -2,30 +2,18 @@
 
 from math import exp, log
 
-import msgspec
-
 from events.scoring.contract import Event
 from events.scoring.details import Facts
 from events.scoring.priors import DOING, SENDING
-from events.scoring.state import (
-    ANOMALY_FADE,
-    BURST_FADE,
-    DAY,
-    FAILURE_FADE,
-    FORGOTTEN,
-    KIND,
-    NAME,
-    NO_NAME,
-    READ_FADE,
-    AgentState,
-    digest,
-    pair_digest,
-)
+from events.scoring.state import DAY, KIND, NO_NAME, AgentState
+from events.scoring.tables import digest, pair_digest
 
 MATURITY_HALF = 15.0
 """Learned events at which habits count for half."""
 OMITTED = digest("")
 HOST, RESOURCE, AMOUNT = KIND["host"], KIND["resource"], KIND["amount"]
+BURST_FADE, READ_FADE, FAILURE_FADE, ANOMALY_FADE = 60.0, 600.0, 600.0, 900.0
+"""Seconds after which what happened in the last minutes counts 1/e of what it did."""
 SESSION_GAP = 300.0
 """Seconds of silence that end a run of tools."""
 HOUR = 3_600.0
@@ -35,7 +23,7 @@ READ_BEFORE = 0.1
 """Fading count of reads from which a send counts as one after reading (for 23 minutes after one)."""
 
 
-class View(msgspec.Struct, frozen=True, gc=False):
+class View:
     """What an event is to its agent.
 
     `at` is when it was received. Names are digests: `tool` (or OMITTED) and the `pair` it makes with the tool
@@ -71,69 +59,61 @@ class View(msgspec.Struct, frozen=True, gc=False):
 
 def view(state: AgentState, event: Event, facts: Facts) -> View:
     """Everything about the event that is read off the agent's state."""
+    action_type, at, targets = event.action_type, event.received_at, facts.targets
     # A clock that was set back starts the last minutes afresh, as one that ran on would
-    elapsed = abs(event.received_at - state.last_at)
-    fading = state.fading(event.received_at)
-    learned, targets = state.learned * fading, facts.targets
-    tool = digest(facts.tool) if facts.tool else OMITTED
-    previous = state.last_tool if elapsed < SESSION_GAP else NO_NAME
-    pair = pair_digest(previous, tool)
-    has_tool = facts.tool is not None or event.action_type in DOING
-    unigram = bigram = 0.0
-    if has_tool:
+    elapsed = abs(at - state.last_at)
+    seen = View.__new__(View)
+    seen.at = at
+    seen.fading = state.fading(at)
+    seen.learned = state.learned * seen.fading
+    seen.maturity = seen.learned / (seen.learned + MATURITY_HALF)
+    seen.hour = int(event.received_at % DAY // HOUR)
+    seen.burst = state.burst * exp(-elapsed / BURST_FADE)
+    seen.reads = state.reads * exp(-elapsed / READ_FADE) if state.reads else 0.0
+    seen.failures = state.failures * exp(-elapsed / FAILURE_FADE) if state.failures else 0.0
+    seen.anomalies = state.anomalies * exp(-elapsed / ANOMALY_FADE) if state.anomalies else 0.0
+    _see_tool(seen, state, facts, action_type in DOING, state.last_tool if elapsed < SESSION_GAP else NO_NAME)
+    sends = action_type in SENDING
+    seen.destinations = list(map(digest, targets))
+    seen.new, seen.new_names = [], []
+    if sends and targets:
+        _see_unknown(seen, state, targets)
+    seen.aims = sends and (bool(targets) or _expects_target(state, action_type, facts, seen.tool))
+    seen.hosts = list(map(digest, facts.hosts)) if sends else []
+    seen.resource = digest(facts.resource) if facts.resource else None
+    return seen
+
+
+def _see_tool(seen: View, state: AgentState, facts: Facts, does: bool, previous: bytes) -> None:
+    """The tool, its place after the `previous` one, and how surprising both are."""
+    seen.tool = digest(facts.tool) if facts.tool else OMITTED
+    seen.pair = pair_digest(previous, seen.tool)
+    seen.has_tool = does or facts.tool is not None
+    seen.unigram = seen.bigram = 0.0
+    if seen.has_tool:
         # Smoothed shares: of this tool among all, and after the one before, backed off to the former
         tools = state.tools
-        share = (tools.get(tool) * fading + 1.0 / (len(tools.names) // NAME + 1)) / (learned + 1.0)
-        count, before = state.bigrams.get(pair) * fading, tools.get(previous) * fading
-        unigram = -log(share)
-        bigram = -log((count + share) / (max(count, before) + 1.0))
-    sends = event.action_type in SENDING
-    destinations = list(map(digest, targets))
-    new, new_names = _unknown(state, targets, destinations, fading) if sends and targets else ([], [])
-    # By position: so many keywords take 1 µs more
-    return View(
-        event.received_at,
-        tool,
-        pair,
-        has_tool,
-        unigram,
-        bigram,
-        destinations,
-        new,
-        new_names,
-        sends and (bool(destinations) or _expects_target(state, event, facts, tool)),
-        list(map(digest, facts.hosts)) if sends else [],
-        digest(facts.resource) if facts.resource else None,
-        fading,
-        learned,
-        learned / (learned + MATURITY_HALF),
-        int(event.received_at % DAY // HOUR),
-        state.burst * exp(-elapsed / BURST_FADE),
-        state.reads and state.reads * exp(-elapsed / READ_FADE),
-        state.failures and state.failures * exp(-elapsed / FAILURE_FADE),
-        state.anomalies and state.anomalies * exp(-elapsed / ANOMALY_FADE),
-    )
+        share = (tools.get(seen.tool) * seen.fading + 1.0 / (len(tools) + 1)) / (seen.learned + 1.0)
+        count, before = state.bigrams.get(seen.pair) * seen.fading, tools.get(previous) * seen.fading
+        seen.unigram = -log(share)
+        seen.bigram = -log((count + share) / (max(count, before) + 1.0))
 
 
-def _unknown(
-    state: AgentState, targets: tuple[str, ...], names: list[bytes], fading: float
-) -> tuple[list[str], list[bytes]]:
+def _see_unknown(seen: View, state: AgentState, targets: tuple[str, ...]) -> None:
     """The targets that the agent doesn't know, and their digests."""
-    new, new_names = [], []
-    weight_of = state.destinations.get
-    for target, name in zip(targets, names, strict=True):
-        if weight_of(name) * fading < FORGOTTEN:
-            new.append(target)
-            new_names.append(name)
-    return new, new_names
+    known = state.destinations
+    for target, name in zip(targets, seen.destinations, strict=True):
+        if not known.knows(name, seen.fading):
+            seen.new.append(target)
+            seen.new_names.append(name)
 
 
-def _expects_target(state: AgentState, event: Event, facts: Facts, tool: bytes) -> bool:
+def _expects_target(state: AgentState, action_type: str, facts: Facts, tool: bytes) -> bool:
     """Whether an event with this tool normally says where it goes; an unknown tool is expected to.
 
     A mutation that names its resource has said where, unless its tool usually names a target too.
     """
     uses = state.tools.get(tool)
-    if event.action_type == "data_mutation" and facts.resource is not None and not uses:
+    if action_type == "data_mutation" and facts.resource is not None and not uses:
         return False
     return state.aimed.get(tool) >= uses * EXPECTED

@@ -17,7 +17,7 @@ from compliance.tenancy.tests.factories import make_tenant
 from events import baselines, reviewing, tasks
 from events.models import ReviewVerdict, ScorerProgress, TenantBaseline
 from events.scoring import Baseline, decode_baseline
-from events.scoring.state import digest
+from events.scoring.tables import digest
 from events.tests.conftest import World
 from events.tests.factories import make_event, store_event
 

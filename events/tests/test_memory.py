@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
-import msgspec
 import pytest
 from django.db import connections
 from django.test import override_settings
@@ -43,7 +42,9 @@ def recalled(agent: Agent) -> AgentState:
 
 def habits(state: AgentState) -> bytes:
     """All of a state but how it came about."""
-    return encode_state(msgspec.structs.replace(state, taken_in=b""))
+    copy = state.changeable()
+    copy.taken_in = b""
+    return encode_state(copy)
 
 
 def stored(agent: Agent) -> bytes | None:

@@ -14,7 +14,7 @@ from events.scoring import (
     pool,
     teach,
 )
-from events.scoring.state import digest
+from events.scoring.tables import digest
 
 NOON = 1_700_049_600.0
 HOME = Context(home_domain="acme.example")

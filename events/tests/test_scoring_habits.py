@@ -20,7 +20,8 @@ from events.scoring import (
 )
 from events.scoring.priors import PRIORS, SENDING
 from events.scoring.reasons import SHORT
-from events.scoring.state import KINDS, SENDING_KINDS, Table
+from events.scoring.state import KINDS, SENDING_KINDS
+from events.scoring.tables import Table
 
 NOON = 1_700_049_600.0
 UNKNOWN = Context()

@@ -21,7 +21,7 @@ from compliance.tenancy.tests.factories import make_tenant
 from events import memory, rebuilding, reviewing, tasks
 from events.models import EventReview, MarkedPlace, PendingReview, ReviewVerdict, ScorerSnapshot
 from events.scoring import AgentState, encode_state
-from events.scoring.state import digest
+from events.scoring.tables import digest
 from events.storage import ScoredEvent
 from events.tests.factories import make_event
 from events.tests.test_memory import recalled
