@@ -12,6 +12,7 @@ from typing import Final
 MATH: Final = frozenset({"exp", "expm1", "fabs", "isfinite", "isinf", "isnan", "log", "log1p", "sqrt"})
 CLASS = re.compile(r"cdef\s+class\s+(\w+)")
 FUNCTION = re.compile(r"c?p?def\s+(?P<inline>inline\s+)?[^#=]*?(?P<name>\w+)\(")
+NUMBERS = re.compile(r"cdef\s+enum:\n((?:    \w+ = \d+\n)+)")
 VARIABLES = re.compile(r"cdef\s+(?:[\w.\[\]]+\s+)+(\w+(?:\s*,\s*\w+)*)\s*(?:#.*)?$")
 
 
@@ -33,7 +34,14 @@ class Declarations:
     def names(self) -> frozenset[str]:
         """All that another compiled module may import as C."""
         functions = frozenset(found["name"] for found in self._each(FUNCTION))
-        return self.classes | functions | frozenset(self.variables)
+        return self.classes | functions | self.numbers | frozenset(self.variables)
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """Whole numbers that the C compiler knows."""
+        return frozenset(
+            name for block in NUMBERS.findall(self.text) for name in re.findall(r"(\w+) =", block)
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -44,7 +52,7 @@ class Declarations:
     def needs_module(self) -> bool:
         """False for what is inline all through: others copy it, and no module has to be compiled for it."""
         inline = frozenset(found["name"] for found in self._each(FUNCTION) if found["inline"])
-        return not inline or self.names != inline
+        return not inline or self.names != inline | self.numbers
 
     def _each(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         return (found for line in self.text.splitlines() if (found := pattern.match(line)))

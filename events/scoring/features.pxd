@@ -33,7 +33,7 @@ cdef double _carries(event, View seen) except? -1.0
 @cython.locals(carries=double, weight=double, found=list)
 cdef list _host(AgentState state, event, context, facts, View seen, Baseline baseline)
 
-cdef bint _inside(str host, str home) except -1
+cdef bint _inside(host, home) except -1
 
 @cython.locals(counts=double, excess=double, strange=double, weight=double, found=list)
 cdef list _tool(AgentState state, event, context, facts, View seen, Baseline baseline)

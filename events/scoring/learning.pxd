@@ -8,7 +8,7 @@ from events.scoring.view cimport View
 cdef double MEAN_RATE, LONG_RATE
 
 
-cpdef learn(AgentState state, event, facts, View seen, str band, bint trusted=*)
+cpdef learn(AgentState state, event, facts, View seen, band, bint trusted=*)
 
 cdef _last_minutes(AgentState state, event, facts, View seen)
 

@@ -23,7 +23,7 @@ cdef class View:
     cdef public double burst, reads, failures, anomalies
 
 
-@cython.locals(at=double, elapsed=double, seen=View, targets=tuple, action_type=str, sends=bint)
+@cython.locals(at=double, elapsed=double, seen=View, targets=tuple, sends=bint)
 cpdef View view(AgentState state, event, facts)
 
 @cython.locals(tools=Table, share=double, count=double, before=double)
@@ -33,4 +33,4 @@ cdef _see_tool(View seen, AgentState state, facts, bint does, bytes previous)
 cdef _see_unknown(View seen, AgentState state, tuple targets)
 
 @cython.locals(uses=double)
-cdef bint _expects_target(AgentState state, str action_type, facts, bytes tool) except -1
+cdef bint _expects_target(AgentState state, action_type, facts, bytes tool) except -1
