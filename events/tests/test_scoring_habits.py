@@ -349,7 +349,12 @@ def test_every_sending_action_has_a_rate_of_novelty() -> None:
     assert set(KINDS[:SENDING_KINDS]) == SENDING
 
 
-@pytest.mark.parametrize("stored", [b"", b"\xc1", b"junk", b"\x91\x63", b"\x90" * 9])
+WHOLE = encode_state(AgentState())
+
+
+@pytest.mark.parametrize(
+    "stored", [b"", b"\xc1", b"junk", b"\x91\x63", b"\x90" * 9, WHOLE[:-1], WHOLE + b"x", b"\x03" + WHOLE[1:]]
+)
 def test_unreadable_state_says_so(stored: bytes) -> None:
     with pytest.raises(StateUnreadable):
         decode_state(stored)
