@@ -27,6 +27,7 @@ from compliance.wsgi import application as django_application
 # isort: split
 # Lanes bring models, which come after Django's start.
 from certificates.lane import VerifyLane
+from compliance import warming
 from events.lane import EventLane
 
 log = logging.getLogger(__name__)
@@ -102,11 +103,16 @@ class Server:
     ) -> None:
         self._application = application
         self._body_seconds = body_seconds
+        self._count = threads
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="web")
         self._most_waiting = threads * WAITING_PER_THREAD
         self._unanswered = 0
         self._deadlines = Deadlines()
         self._lanes = {(lane.method, lane.path): lane for lane in lanes}
+
+    def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Called before the worker takes its first request."""
+        warming.warm(self._threads, self._count)
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Called when the worker stops: what runs is finished first."""
@@ -266,6 +272,7 @@ def _as_latin(text: str) -> str:
     return text.encode("utf-8", errors="surrogateescape").decode("latin-1")
 
 
+warming.load()
 spare_garbage_collection()
 application = Server(
     django_application,

@@ -271,6 +271,8 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": 2.0,
     "socket_connect_timeout": 1.0,
+    # One try: a request would wait out the pauses between several. The worker's own attempts go on for ever.
+    "max_retries": 0,
     "global_keyprefix": f"{SERVICE_NAME}:celery:",
     "visibility_timeout": 3600,
 }

@@ -20,6 +20,7 @@ from compliance.environments import Environment
 log = logging.getLogger(__name__)
 
 ENVIRONMENT_HEADER = "service_environment"
+BROKER_AWAY = (OperationalError, RedisError, OSError)
 
 
 class EnvironmentTask(celery.Task):
@@ -47,12 +48,19 @@ def enqueue(name: str, *, delay_seconds: float = 0, **kwargs: Any) -> bool:
     try:
         redis.circuit.call(
             lambda: app.send_task(name, kwargs=kwargs, headers=headers, countdown=delay_seconds or None),
-            gone=(OperationalError, RedisError, OSError),
+            gone=BROKER_AWAY,
         )
-    except (OperationalError, RedisError, OSError) as error:
+    except BROKER_AWAY as error:
         log.warning("task %s not enqueued, its sweep will find it: %s", name, type(error).__name__)
         return False
     return True
+
+
+def connect() -> None:
+    """Open the connection over which `enqueue` sends, before there is a message; raises `BROKER_AWAY`."""
+    app.finalize()
+    with app.producer_or_acquire() as producer:
+        _ = producer.connection.default_channel
 
 
 def enqueue_on_commit(name: str, *, delay_seconds: float = 0, **kwargs: Any) -> None:

@@ -33,6 +33,7 @@ WIRING = {
     "compliance.celery",
     "compliance.wsgi",
     "compliance.server",
+    "compliance.warming",
     "compliance.wiring",
     "bench",
     "manage",

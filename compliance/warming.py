@@ -1,0 +1,75 @@
+"""What a web process does once, done at its start, so that no request pays for it.
+
+Nothing here stops the start or holds it up: what is away is tried again by the request that needs it.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from importlib import import_module
+
+from django.db import DatabaseError, InterfaceError, connections
+from django.urls import get_resolver
+
+from certificates.authorities import issuer_info, signing_key
+from certificates.models import CertificateAuthority
+from compliance import environments, tasks
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.errors import ServiceError
+
+log = logging.getLogger(__name__)
+
+OF_A_MESSAGE = (
+    *("celery.app.amqp", "celery.app.events", "celery.backends.base", "celery.events.dispatcher"),
+    *("celery.events.receiver", "kombu.transport.redis"),
+)
+"""What Celery imports when the first message is sent."""
+DATABASE_SECONDS = 2.0
+"""How long a process waits for its threads' connections before it takes requests."""
+ENVIRONMENT = Environment.LIVE
+"""The sandbox's connections are opened when they are needed: many a process never sees it used."""
+
+
+def load() -> None:
+    """Import what the first request and the first message would: every view, and how messages travel."""
+    _ = get_resolver().reverse_dict
+    for module in OF_A_MESSAGE:
+        import_module(module)
+
+
+def warm(threads: ThreadPoolExecutor, count: int) -> None:
+    """Connect all `count` threads to the database, and the process to the broker and to the key service."""
+    threading.Thread(target=_connect_process, name="warming", daemon=True).start()
+    # Each of them waits for the others: no thread takes two.
+    gathered = threading.Barrier(count, timeout=DATABASE_SECONDS)
+    wait([threads.submit(_connect_thread, gathered) for _ in range(count)], timeout=DATABASE_SECONDS)
+
+
+def _connect_thread(gathered: threading.Barrier) -> None:
+    gathered.wait()
+    _tried("database", connections[ENVIRONMENT.alias].ensure_connection)
+
+
+def _connect_process() -> None:
+    try:
+        _tried("broker", tasks.connect)
+        _tried("key service", _reach_signing_key)
+    finally:
+        connections.close_all()
+
+
+def _reach_signing_key() -> None:
+    """Read the CA's certificate and find its key."""
+    with environments.use(ENVIRONMENT):
+        authority = CertificateAuthority.objects.issuing_at(now())
+        issuer_info(authority)
+        signing_key(authority)
+
+
+def _tried(what: str, action: Callable[[], object]) -> None:
+    try:
+        action()
+    except (*tasks.BROKER_AWAY, DatabaseError, InterfaceError, ServiceError) as error:
+        log.info("%s not reached at the start: %s", what, type(error).__name__)
