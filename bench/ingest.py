@@ -13,11 +13,12 @@ from pathlib import Path
 
 import psycopg
 
-from bench.harness import machine, web
+from bench.harness import answers, machine, web
 from bench.harness.ledger import Ledger
 from bench.harness.load import Load
 from bench.harness.place import Place, find_place
 from bench.harness.traffic import Traffic
+from bench.harness.web import WebServer
 from bench.parts.growth import growth
 from bench.parts.kill import kill
 from bench.parts.offered import offered
@@ -25,7 +26,8 @@ from bench.parts.rates import batch, single
 from bench.parts.run import Options, Run
 from bench.parts.soak import in_words, memory, soak
 from bench.rulers import tables
-from bench.rulers.pgbench import PgBench
+from bench.rulers.pgbench import BATCH, BATCHES, PgBench
+from bench.rulers.rows import StoredRow, mean_size, newest
 from compliance.localdev.console import StepFailed, complain, say, step
 
 PARTS = {"single": single, "offered": offered, "batch": batch, "growth": growth, "soak": soak, "kill": kill}
@@ -34,6 +36,7 @@ PEERED = frozenset({"single", "offered", "batch"})
 POOL_SIZES = (4, 8, 16)
 TRIAL_SECONDS = 2.0
 OWN_COST_SECONDS = 2.0
+SAMPLE_SECONDS = 60.0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -77,26 +80,41 @@ def _started(place: Place, options: Options) -> Iterator[Run]:
         traffic = Traffic(place.agents(options.agents))
         with step("the service's web server"):
             service = stack.enter_context(web.service(place))
+        is_peered = bool(options.only & PEERED)
+        rows = _stored_rows(place, traffic, service) if is_peered else []
         run = Run(
             options=options,
             place=place,
             traffic=traffic,
             ledger=Ledger(place.live_url, traffic.mark),
-            pgbench=PgBench(place.live_url, place.tenant_id, version),
+            pgbench=PgBench(place.live_url, version, rows),
             service=service,
         )
         _describe(run, version)
-        if options.only & PEERED:
+        if is_peered:
             with step("rulers: FastAPI, plain DRF, pgbench"):
                 pool = _best_pool(run)
                 run.fastapi = stack.enter_context(web.fastapi(place, pool=pool))
                 run.drf = stack.enter_context(web.plain_drf(place))
                 run.clients = run.pgbench.best_clients(TRIAL_SECONDS)
             run.report.footer.append(
-                f"Rulers: FastAPI with {pool} connections a worker; pgbench with {run.clients[0]} clients "
-                f"singly, {run.clients[1]} in batches"
+                f"Rulers: FastAPI with {pool} connections a worker; pgbench with {run.clients.single} "
+                f"clients singly, {run.clients.batch} in batches; its rows are the service's, "
+                f"{mean_size(rows):.0f} bytes of text each"
             )
         yield run
+
+
+def _stored_rows(place: Place, traffic: Traffic, service: WebServer) -> list[StoredRow]:
+    """What the service makes of the first batches, for the rulers to store as well."""
+    with step("rows for the rulers"):
+        source = traffic.batch(BATCH, key=place.api_key)
+        load = Load(service.port, source, connections=2, ids=answers.all_ids)
+        load.closed(SAMPLE_SECONDS, until=BATCHES)
+        rows = newest(place.live_url, BATCHES * BATCH)
+    if len(rows) < BATCH:
+        raise StepFailed("the service stored no batches", hint="read its log, bench-service.log")
+    return rows
 
 
 def _best_pool(run: Run) -> int:

@@ -26,7 +26,7 @@ def offered(run: Run) -> None:
     service = found[0]
     say(f"  … offered {rate:,.0f}/s: {service.rate:,.0f}/s answered, {service.errors} errors")
     peer = _offer(run, run.fastapi) if run.fastapi is not None else None
-    limit = run.pgbench.offered(rate, run.clients[0], seconds)
+    limit = run.pgbench.offered(rate, run.clients.single, seconds)
     run.report.rows.append(
         Row(
             f"offered {rate:,.0f}/s: answered",

@@ -1,6 +1,7 @@
 """Single events and batches at saturation, in turns with the rulers."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 from bench.harness import answers
 from bench.harness.load import Load, Outcome
@@ -8,9 +9,11 @@ from bench.harness.report import Row
 from bench.harness.stats import median, percentile
 from bench.harness.web import WebServer
 from bench.parts.run import WARM_SECONDS, Run, failures_of
+from bench.rulers.copying import copied
 from compliance.localdev.console import say
 
 SERVICE, FASTAPI, DRF, LIMIT = "service", "FastAPI", "plain DRF", "pgbench"
+GENERATED, COPY = "generated", "COPY"
 
 
 def single(run: Run) -> None:
@@ -27,7 +30,7 @@ def single(run: Run) -> None:
                     outcome = run.single(server)
                     outcomes[name].append(outcome)
                     rates[name].append(outcome.rate)
-            rates[LIMIT].append(run.pgbench.single(run.clients[0], run.options.seconds).rate)
+            rates[LIMIT].append(run.pgbench.single(run.clients.single, run.options.seconds).rate)
             say("  … single: " + ", ".join(f"{name} {found[-1]:,.0f}/s" for name, found in rates.items()))
         return [warm[0], *outcomes[SERVICE]]
 
@@ -58,7 +61,8 @@ def batch(run: Run) -> None:
                 rates[SERVICE].append(_events_rate(outcomes[-1]))
             if run.fastapi is not None:
                 rates[FASTAPI].append(_events_rate(_batches(run, run.fastapi)))
-            rates[LIMIT].append(run.pgbench.batch(run.clients[1], run.options.seconds).rate)
+            for name, rate in _limits(run):
+                rates[name].append(rate)
             say("  … batch: " + ", ".join(f"{name} {found[-1]:,.0f}/s" for name, found in rates.items()))
         return outcomes
 
@@ -69,8 +73,32 @@ def batch(run: Run) -> None:
     refused = sum(outcome.good * run.options.batch_size - len(outcome.ids) for outcome in outcomes)
     if refused:
         run.report.footer.append(f"Batches: {refused:,} events of answered requests have no id in the answer")
+    run.report.footer += in_words({name: median(found) for name, found in rates.items()})
     note = failures_of(*outcomes) if is_there else f"POST /v1/events/batch answers {status}"
     run.report.rows.append(Row("batched events", "1/s", service, fastapi, None, limit, note=note))
+
+
+def _limits(run: Run) -> Iterator[tuple[str, float]]:
+    """What PostgreSQL alone does with batches, in three ways."""
+    ruler, seconds = run.pgbench, run.options.seconds
+    yield LIMIT, ruler.batch(run.clients.batch, seconds).rate
+    yield COPY, copied(ruler.url, ruler.batches, seconds)
+    yield GENERATED, ruler.generated(run.clients.generated, seconds).rate
+
+
+def in_words(rates: dict[str, float]) -> list[str]:
+    """Each way in which PostgreSQL alone stores batches, with its rate and the service's share of it."""
+    service = rates.get(SERVICE)
+    ways = {
+        LIMIT: "INSERT of a thousand VALUES, the service's rows, sent and parsed each time",
+        COPY: "COPY of the same rows, finished, over one connection",
+        GENERATED: "smaller rows generated inside PostgreSQL (INSERT from generate_series)",
+    }
+    lines = []
+    for name, way in ways.items():
+        share = f", the service {service / rates[name]:.0%} of it" if service and rates[name] else ""
+        lines.append(f"Batches, PostgreSQL alone: {rates[name]:,.0f}/s by {way}{share}")
+    return lines
 
 
 def latency(outcomes: list[Outcome], share: float) -> float | None:

@@ -11,11 +11,12 @@ from bench.harness.place import Place
 from bench.harness.report import Report
 from bench.harness.traffic import Traffic
 from bench.harness.web import WebServer
-from bench.rulers.pgbench import PgBench
+from bench.rulers.pgbench import Clients, PgBench
 from compliance.localdev.console import say
 
 CONNECTIONS = 64
 WARM_SECONDS = 2.0
+UNTRIED = Clients(single=16, batch=2, generated=2)
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Run:
     service: WebServer
     fastapi: WebServer | None = None
     drf: WebServer | None = None
-    clients: tuple[int, int] = (16, 2)
+    clients: Clients = UNTRIED
     report: Report = field(default_factory=Report)
 
     @property
