@@ -20,7 +20,7 @@ from certificates.serials import format_serial, new_serial
 from certificates.tests.factories import make_certificate, revoke_certificate
 from certificates.verification import Verification
 from compliance import environments
-from compliance.api.answers import Answer, Headers
+from compliance.api.answers import Answer, Headers, standing_headers
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.server import Application
@@ -203,9 +203,18 @@ def test_headers_that_mean_nothing_here_change_nothing(
     assert assert_the_same(web, plain, certificate.serial_number, header).status == 200
 
 
-@pytest.mark.parametrize("said", ["https", "https, http", "http", ""])
-def test_transport_security_is_told_to_clients_of_https(web: Verifier, settings: Settings, said: str) -> None:
+@pytest.fixture
+def security_for_a_minute(settings: Settings) -> Iterator[None]:
+    """A minute of strict transport security in headers made anew."""
     settings.SECURE_HSTS_SECONDS = 60
+    standing_headers.cache_clear()
+    yield
+    standing_headers.cache_clear()
+
+
+@pytest.mark.parametrize("said", ["https", "https, http", "http", ""])
+@pytest.mark.usefixtures("security_for_a_minute")
+def test_transport_security_is_told_to_clients_of_https(web: Verifier, settings: Settings, said: str) -> None:
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     # Django's middleware reads its settings once.
     plain = Verifier(with_lane=False, views=WSGIHandler())

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from django.conf import settings
@@ -20,8 +21,12 @@ class Answer:
     body: bytes
 
 
-def standing_headers(*, is_secure: bool) -> Headers:
-    """What every JSON answer carries, as Django's middleware writes it; `is_secure`: to a client of HTTPS."""
+@cache
+def standing_headers(*, is_secure: bool) -> tuple[tuple[str, str], ...]:
+    """What every JSON answer carries, as Django's middleware writes it; `is_secure`: to a client of HTTPS.
+
+    Made once a process, as the middleware reads its settings once.
+    """
     found = [
         ("content-type", "application/json"),
         ("x-content-type-options", "nosniff"),
@@ -31,7 +36,7 @@ def standing_headers(*, is_secure: bool) -> Headers:
     ]
     if settings.SECURE_HSTS_SECONDS and is_secure:
         found.append(("strict-transport-security", f"max-age={settings.SECURE_HSTS_SECONDS}"))
-    return found
+    return tuple(found)
 
 
 def json_answer(status: int, body: Any, headers: Mapping[str, str], *, is_secure: bool) -> Answer:
