@@ -6,6 +6,7 @@ from events.scoring.tables cimport Table
 cdef double ENOUGH_EVENTS, SHARED, GROWN
 
 
+@cython.no_gc
 cdef class Baseline:
     cdef public double landmark, learned
     cdef public Table destinations, hosts, tools, waiting

@@ -1,6 +1,7 @@
 cimport cython
 
 
+@cython.no_gc
 cdef class Signal:
     cdef public str name
     cdef public double weight

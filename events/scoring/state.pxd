@@ -7,6 +7,7 @@ cdef double FADE
 cdef Py_ssize_t LAYOUT, HOURS, MAX_AMOUNTS, _HEAD, _NUMBERS, _TRIALS, _RATES, _HOURS, _TABLES
 
 
+@cython.no_gc
 cdef class AgentState:
     cdef public double landmark, last_at, learned
     cdef public Table tools, aimed, bigrams, destinations, resources, hosts, waiting

@@ -9,6 +9,7 @@ cdef Py_ssize_t HOST, RESOURCE, AMOUNT
 cdef bytes OMITTED
 
 
+@cython.no_gc
 cdef class View:
     cdef public double at
     cdef public bytes tool, pair
