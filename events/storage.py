@@ -1,8 +1,13 @@
-"""Writing events: any number of rows in one COPY, by far PostgreSQL's cheapest way in."""
+"""Writing events: any number of rows in one COPY, by far PostgreSQL's cheapest way in.
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import Any
+COPY's binary format spares PostgreSQL the reading of ids, numbers and times, an eighth of what a row costs.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from struct import Struct
+from typing import Any, Final
 
 import msgspec
 
@@ -29,8 +34,23 @@ class ScoredEvent(msgspec.Struct, frozen=True, gc=False):
     model_version: str
 
 
-_COPY = f"COPY {BehaviorEvent._meta.db_table} ({', '.join(ScoredEvent.__struct_fields__)}) FROM STDIN"
-_NULL = b"\\N"
+# Columns of a fixed size go first, so that one call packs them.
+_COLUMNS = (
+    "id", "tenant_id", "agent_id", "risk_score", "occurred_at", "received_at",
+    "action_type", "risk_band", "model_version", "details", "reasons", "session_id", "chain_id",
+)  # fmt: skip
+_COPY = f"COPY {BehaviorEvent._meta.db_table} ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
+_BEGIN: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_END: Final = b"\xff\xff"
+_NULL: Final = b"\xff\xff\xff\xff"
+# How many columns, then each value behind its length: three ids, a double, twice microseconds since 2000.
+_fixed = Struct("!hi16si16si16sidiqiq").pack
+_length = Struct("!i").pack
+# The version of the format that `jsonb` is sent in is a byte of the value.
+_json_head = Struct("!ib").pack
+_JSONB_VERSION: Final = 1
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -39,36 +59,55 @@ def insert(events: Sequence[ScoredEvent]) -> None:
 
     Raises Django's `OperationalError` when PostgreSQL is away.
     """
-    text = b"".join(_lines(events))
+    packed = _packed(events)
     with sql.driver_cursor() as cursor, cursor.copy(_COPY) as copy:
-        copy.write(text)
+        copy.write(packed)
 
 
-def _lines(events: Iterable[ScoredEvent]) -> Iterable[bytes]:
-    """COPY's text format: tabs between columns, backslashes doubled."""
-    moments: dict[datetime, str] = {}
+def _packed(events: Sequence[ScoredEvent]) -> bytes:
+    """COPY's binary format, as PostgreSQL's documentation of COPY has it."""
+    pieces = [_BEGIN]
     for event in events:
-        received = moments.get(event.received_at)
-        if received is None:
-            received = moments[event.received_at] = event.received_at.isoformat()
-        occurred = received if event.occurred_at == event.received_at else event.occurred_at.isoformat()
-        yield b"\t".join((
-            f"{event.id}\t{event.tenant_id}\t{event.agent_id}\t{event.action_type}\t{event.risk_score!r}"
-            f"\t{event.risk_band}\t{occurred}\t{received}".encode(),
-            _json(event.details),
-            _NULL if event.session_id is None else _text(event.session_id),
-            _NULL if event.chain_id is None else event.chain_id.encode(),
-            _json(event.reasons),
-            event.model_version.encode() + b"\n",
-        ))  # fmt: skip
+        received = _moment(event.received_at)
+        details, reasons = _encode(event.details), _encode(event.reasons)
+        pieces += (
+            _fixed(
+                len(_COLUMNS),
+                16, bytes.fromhex(event.id.replace("-", "")),
+                16, _id(event.tenant_id),
+                16, _id(event.agent_id),
+                8, event.risk_score,
+                8, received if event.occurred_at is event.received_at else _moment(event.occurred_at),
+                8, received,
+            ),
+            _words(event.action_type, event.risk_band, event.model_version),
+            _json_head(len(details) + 1, _JSONB_VERSION),
+            details,
+            _json_head(len(reasons) + 1, _JSONB_VERSION),
+            reasons,
+            _NULL if event.session_id is None else _sized(event.session_id.encode()),
+            _NULL if event.chain_id is None else _sized(_id(event.chain_id)),
+        )  # fmt: skip
+    pieces.append(_END)
+    return b"".join(pieces)
 
 
-def _json(value: Any) -> bytes:
-    text = _encode(value)
-    return text.replace(b"\\", b"\\\\") if b"\\" in text else text
+def _sized(value: bytes) -> bytes:
+    return _length(len(value)) + value
 
 
-def _text(value: str) -> bytes:
-    """A string as COPY takes it."""
-    plain = value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
-    return plain.encode()
+@lru_cache(maxsize=8192)
+def _id(text: str) -> bytes:
+    """An agent's or a tenant's id, which many events have in common."""
+    return bytes.fromhex(text.replace("-", ""))
+
+
+@lru_cache(maxsize=64)
+def _moment(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+@lru_cache(maxsize=256)
+def _words(*values: str) -> bytes:
+    """Words of a vocabulary, one column each."""
+    return b"".join(_sized(value.encode()) for value in values)
