@@ -16,8 +16,23 @@ MAX_DEPTH = 32
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Escapes that may spell a NUL or half a character.
 _RISKY_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
-_CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
+_BLANKS = (b" ", b"\n", b"\t", b"\r")
 _UNSURE: Final = object()
+PLAIN_LEVELS = 8
+"""Nesting up to which a text is read the quick way; few go deeper."""
+
+
+def _plain_type() -> Any:
+    """What msgspec is told to expect: a JSON value with at most so many levels."""
+    scalar: Any = None | bool | int | float | str
+    found = scalar
+    for _ in range(PLAIN_LEVELS):
+        found = scalar | list[found] | dict[str, found]  # type: ignore[valid-type]  # made, not written
+    return found
+
+
+_decode: Final = msgspec.json.Decoder(_plain_type()).decode
+_encode: Final = msgspec.json.Encoder().encode
 
 
 def loads(raw: bytes) -> Any:
@@ -33,33 +48,23 @@ def loads(raw: bytes) -> Any:
 def _loads_plain(raw: bytes) -> Any:
     """The value of a text that msgspec reads and that shows no sign of what we refuse; else `_UNSURE`.
 
-    Where as many members came out as name ends stand in the text, no name can have been there twice.
+    Where the value, written again, has as many name ends as the text, no name can have been there twice.
     """
-    # `":` ends a member's name unless a backslash stands before it. What makes that hard to tell is unsure.
-    if b'\\\\"' in raw or b" :" in raw or b"\n:" in raw or b"\t:" in raw or b"\r:" in raw:
+    # What makes a name's end hard to tell is unsure.
+    if any(blank in raw and blank + b":" in raw for blank in _BLANKS):
         return _UNSURE
-    if b"\\u" in raw and _RISKY_ESCAPE.search(raw):
+    if b"\\" in raw and (b'\\\\"' in raw or _RISKY_ESCAPE.search(raw)):
         return _UNSURE
     try:
-        value = msgspec.json.decode(raw)
-        members = _members(value, MAX_DEPTH)
+        value = _decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return _UNSURE
-    return value if members == raw.count(b'":') - raw.count(b'\\":') else _UNSURE
+    return value if _name_ends(_encode(value)) == _name_ends(raw) else _UNSURE
 
 
-def _members(value: Any, levels: int) -> int:
-    """How many members the objects in `value` have; `RecursionError` past so many levels of nesting."""
-    if type(value) not in _CONTAINERS:
-        return 0
-    if levels == 0:
-        raise RecursionError
-    found, items = (len(value), value.values()) if type(value) is dict else (0, value)
-    if not _CONTAINERS.isdisjoint(map(type, items)):
-        for item in items:
-            if type(item) in _CONTAINERS:
-                found += _members(item, levels - 1)
-    return found
+def _name_ends(text: bytes) -> int:
+    """How often `":` stands in the text, which ends a member's name unless a backslash stands before it."""
+    return text.count(b'":') - (text.count(b'\\":') if b"\\" in text else 0)
 
 
 def _loads_strictly(raw: bytes) -> Any:

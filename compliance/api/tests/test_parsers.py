@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from compliance.api.parsers import _UNSURE, MAX_DEPTH, _loads_plain, _loads_strictly, loads
+from compliance.api.parsers import _UNSURE, MAX_DEPTH, PLAIN_LEVELS, _loads_plain, _loads_strictly, loads
 from compliance.errors import Invalid
 
 NAMES = ["a", "b", 'a\\"', 'a\\":', "a\\\\", "\\u0061", "é", ":", "", " ", "a:", "\\u0000", "\\ud800", "\\/"]
@@ -136,7 +136,8 @@ def test_nesting_is_accepted_to_32_levels_and_no_deeper(ends: str) -> None:
             return b"[" * levels + b"]" * levels
         return b'{"a":' * (levels - 1) + b"{}" + b"}" * (levels - 1)
 
-    assert _loads_plain(nested(MAX_DEPTH)) is not _UNSURE
+    assert _loads_plain(nested(PLAIN_LEVELS)) is not _UNSURE
+    assert _loads_plain(nested(PLAIN_LEVELS + 1)) is _UNSURE
     assert same(loads(nested(MAX_DEPTH)), _loads_strictly(nested(MAX_DEPTH)))
     for levels in (MAX_DEPTH + 1, 200_000):
         with pytest.raises(Invalid, match="deeper than 32"):
