@@ -51,11 +51,12 @@ circuit = Circuit()
 
 class Script:
     """A Lua script, called over connections of its own: the client's pool and retries cost several times
-    what such a call does.
+    what such a call does. `carries_much`: its arguments are many kilobytes.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, carries_much: bool = False) -> None:
         self._text = text
+        self._carries_much = carries_much
         self._digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
     def run(self, *calls: Sequence[Any]) -> list[Any]:
@@ -91,11 +92,12 @@ class Script:
         except IndexError:
             pool = client().connection_pool
             connection = pool.connection_class(**pool.connection_kwargs)
+        packed = [_packed(one) for one in commands] if self._carries_much else None
         try:
-            return _exchange(connection, commands)
+            return _exchange(connection, commands, packed)
         except Unreachable:
             # The server may have ended it while it was idle.
-            return _exchange(connection, commands)
+            return _exchange(connection, commands, packed)
         finally:
             idle.append(connection)
 
@@ -106,11 +108,22 @@ def _idle(of: redis.Redis) -> deque[Any]:
     return deque()
 
 
-def _exchange(connection: Any, commands: Sequence[Sequence[Any]]) -> list[Any]:
+def _packed(command: Sequence[Any]) -> bytes:
+    """A command in Redis's protocol: a tenth of what hiredis takes for a megabyte, twice that for little."""
+    pieces = [b"*%d\r\n" % len(command)]
+    for argument in command:
+        value = argument if type(argument) is bytes else str(argument).encode()
+        pieces += (b"$%d\r\n" % len(value), value, b"\r\n")
+    return b"".join(pieces)
+
+
+def _exchange(
+    connection: Any, commands: Sequence[Sequence[Any]], packed: Sequence[bytes] | None
+) -> list[Any]:
     """Send all, read all; an error of the server's is an answer. What breaks it off closes the connection."""
     answers = []
     try:
-        connection.send_packed_command(connection.pack_commands(commands))
+        connection.send_packed_command(packed or connection.pack_commands(commands))
         for _ in commands:
             try:
                 answers.append(connection.read_response())

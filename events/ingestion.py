@@ -117,12 +117,12 @@ def ingest_together(submissions: Sequence[Submission], held: Held | None = None)
     )
     drafts: dict[str, _Draft] = _drafts(agents.values(), held, now=submissions[-1].received_at)
     for index, submission in enumerate(submissions):
-        agent = agents.get(submission.report.agent_id)
-        refusal = _refusal(agent, submission)
-        if refusal is not None:
-            outcomes[index] = refusal
-        elif agent is not None and agent.id in drafts:
-            outcomes[index] = _draw_up(drafts[agent.id], submission)
+        agent_id = submission.report.agent_id
+        draft = drafts.get(agent_id)
+        if draft is not None and draft.agent.profile.tenant_id.int == submission.tenant_id.int:
+            outcomes[index] = _draw_up(draft, submission)
+        else:
+            outcomes[index] = _refusal(agents.get(agent_id), submission) or ALONE
     drawn = [draft for draft in drafts.values() if draft.rows]
     refused = _refused(drawn, held)
     if not refused:

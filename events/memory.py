@@ -148,7 +148,7 @@ def _look() -> redis.Script:
 
 @cache
 def _compare_and_set() -> redis.Script:
-    return redis.Script(_COMPARE_AND_SET)
+    return redis.Script(_COMPARE_AND_SET, carries_much=True)
 
 
 def recall(agent_ids: Collection[str], *, at: float) -> Mapping[str, Memory]:
