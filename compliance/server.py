@@ -39,6 +39,12 @@ DEFAULT_THREADS = 8
 WAITING_PER_THREAD = 16
 """Requests that may wait for each thread, a fraction of a second's work; more are turned away at once."""
 
+CROWD = 3
+"""Requests in a worker's threads at which one of their clients is to come anew: the kernel deals connections
+to workers by chance: whoever has few of them may have them all at one worker, beside another that idles."""
+PARTING_SECONDS = 0.25
+"""How long a worker keeps all others then."""
+
 Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
@@ -107,6 +113,7 @@ class Server:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="web")
         self._most_waiting = threads * WAITING_PER_THREAD
         self._unanswered = 0
+        self._no_parting_until = 0.0
         self._deadlines = Deadlines()
         self._lanes = {(lane.method, lane.path): lane for lane in lanes}
 
@@ -149,12 +156,23 @@ class Server:
             query, address = scope.query_string, address_of(scope)
             request = Request(scope.path, query, address, scope.scheme, named, body)
             answer = await _answer_in_lane(lane, request)
-        if answer is None:
-            answer = await self._answer_in_thread(environ_of(scope, headers, body))
-        if is_too_large:
-            # The rest, unread, ends the connection: say so, or a client that keeps it loses its next request.
+        if answer is not None:
+            return answer
+        is_crowded = self._is_crowded()
+        answer = await self._answer_in_thread(environ_of(scope, headers, body))
+        # Of a body that is too large the rest, unread, ends the connection: say so, or a client that keeps it
+        # loses its next request.
+        if is_too_large or is_crowded:
             return replace(answer, headers=[*answer.headers, ("connection", "close")])
         return answer
+
+    def _is_crowded(self) -> bool:
+        """Whether one more request in the threads makes a crowd, and none was sent away of late."""
+        now = asyncio.get_running_loop().time()
+        if self._unanswered + 1 < CROWD or now < self._no_parting_until:
+            return False
+        self._no_parting_until = now + PARTING_SECONDS
+        return True
 
     def _lane_of(self, method: str, path: str) -> Lane | None:
         lanes = self._lanes

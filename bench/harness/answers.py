@@ -27,6 +27,11 @@ def whole(data: bytes) -> bool:
     return len(data) - end - len(HEAD_END) >= int(data[start:stop])
 
 
+def is_last(data: bytes) -> bool:
+    """Whether the server ends the connection after this answer."""
+    return data.find(b"onnection: close\r\n", 0, data.find(HEAD_END) + len(HEAD_END)) > 0
+
+
 def status(data: bytes) -> bytes:
     """The status code's three digits."""
     return data[9:12]

@@ -237,6 +237,9 @@ class Load:
         connection.buffer = b""
         self._note(data, connection)
         connection.since = 0.0
+        if answers.is_last(data):
+            self._close(connection)
+            return self._connect(connection)
         return True
 
     def _note(self, data: bytes, connection: Connection) -> None:

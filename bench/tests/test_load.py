@@ -69,6 +69,16 @@ def test_answer_in_pieces_is_one_answer() -> None:
     assert outcome.errors == 0
 
 
+def test_connection_that_the_server_ends_is_made_anew_without_a_failure() -> None:
+    last = answer().replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+
+    with serving(lambda number: [last, b""] if number % 2 else [answer()]) as port:
+        outcome = Load(port, lambda: REQUEST, connections=2).closed(10, until=20)
+
+    assert outcome.good >= 20
+    assert outcome.errors == 0
+
+
 @pytest.mark.parametrize(
     ("reply", "failure"),
     [

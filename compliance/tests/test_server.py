@@ -143,6 +143,27 @@ def test_body_over_the_limit_is_read_no_further_and_ends_the_connection() -> Non
     assert protocol.taken == 2
 
 
+def test_worker_with_many_requests_ends_one_of_their_connections() -> None:
+    server = Server(echo, threads=1)
+    protocols = [Protocol([b"ok"]) for _ in range(5)]
+
+    async def play() -> None:
+        await asyncio.gather(
+            *(server.__rsgi__(Scope("POST", "/", [("content-length", "2")]), one) for one in protocols)
+        )
+
+    asyncio.run(play())
+
+    answers = [protocol.answer for protocol in protocols]
+    assert [("connection", "close") in answer.headers for answer in answers if answer is not None] == [
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
 def test_header_with_an_underscore_passes_for_no_other() -> None:
     headers = [("x_forwarded_for", "6.6.6.6"), ("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "2.2.2.2")]
 
