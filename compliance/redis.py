@@ -64,10 +64,10 @@ class Script:
 
         Raises `RedisError`.
         """
-        answers = self._ask([self.by_digest(call) for call in calls])
+        answers = _ask([self.by_digest(call) for call in calls], carries_much=self._carries_much)
         for place, answer in enumerate(answers):
             if isinstance(answer, NoScriptError):
-                answers[place] = self._ask([self.by_text(calls[place])])[0]
+                (answers[place],) = _ask([self.by_text(calls[place])], carries_much=self._carries_much)
         for answer in answers:
             if isinstance(answer, RedisError):
                 raise answer
@@ -85,21 +85,30 @@ class Script:
         """The command for a call of what it has not seen yet."""
         return ("EVAL", self._text, *call)
 
-    def _ask(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        idle = _idle(client())
-        try:
-            connection = idle.pop()
-        except IndexError:
-            pool = client().connection_pool
-            connection = pool.connection_class(**pool.connection_kwargs)
-        packed = [_packed(one) for one in commands] if self._carries_much else None
-        try:
-            return _exchange(connection, commands, packed)
-        except Unreachable:
-            # The server may have ended it while it was idle.
-            return _exchange(connection, commands, packed)
-        finally:
-            idle.append(connection)
+
+def values(keys: Sequence[str]) -> list[bytes | None]:
+    """What is stored under each key, asked for as a script's calls are. Raises `RedisError`."""
+    found: Any = _ask([("MGET", *keys)])[0]
+    if isinstance(found, RedisError):
+        raise found
+    return list(found)
+
+
+def _ask(commands: Sequence[Sequence[Any]], *, carries_much: bool = False) -> list[Any]:
+    idle = _idle(client())
+    try:
+        connection = idle.pop()
+    except IndexError:
+        pool = client().connection_pool
+        connection = pool.connection_class(**pool.connection_kwargs)
+    packed = [_packed(one) for one in commands] if carries_much else None
+    try:
+        return _exchange(connection, commands, packed)
+    except Unreachable:
+        # The server may have ended it while it was idle.
+        return _exchange(connection, commands, packed)
+    finally:
+        idle.append(connection)
 
 
 @lru_cache(maxsize=1)

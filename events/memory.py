@@ -2,7 +2,7 @@
 
 A stored state carries the id of the last event folded into it. Saving is a compare-and-set on that id: a
 process whose state was overtaken folds its events into the newer one instead. A process also keeps the states
-that it used last, packed as Redis has them, and uses one again once Redis says that nobody has gone further.
+that it used last, packed as Redis has them.
 Redis may vanish at any time: scoring then goes on from what the process has, or replays the agent's recent
 events from PostgreSQL.
 """
@@ -45,27 +45,14 @@ TAG = 16
 ABSENT = b"\0" * TAG
 MAX_STALE = 10_000
 
-# For each agent: 1 where the caller's state is the newest, else the newest, if there is one.
-_LOOK = """
-local found = {}
-for i, key in ipairs(KEYS) do
-  if redis.call('GETRANGE', key, 0, 15) == ARGV[i] then
-    found[i] = 1
-  else
-    found[i] = redis.call('GET', key)
-  end
-end
-return found
-"""
-
 # For each agent: 1 where what the caller went on from was still the newest state, and now its successor is.
 _COMPARE_AND_SET = """
-local saved = {}
+local saved, call = {}, redis.call
 for i, key in ipairs(KEYS) do
-  local held = redis.call('GETRANGE', key, 0, 15)
+  local held = call('GETRANGE', key, 0, 15)
   if held == '' then held = string.rep('\\0', 16) end
   if held == ARGV[2 * i] then
-    redis.call('SET', key, ARGV[2 * i + 1], 'EX', ARGV[1])
+    call('SET', key, ARGV[2 * i + 1], 'EX', ARGV[1])
     saved[i] = 1
   else
     saved[i] = 0
@@ -142,11 +129,6 @@ NOTHING = Memory(None, ABSENT)
 
 
 @cache
-def _look() -> redis.Script:
-    return redis.Script(_LOOK)
-
-
-@cache
 def _compare_and_set() -> redis.Script:
     return redis.Script(_COMPARE_AND_SET, carries_much=True)
 
@@ -155,19 +137,13 @@ def recall(agent_ids: Collection[str], *, at: float) -> Mapping[str, Memory]:
     """What is held of each agent at `at`; one whose memory has to be rebuilt has no state."""
     if _outage.lasts(at):
         return {agent_id: _kept.get(agent_id) or NOTHING for agent_id in agent_ids}
-    kept = {agent_id: _kept.get(agent_id) for agent_id in agent_ids}
     try:
-        answers: Any = _look()(
-            keys=_keys(kept), args=[memory.tag if memory else b"-" for memory in kept.values()]
-        )
+        answers = redis.values(_keys(agent_ids))
     except RedisError as error:
         log.warning("scorer memory unavailable: %s", type(error).__name__)
         _outage.begins(at)
-        return {agent_id: memory or NOTHING for agent_id, memory in kept.items()}
-    return {
-        agent_id: _memory(agent_id, memory, answer)
-        for (agent_id, memory), answer in zip(kept.items(), answers, strict=True)
-    }
+        return {agent_id: _kept.get(agent_id) or NOTHING for agent_id in agent_ids}
+    return {agent_id: _memory(agent_id, answer) for agent_id, answer in zip(agent_ids, answers, strict=True)}
 
 
 def remember(lessons: Iterable[Lesson]) -> None:
@@ -244,12 +220,13 @@ def _keys(agent_ids: Iterable[str]) -> list[str]:
     return [f"{prefix}{agent_id}" for agent_id in agent_ids]
 
 
-def _memory(agent_id: str, kept: Memory | None, answer: Any) -> Memory:
-    """What Redis's answer makes of what the process kept."""
-    if answer is None:
+def _memory(agent_id: str, stored: bytes | None) -> Memory:
+    """What is held of an agent, Redis having this; where tags agree, nobody went further than the process."""
+    if stored is None:
         return NOTHING
-    if kept is None or answer != 1:
-        kept = _found(agent_id, answer)
+    kept = _kept.get(agent_id)
+    if kept is None or not stored.startswith(kept.tag):
+        kept = _found(agent_id, stored)
     return Memory(None, kept.tag) if agent_id in _stale else kept
 
 
@@ -267,14 +244,16 @@ def _save(lessons: Sequence[Lesson]) -> list[Lesson]:
     for lesson in lessons:
         args += [lesson.seen, lesson.tag + (lesson.packed or b"")]
     saved: Any = _compare_and_set()(keys=_keys(lesson.agent_id for lesson in lessons), args=args)
+    newest = {}
     overtaken = []
     for lesson, is_saved in zip(lessons, saved, strict=True):
         if is_saved:
             # Without a state it is kept as well: Redis' answer to its tag is then that it must be rebuilt
-            _kept.put(lesson.agent_id, Memory(lesson.packed, lesson.tag))
-            _stale.discard(lesson.agent_id)
+            newest[lesson.agent_id] = Memory(lesson.packed, lesson.tag)
         else:
             overtaken.append(lesson)
+    _kept.put_all(newest)
+    _stale.difference_update(newest)
     return overtaken
 
 
@@ -285,7 +264,7 @@ def _refolded(lessons: Sequence[Lesson]) -> list[Lesson]:
     place, over which nobody stores what they rebuilt before these events were committed. The tag never goes
     back, or a rebuild from a snapshot would learn events again.
     """
-    newest: Any = redis.client().mget(_keys(lesson.agent_id for lesson in lessons))
+    newest = redis.values(_keys(lesson.agent_id for lesson in lessons))
     found = []
     for lesson, stored in zip(lessons, newest, strict=True):
         held = NOTHING if stored is None else _found(lesson.agent_id, stored)

@@ -60,7 +60,6 @@ def forget_clients() -> None:
     memory._outage.until = 0.0
     redis.client.cache_clear()
     memory._compare_and_set.cache_clear()
-    memory._look.cache_clear()
 
 
 @pytest.fixture
