@@ -1,5 +1,6 @@
 """A small cache: what is newest stays, what is oldest goes."""
 
+from collections.abc import Mapping
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -22,11 +23,16 @@ class Bounded(Generic[Key, Value]):
         return self._entries.get(key)
 
     def put(self, key: Key, value: Value) -> None:
+        self.put_all({key: value})
+
+    def put_all(self, entries: Mapping[Key, Value]) -> None:
         with self._lock:
-            self._entries.pop(key, None)
-            self._entries[key] = value
-            if len(self._entries) > self._limit:
-                del self._entries[next(iter(self._entries))]
+            kept = self._entries
+            for key, value in entries.items():
+                kept.pop(key, None)
+                kept[key] = value
+            while len(kept) > self._limit:
+                del kept[next(iter(kept))]
 
     def drop(self, key: Key) -> None:
         with self._lock:

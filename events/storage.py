@@ -67,13 +67,14 @@ def insert(events: Sequence[ScoredEvent]) -> None:
 def _packed(events: Sequence[ScoredEvent]) -> bytes:
     """COPY's binary format, as PostgreSQL's documentation of COPY has it."""
     pieces = [_BEGIN]
-    for event in events:
+    ids = bytes.fromhex("".join([event.id for event in events]).replace("-", ""))
+    for at, event in enumerate(events):
         received = _moment(event.received_at)
         details, reasons = _encode(event.details), _encode(event.reasons)
         pieces += (
             _fixed(
                 len(_COLUMNS),
-                16, bytes.fromhex(event.id.replace("-", "")),
+                16, ids[16 * at : 16 * at + 16],
                 16, _id(event.tenant_id),
                 16, _id(event.agent_id),
                 8, event.risk_score,
