@@ -19,6 +19,7 @@ from typing import Any
 from django.conf import settings
 from granian._granian import RSGIProtocolClosed, RSGIProtocolError
 
+from compliance.allocator import spare_memory
 from compliance.api.answers import Answer, Headers
 from compliance.api.lanes import Lane, Request
 from compliance.garbage import spare_garbage_collection
@@ -292,6 +293,7 @@ def _as_latin(text: str) -> str:
 
 warming.load()
 spare_garbage_collection()
+spare_memory()
 application = Server(
     django_application,
     threads=int(os.environ.get("WEB_THREADS", DEFAULT_THREADS)),
