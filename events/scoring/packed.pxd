@@ -12,6 +12,7 @@ cdef enum:
     NAME = 8
     NUMBER = 8
 
+
 cdef inline bytes pack(tuple values):
     cdef Py_ssize_t at, count = PyTuple_GET_SIZE(values)
     cdef bytes made = PyBytes_FromStringAndSize(NULL, count * 8)
@@ -46,8 +47,10 @@ cdef inline Py_ssize_t find(bytes names, bytes name) except -2:
     cdef const char *start = PyBytes_AS_STRING(names)
     cdef Py_ssize_t at
     cdef uint64_t wanted, other
+    if PyBytes_GET_SIZE(name) != 8:
+        raise ValueError(name)
     memcpy(&wanted, PyBytes_AS_STRING(name), 8)
-    for at in range(0, PyBytes_GET_SIZE(names), 8):
+    for at in range(0, PyBytes_GET_SIZE(names) - 7, 8):
         memcpy(&other, start + at, 8)
         if other == wanted:
             return at
