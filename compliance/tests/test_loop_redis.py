@@ -1,8 +1,7 @@
 """Scripts asked from the event loop: every answer, and every way in which the server may fail to give one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 from pytest_django.fixtures import Settings
@@ -12,18 +11,10 @@ from redis.exceptions import TimeoutError as Hung
 
 from compliance import redis
 from compliance.loop_redis import LoopScript
+from compliance.tests.looped import opened
 
 ECHO = redis.Script("if ARGV[1] == 'wrong' then return redis.call('nonsense') end return ARGV[1]")
 LONG = redis.Script("return string.rep('x', tonumber(ARGV[1]))")
-
-
-@asynccontextmanager
-async def opened(script: redis.Script) -> AsyncIterator[LoopScript]:
-    looped = LoopScript(script)
-    try:
-        yield looped
-    finally:
-        looped.close()
 
 
 def play(script: redis.Script, scene: Callable[[LoopScript], Awaitable[None]]) -> None:

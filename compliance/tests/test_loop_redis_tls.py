@@ -4,8 +4,8 @@ import asyncio
 import ipaddress
 import ssl
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from pytest_django.fixtures import Settings
 from redis.exceptions import ConnectionError as Unreachable
 
 from compliance import redis
-from compliance.loop_redis import LoopScript
+from compliance.tests.looped import opened
 
 ECHO = redis.Script("return ARGV[1]")
 LONG = redis.Script("return string.rep('x', tonumber(ARGV[1]))")
@@ -129,15 +129,6 @@ def behind_tls(settings: Settings, certificate: Path, *, piece: int, scrap: int)
         stack.callback(redis.client.cache_clear)
         stack.callback(lambda: redis.client().close())
         yield
-
-
-@asynccontextmanager
-async def opened(script: redis.Script) -> AsyncIterator[LoopScript]:
-    looped = LoopScript(script)
-    try:
-        yield looped
-    finally:
-        looped.close()
 
 
 @pytest.mark.parametrize(("piece", "scrap"), [(WHOLE, WHOLE), (WHOLE, SCRAP), (3, WHOLE)])

@@ -19,7 +19,7 @@ cdef double BURST_SLACK, MAX_BURST, MAX_FAILURES, SETTLED_HOURS, QUIET_HOUR, MAX
 @cython.locals(value=double, found=list)
 cpdef list signals(AgentState state, event, context, facts, View seen, Baseline baseline=*)
 
-@cython.locals(trials=double, known=double, rate=double, nats=double)
+@cython.locals(trials=double, rate=double, nats=double)
 cpdef double rarity(AgentState state, Py_ssize_t kind) except? -1.0
 
 cdef double _strangeness(Baseline baseline, Table table, list names, View seen) except? -1.0

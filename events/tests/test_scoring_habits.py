@@ -11,7 +11,6 @@ from events.scoring import (
     Assessment,
     Context,
     Event,
-    StateUnreadable,
     assess,
     decode_state,
     encode_state,
@@ -21,7 +20,6 @@ from events.scoring import (
 from events.scoring.priors import PRIORS, SENDING
 from events.scoring.reasons import SHORT
 from events.scoring.state import KINDS, SENDING_KINDS
-from events.scoring.tables import Table
 
 NOON = 1_700_049_600.0
 UNKNOWN = Context()
@@ -324,40 +322,8 @@ def test_state_stays_small_and_old_landmarks_are_moved() -> None:
     assert len(encode_state(state)) <= 5_120
 
 
-def test_full_table_drops_its_lightest_name() -> None:
-    table = Table()
-    for name, weight in ((b"first...", 2.0), (b"second..", 1.0), (b"third...", 3.0)):
-        table.add(name, weight, limit=3)
-
-    before = table.add(b"fourth..", 1.5, limit=3), table.add(b"first...", 0.5, limit=3)
-
-    assert before == (0.0, 2.0)
-    assert table.items() == [(b"first...", 2.5), (b"third...", 3.0), (b"fourth..", 1.5)]
-
-
-def test_names_that_only_seem_to_stand_in_a_table_are_not_found() -> None:
-    table = Table()
-    for name in (b"aaaabbbb", b"ccccdddd"):
-        table.add(name, 1.0, limit=9)
-
-    assert table.get(b"bbbbcccc") == 0.0
-    table.add(b"bbbbcccc", 5.0, limit=9)
-    assert table.get(b"bbbbcccc") == 5.0
-
-
 def test_every_sending_action_has_a_rate_of_novelty() -> None:
     assert set(KINDS[:SENDING_KINDS]) == SENDING
-
-
-WHOLE = encode_state(AgentState())
-
-
-@pytest.mark.parametrize(
-    "stored", [b"", b"\xc1", b"junk", b"\x91\x63", b"\x90" * 9, WHOLE[:-1], WHOLE + b"x", b"\x03" + WHOLE[1:]]
-)
-def test_unreadable_state_says_so(stored: bytes) -> None:
-    with pytest.raises(StateUnreadable):
-        decode_state(stored)
 
 
 json_values = st.recursive(
