@@ -12,6 +12,7 @@ from agents.tests.factories import make_agent, make_suspended_agent
 from auditlog.models import AuditEntry
 from compliance import environments
 from compliance.clock import now
+from compliance.console import ConsoleRole
 from compliance.environments import Environment
 from compliance.tenancy import keys, services
 from compliance.tenancy.models import ApiKey, Membership, Role, Tenant
@@ -289,8 +290,6 @@ def test_a_withdrawn_member_sees_nothing_on_the_next_request(acme: Tenant) -> No
 
 
 def test_console_roles_are_the_memberships_roles() -> None:
-    from compliance.console import ConsoleRole
-
     assert {role.value for role in ConsoleRole} == {"operator", *Role.values}
 
 
