@@ -47,7 +47,7 @@ def pipelined() -> Iterator[None]:
     Errors may show at a later statement or at the end of the block, as Django's. `insert`, `update` and
     `prepared` may stand in it; the ORM's updates, which count rows, may not. Commit after it, not in it.
     """
-    connection = _connected()
+    connection = connected()
     with connection.wrap_database_errors, connection.connection.pipeline():
         yield
 
@@ -56,7 +56,7 @@ def read_together(*questions: tuple[type[Model], str, Params]) -> list[list[Any]
     """The rows of several models in one round trip, each question being a model, what follows `FROM <table>`,
     and its parameters. They are asked in order: each sees what was committed before the one in front ended.
     """
-    connection = _connected()
+    connection = connected()
     with connection.wrap_database_errors, connection.connection.pipeline():
         cursors = [
             _send(psycopg.Cursor(connection.connection), _select(model) + rest, params)
@@ -154,12 +154,12 @@ def read_again(read: Callable[[], Found]) -> Found:
 @contextmanager
 def driver_cursor() -> Iterator[psycopg.Cursor[Any]]:
     """psycopg's own cursor, for COPY and prepared statements."""
-    connection = _connected()
+    connection = connected()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
         yield cursor
 
 
-def _connected() -> BaseDatabaseWrapper:
+def connected() -> BaseDatabaseWrapper:
     """The current environment's connection, opened, or opened anew where it was found dead."""
     connection = connections[environments.current().alias]
     connection.close_if_health_check_failed()

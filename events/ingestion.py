@@ -6,7 +6,6 @@ with it), when the scorer's memory of its agent has to be rebuilt, or when it st
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -218,11 +217,7 @@ def _store(drafts: Sequence[_Draft], held: Held) -> bool:
     }
     rows = [row for draft in drafts for row in draft.rows]
     try:
-        # A lone statement is its own transaction, and one round trip less for each of BEGIN and COMMIT.
-        with environments.atomic() if raised or environments.in_transaction() else nullcontext():
-            storage.insert(rows)
-            if raised:
-                rolling.raise_risks(raised, now=rows[-1].received_at)
+        storage.insert(rows, beside=rolling.raising(raised, now=rows[-1].received_at) if raised else None)
     except (DataError, IntegrityError):
         return False
     _learn(drafts, held)
@@ -267,15 +262,14 @@ def _ingest_alone(submission: Submission, held: Held) -> ScoredEvent | ServiceEr
 def _store_alone(row: ScoredEvent, agent: Standing) -> None:
     """Insert the event and write what follows from it, inside the caller's transaction."""
     now = row.received_at
+    raising = rolling.raising({agent.id: row.risk_score}, now=now)
     if row.risk_band != RiskBand.HIGH:
-        storage.insert([row])
-        rolling.raise_risks({agent.id: row.risk_score}, now=now)
+        storage.insert([row], beside=raising)
         return
     locked = Agent.objects.for_tenant(agent.profile.tenant_id).locked().find(row.agent_id)
     if not standing.of_agents([agent.id], now=now)[agent.id].may_report:
         raise AgentNotActive()
-    storage.insert([row])
-    rolling.raise_risks({agent.id: row.risk_score}, now=now)
+    storage.insert([row], beside=raising)
     threshold.react(agent=locked, event=row, now=now)
 
 

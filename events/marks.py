@@ -4,7 +4,7 @@ Whoever keeps marks in the process keeps them under that version, so that a chan
 of events in every process, without a query of its own.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -35,13 +35,11 @@ def put(*, tenant_id: UUID, event_id: UUID, places: Sequence[str], now: datetime
         sql.execute(_RAISE_VERSION, [tenant_id])
 
 
-def of_tenants(tenant_ids: Collection[UUID]) -> Mapping[UUID, frozenset[str]]:
-    """The marked places of those tenants that have any."""
-    if not tenant_ids:
-        return {}
+def places_of(tenants: Iterable[TenantMarks]) -> Mapping[UUID, frozenset[str]]:
+    """Each tenant's marked places, read again where their version is another than that of those kept."""
     found: dict[UUID, frozenset[str]] = {}
     environment = environments.current().value
-    for marks in TenantMarks.objects.filter(tenant_id__in=tenant_ids):
+    for marks in tenants:
         key = environment, marks.tenant_id
         kept = _kept.get(key)
         if kept is None or kept[0] != marks.version:

@@ -64,8 +64,8 @@ def without_history(agent_ids: Collection[str], *, now: datetime) -> set[str]:
     """Those of the agents that did nothing in the days a rebuild looks at: their state is a new one."""
     if not agent_ids:
         return set()
-    asked = {"ids": list(agent_ids), "earliest": first_id_at(now - REPLAYED_DAYS)}
-    return {row[0] for row in sql.query(_WITHOUT_HISTORY, asked)}
+    asked = {"ids": f"{{{','.join(agent_ids)}}}", "earliest": first_id_at(now - REPLAYED_DAYS)}
+    return {row[0] for row in sql.prepared(_WITHOUT_HISTORY, asked)}
 
 
 def rebuild(*, agent_id: str, has_limits: bool, now: datetime) -> AgentState:

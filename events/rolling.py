@@ -16,6 +16,7 @@ from django.db.models.functions import Cast, Extract, Power
 
 from agents.models import Agent
 from compliance import sql
+from compliance.copying import Call, Statement, array
 from compliance.identifiers import moment_of
 from events import risk_days
 from events.risk_days import HALF_LIFE
@@ -24,17 +25,21 @@ NEGLIGIBLE = 0.01
 """What has faded below this counts as nothing; even a score of 1 is at 0.06 when its 30 days are over."""
 
 # Rows are locked in the order of ids, so that two of these never wait for each other.
-_RAISE = """
+_RAISE = Statement(
+    "raise_risks",
+    ("uuid[]", "float8[]", "timestamptz"),
+    f"""
 WITH worse AS (
     SELECT agent.id, given.score FROM agents_agent agent
-    JOIN unnest(%(ids)s::uuid[], %(scores)s::float8[]) AS given (id, score) ON given.id = agent.id
+    JOIN unnest($1, $2) AS given (id, score) ON given.id = agent.id
     WHERE agent.risk_updated_at IS NULL OR given.score > agent.risk_score * power(0.5,
-        greatest(extract(epoch FROM %(now)s::timestamptz - agent.risk_updated_at), 0)::float8 / %(half_life)s)
+        greatest(extract(epoch FROM $3 - agent.risk_updated_at), 0)::float8 / {HALF_LIFE.total_seconds()})
     ORDER BY agent.id FOR NO KEY UPDATE OF agent
 )
-UPDATE agents_agent agent SET risk_score = worse.score, risk_updated_at = %(now)s
+UPDATE agents_agent agent SET risk_score = worse.score, risk_updated_at = $3
 FROM worse WHERE agent.id = worse.id
-"""
+""",  # noqa: S608  (only a number is put into the text)
+)
 
 # What was raised since the watermark stays: its event may not have committed yet.
 _WRITE = """
@@ -59,12 +64,10 @@ WHERE agent.id = found.id AND (agent.risk_updated_at IS NULL OR agent.risk_updat
 """
 
 
-def raise_risks(scores: Mapping[UUID, float] | Mapping[str, float], *, now: datetime) -> int:
-    """Make each score its agent's rolling risk where it is the worst of late, in one statement; how many."""
-    if not scores:
-        return 0
-    given = {"ids": list(scores), "scores": list(scores.values())}
-    return sql.execute(_RAISE, {**given, "now": now, "half_life": HALF_LIFE.total_seconds()})
+def raising(scores: Mapping[UUID, float] | Mapping[str, float], *, now: datetime) -> Call:
+    """The statement that makes each score its agent's rolling risk where it is the worst of late."""
+    ids = [str(UUID(str(agent_id))) for agent_id in scores]
+    return Call(_RAISE, (array(ids), array([float(score) for score in scores.values()]), now.isoformat()))
 
 
 def fade_risk(*, now: datetime) -> int:

@@ -57,6 +57,8 @@ ON CONFLICT (agent_id) DO UPDATE SET
 WHERE excluded.tag >= held.tag OR held.taken_at < %(old)s
 """  # noqa: S608  (only a table's name is put into the text)
 
+_HELD = "WHERE agent_id = ANY(%s::uuid[]) AND model_version = %s"
+
 _FORGET = f"""
 DELETE FROM {_SNAPSHOTS} AS held WHERE held.taken_at < %(oldest)s
     OR EXISTS (SELECT FROM {_AGENTS} AS agent WHERE agent.id = held.agent_id AND agent.status = %(retired)s)
@@ -66,7 +68,8 @@ DELETE FROM {_SNAPSHOTS} AS held WHERE held.taken_at < %(oldest)s
 def held(agent_ids: Collection[str]) -> dict[str, Memory]:
     """The snapshots of these agents that this version can go on from."""
     found = {}
-    for row in ScorerSnapshot.objects.filter(agent_id__in=agent_ids, model_version=MODEL_VERSION):
+    (rows,) = sql.read_together((ScorerSnapshot, _HELD, [f"{{{','.join(agent_ids)}}}", MODEL_VERSION]))
+    for row in rows:
         packed = bytes(row.state)
         try:
             decode_state(packed)

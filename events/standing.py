@@ -39,6 +39,8 @@ SELECT agent.id::text, concat(agent.updated_at, ' ', (
 FROM {Agent._meta.db_table} AS agent
 WHERE agent.id = ANY(%s::uuid[])
 """  # noqa: S608  (only names of tables and a number are put into the text)
+_OF_AGENTS = "WHERE id = ANY(%s::uuid[])"
+_OF_THEIR_TENANTS = f"WHERE tenant_id IN (SELECT tenant_id FROM {Agent._meta.db_table} {_OF_AGENTS})"  # noqa: S608
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -76,11 +78,8 @@ def of_agents(agent_ids: Collection[str], *, now: datetime) -> Mapping[str, Stan
             found[agent_id] = Standing(agent_id, risk, may_report, kept[1])
         else:
             changed[agent_id] = (version, risk, may_report)
-    agents = list(Agent.objects.filter(id__in=changed)) if changed else []
-    marked = marks.of_tenants({agent.tenant_id for agent in agents})
-    for agent in agents:
+    for agent, context in _described(changed):
         version, risk, may_report = changed[str(agent.id)]
-        context = context_of(agent, marked.get(agent.tenant_id, marks.NONE))
         profile = Profile(agent.tenant_id, str(agent.tenant_id), context)
         _profiles.put(str(agent.id), (version, profile))
         found[str(agent.id)] = Standing(str(agent.id), risk, may_report, profile)
@@ -88,5 +87,20 @@ def of_agents(agent_ids: Collection[str], *, now: datetime) -> Mapping[str, Stan
 
 
 def _read(agent_ids: Collection[str], now: datetime) -> list[tuple[str, str, float, bool]]:
-    params = [now, now, f"{{{','.join(agent_ids)}}}"]
+    params = [now, now, _array(agent_ids)]
     return sql.read_again(lambda: sql.prepared(_QUERY, params))
+
+
+def _described(agent_ids: Collection[str]) -> list[tuple[Agent, Context]]:
+    """What the scorer is told of each agent, read in one round trip."""
+    if not agent_ids:
+        return []
+    agents, versions = sql.read_together(
+        (Agent, _OF_AGENTS, [_array(agent_ids)]), (TenantMarks, _OF_THEIR_TENANTS, [_array(agent_ids)])
+    )
+    marked = marks.places_of(versions)
+    return [(agent, context_of(agent, marked.get(agent.tenant_id, marks.NONE))) for agent in agents]
+
+
+def _array(agent_ids: Collection[str]) -> str:
+    return f"{{{','.join(agent_ids)}}}"

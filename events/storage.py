@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from compliance import sql
+from compliance import copying
+from compliance.copying import Call
 from events.models import BehaviorEvent
 from events.scoring import Reason
 
@@ -54,14 +55,12 @@ _MICROSECOND = timedelta(microseconds=1)
 _encode = msgspec.json.Encoder().encode
 
 
-def insert(events: Sequence[ScoredEvent]) -> None:
-    """Store the events, all or none; durable on return outside a transaction.
+def insert(events: Sequence[ScoredEvent], *, beside: Call | None = None) -> None:
+    """Store the events and do what stands `beside` them, all or nothing.
 
-    Raises Django's `OperationalError` when PostgreSQL is away.
+    Outside a transaction it is durable on return. Raises Django's `OperationalError` when PostgreSQL is away.
     """
-    packed = _packed(events)
-    with sql.driver_cursor() as cursor, cursor.copy(_COPY) as copy:
-        copy.write(packed)
+    copying.copy_in(_COPY, _packed(events), beside=beside)
 
 
 def _packed(events: Sequence[ScoredEvent]) -> bytes:
