@@ -6,6 +6,7 @@ driver cost either side.
 """
 
 import re
+import select
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -79,11 +80,25 @@ def _copy(connection: "psycopg.Connection[Any]", copy: str, data: bytes, beside:
             _begin(server, [beside.by_name, copy])
     server.put_copy_data(data)
     server.put_copy_end()
+    _wait(server)
     result = server.get_result()
-    while (more := server.get_result()) is not None:
-        result = more
+    while server.get_result() is not None:
+        pass
     if result is None or result.status != pq.ExecStatus.COMMAND_OK:
         raise _error(server, result)
+
+
+def _wait(server: PGconn) -> None:
+    """Wait until what was sent has its result; libpq itself would wait with the interpreter locked."""
+    poll = select.poll()
+    poll.register(server.socket, select.POLLIN | select.POLLOUT)
+    while server.flush():
+        poll.poll()
+        server.consume_input()
+    poll.modify(server.socket, select.POLLIN)
+    while server.is_busy():
+        poll.poll()
+        server.consume_input()
 
 
 def _begin(server: PGconn, statements: list[str]) -> None:
