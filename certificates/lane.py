@@ -30,7 +30,7 @@ from compliance.clock import now
 from compliance.environments import Environment
 from compliance.errors import Unavailable
 from compliance.groups import LoopGroups, QueueFull, Sizes
-from compliance.loop_sql import LoopQuery
+from compliance.loop_sql import LoopConnection
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Desk:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._limits = rate_limits.loop_script()
-        self._query = LoopQuery(environment, WITH_SERIALS)
+        self._database = LoopConnection(environment)
         self._is_refusing = False
         self._groups = LoopGroups[Question, Answer | None](self._answers, sizes=SIZES)
 
@@ -68,7 +68,7 @@ class Desk:
     def close(self) -> None:
         """Let the connections go."""
         self._limits.close()
-        self._query.close()
+        self._database.close()
 
     async def _answers(self, group: Sequence[Question]) -> list[Answer | None]:
         if self._is_refusing:
@@ -96,7 +96,7 @@ class Desk:
             return {}
         moment = now()
         try:
-            rows = await self._query.rows(array_of(serials))
+            rows = await self._database.rows(WITH_SERIALS, array_of(serials))
         except (DatabaseError, InterfaceError) as error:
             log.warning("%d certificates could not be read: %s", len(serials), type(error).__name__)
             return error

@@ -113,7 +113,7 @@ def verify(*, serial: str, now: datetime, at: datetime | None = None) -> Verific
 
 def verify_all(numbers: Collection[int], *, now: datetime) -> dict[int, Verification]:
     """What is known of serials of the current environment, in one statement; unknown ones are left out."""
-    rows = sql.prepared(WITH_SERIALS.replace("$1", "%s"), [array_of(numbers).decode()])
+    rows = sql.asked(WITH_SERIALS, [array_of(numbers).decode()])
     return verifications(rows, environment=environments.current(), now=now)
 
 

@@ -1,11 +1,12 @@
-"""A statement asked from the event loop: no thread is woken for it, and nobody waits for the interpreter.
+"""Statements asked from the event loop: no thread is woken for them, and nobody waits for the interpreter.
 
 Django opens the connection, with its settings; libpq is then asked through psycopg without waiting.
 """
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import orjson
@@ -28,7 +29,11 @@ from psycopg.types.json import set_json_loads
 
 from compliance.environments import Environment
 
-NAME = b"asked"
+MOST_PREPARED = 100
+"""Statements that stay prepared on a connection: those that were asked last."""
+SLICE = 16
+HOLD_SECONDS = 0.002
+"""Rows are unpacked so many at a time, and after so long others have their turn."""
 KINDS = (
     DataError, OperationalError, IntegrityError, InternalError, ProgrammingError, NotSupportedError,
     InterfaceError,
@@ -40,18 +45,17 @@ BINARY = pq.Format.BINARY
 Rows = list[tuple[Any, ...]]
 
 
-class LoopQuery:
-    """A read over a connection of its own to an environment's database, prepared there.
+class LoopConnection:
+    """A connection of its own to an environment's database, for reads, each prepared when first asked.
 
-    Parameters stand as `$1` in the statement. Its caller waits for the rows before it asks again.
+    Parameters stand as `$1` in a statement. Its caller waits for the rows before it asks again.
     """
 
-    def __init__(self, environment: Environment, statement: str) -> None:
+    def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._statement = statement.encode()
         self._link: _Link | None = None
 
-    async def rows(self, *params: bytes) -> Rows:
+    async def rows(self, statement: str, *params: bytes) -> Rows:
         """The rows; where the connection had died meanwhile, those that a new one finds.
 
         Raises Django's errors: `OperationalError` when PostgreSQL is away.
@@ -59,14 +63,13 @@ class LoopQuery:
         link = self._link
         if link is not None and link.is_open:
             try:
-                return await link.ask(params)
+                return await link.ask(statement, params)
             except (OperationalError, InterfaceError):
                 if link.is_open:
                     raise
         loop = asyncio.get_running_loop()
-        database = await loop.run_in_executor(None, _connected, self._environment, self._statement)
-        self._link = _Link(database, loop)
-        return await self._link.ask(params)
+        self._link = _Link(await loop.run_in_executor(None, _connected, self._environment), loop)
+        return await self._link.ask(statement, params)
 
     def close(self) -> None:
         """Let the connection go; whoever waits for rows meets an error."""
@@ -74,15 +77,10 @@ class LoopQuery:
             self._link.end(psycopg.InterfaceError("closed"))
 
 
-def _connected(environment: Environment, statement: bytes) -> Any:
-    """Django's connection, with the statement prepared."""
+def _connected(environment: Environment) -> Any:
+    """Django's connection."""
     database = connections.create_connection(environment.alias)
     database.ensure_connection()
-    with database.wrap_database_errors:
-        prepared = database.connection.pgconn.prepare(NAME, statement)
-        if prepared.status != pq.ExecStatus.COMMAND_OK:
-            database.close()
-            raise errors.error_from_result(prepared)
     return database
 
 
@@ -97,18 +95,52 @@ class _Link:
         # JSON of ours, read by what writes it.
         set_json_loads(orjson.loads, self._connection)
         self._reader = Transformer(self._connection)
+        self._names: dict[str, bytes] = {}
+        self._numbers = count()
         self._results: list[PGresult] = []
-        self._future: asyncio.Future[Rows] | None = None
+        self._future: asyncio.Future[PGresult] | None = None
         # A number of our own: libpq closes its one as soon as the connection is lost.
         self._socket = os.dup(self._server.socket)
         loop.add_reader(self._socket, self._read)
 
-    def ask(self, params: Sequence[bytes]) -> asyncio.Future[Rows]:
-        """Send the question."""
+    async def ask(self, statement: str, params: Sequence[bytes]) -> Rows:
+        """The statement's rows."""
+        name = self._names.pop(statement, None)
+        if name is None:
+            name = await self._prepare(statement)
+        self._names[statement] = name
+        result = await self._exchange(
+            lambda: self._server.send_query_prepared(name, params, result_format=BINARY)
+        )
+        return await self._unpacked(result)
+
+    async def _prepare(self, statement: str) -> bytes:
+        """The name under which the statement is now known; the one not asked for longest makes room."""
+        if len(self._names) >= MOST_PREPARED:
+            oldest = self._names.pop(next(iter(self._names)))
+            await self._exchange(lambda: self._server.send_query(b"DEALLOCATE " + oldest))
+        name = b"asked_%d" % next(self._numbers)
+        await self._exchange(lambda: self._server.send_prepare(name, statement.encode()))
+        return name
+
+    async def _unpacked(self, result: PGresult) -> Rows:
+        """The rows; of many bytes a few at a time, so that nobody else waits long."""
+        self._reader.set_pgresult(result)
+        rows: Rows = []
+        until = self._loop.time() + HOLD_SECONDS
+        for start in range(0, result.ntuples, SLICE):
+            if self._loop.time() > until:
+                await asyncio.sleep(0)
+                until = self._loop.time() + HOLD_SECONDS
+            rows += self._reader.load_rows(start, min(start + SLICE, result.ntuples), tuple)
+        return rows
+
+    def _exchange(self, send: Callable[[], None]) -> asyncio.Future[PGresult]:
+        """Send, and the result to come."""
         self._future = future = self._loop.create_future()
         self._results = []
         try:
-            self._server.send_query_prepared(NAME, params, result_format=BINARY)
+            send()
             self._send()
         except psycopg.Error as error:
             self.end(error)
@@ -158,14 +190,13 @@ class _Link:
 
     def _settle(self, result: PGresult) -> None:
         self._results = []
-        if result.status != pq.ExecStatus.TUPLES_OK:
+        if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
             error = errors.error_from_result(result)
             if (error.sqlstate or "").startswith(SESSION_ENDS):
                 self.end(error)
             self._fail(error)
         elif self._future is not None and not self._future.done():
-            self._reader.set_pgresult(result)
-            self._future.set_result(self._reader.load_rows(0, result.ntuples, tuple))
+            self._future.set_result(result)
 
     def _fail(self, error: psycopg.Error) -> None:
         """Tell who waits, in Django's words."""

@@ -40,6 +40,13 @@ def prepared(sql: str, params: Params) -> list[Any]:
         return _send(cursor, sql, params).fetchall()
 
 
+def asked(statement: str, params: Sequence[Any]) -> list[Any]:
+    """As `prepared()`, with `$1` where the first parameter belongs, as in what the event loop asks."""
+    connection = connected()
+    with connection.wrap_database_errors, psycopg.RawCursor(connection.connection) as cursor:
+        return _send(cursor, statement, params).fetchall()
+
+
 @contextmanager
 def pipelined() -> Iterator[None]:
     """Send the statements of the block together, waiting for the server only where rows are read.

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 from django.core.handlers.wsgi import WSGIHandler
-from django.db import connection, connections
+from django.db import connections
 from pytest_django.fixtures import Settings
 
 from agents.models import Agent
@@ -25,7 +25,7 @@ from compliance.clock import now
 from compliance.environments import Environment
 from compliance.server import Application
 from compliance.tenancy.models import Tenant
-from compliance.tests.web import Worker, locked_table, shape
+from compliance.tests.web import Worker, end_sessions, locked_table, shape
 from compliance.wsgi import application
 
 pytestmark = pytest.mark.usefixtures("committed")
@@ -315,15 +315,6 @@ def test_certificate_that_cannot_be_shown_sinks_no_neighbour(web: Verifier, tena
 
     assert statuses == [200, 500] * 3
     assert web.seen_by_view == 3
-
-
-def end_sessions() -> None:
-    """Every session of the live database but the test's own."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
 
 
 def test_killed_session_is_replaced_and_nobody_notices(web: Verifier, certificate: Certificate) -> None:

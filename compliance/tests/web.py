@@ -113,6 +113,15 @@ def locked_table(lock: str) -> Iterator[None]:
         yield
 
 
+def end_sessions() -> None:
+    """Every session of the live database but the test's own."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
 def shape(answer: Answer, *, changing: Iterable[str] = ()) -> tuple[int, list[tuple[str, str]]]:
     """Status and headers, for comparison; of `changing` ones the value is left out."""
     names = [(name.lower(), "" if name.lower() in changing else value) for name, value in answer.headers]
