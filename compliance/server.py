@@ -30,6 +30,7 @@ from compliance.wsgi import application as django_application
 from certificates.lane import VerifyLane
 from compliance import warming
 from events.lane import EventLane
+from events.page_lane import PageLane
 
 log = logging.getLogger(__name__)
 
@@ -297,5 +298,5 @@ spare_memory()
 application = Server(
     django_application,
     threads=int(os.environ.get("WEB_THREADS", DEFAULT_THREADS)),
-    lanes=[EventLane(), VerifyLane()],
+    lanes=[EventLane(), PageLane(), VerifyLane()],
 )

@@ -4,8 +4,9 @@ Planning over all partitions costs more than reading a page; prepared, it is don
 What decides about a partial index (the band) or a plan (the page's size) stands in the text itself.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -13,10 +14,12 @@ import orjson
 
 from agents.models import Agent
 from compliance import sql
-from compliance.api.pagination import Cursor
-from events.models import BehaviorEvent, RiskBand
+from compliance.api.pagination import Cursor, read_choice, read_cursor, read_limit
+from compliance.errors import Invalid
+from compliance.identifiers import parse_id
+from events.models import ActionType, BehaviorEvent, RiskBand
 
-SHOWN = ("id", "agent_id", "action_type", "risk_score", "risk_band", "occurred_at", "details")
+BANDS, TYPES = tuple(RiskBand.values), tuple(ActionType.values)
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -30,6 +33,13 @@ class Question(msgspec.Struct, frozen=True):
     cursor: Cursor | None = None
 
 
+class Statement(NamedTuple):
+    """What PostgreSQL is asked; parameter n stands as `$n` in the text."""
+
+    text: str
+    params: list[Any]
+
+
 class EventPage(msgspec.Struct, frozen=True):
     """Events as the API shows them, and the cursor of the next page, None on the last."""
 
@@ -37,50 +47,100 @@ class EventPage(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
+def read_question(params: Mapping[str, str], *, tenant_id: UUID) -> Question:
+    """What a request's query asks of the tenant's events; raises `Invalid`."""
+    return Question(
+        tenant_id=tenant_id,
+        agent_id=_read_id(params, "agent_id"),
+        band=read_choice(params, "band", BANDS),
+        action_type=read_choice(params, "action_type", TYPES),
+        cursor=read_cursor(params),
+        limit=read_limit(params),
+    )
+
+
 def page_of(question: Question) -> EventPage:
     """The page that answers the question; an agent of another tenant has no events."""
-    found = sql.prepared(*statement(question))
-    rows = [dict(zip(SHOWN, (*row[:-1], orjson.Fragment(row[-1])), strict=True)) for row in found]
-    if len(rows) <= question.limit:
+    return page_from(sql.asked(*statement(question)), limit=question.limit)
+
+
+def page_from(found: Sequence[Sequence[Any]], *, limit: int) -> EventPage:
+    """The page that the rows of a question's statement make."""
+    rows = [
+        {
+            "id": event,
+            "agent_id": agent,
+            "action_type": action_type,
+            "risk_score": score,
+            "risk_band": band,
+            "occurred_at": at,
+            "details": orjson.Fragment(details),
+        }
+        for event, agent, action_type, score, band, at, details in found[:limit]
+    ]
+    if len(found) <= limit:
         return EventPage(rows, None)
-    last = found[question.limit - 1]
-    return EventPage(rows[: question.limit], str(Cursor(last[5], UUID(last[0]))))
+    last = rows[-1]
+    return EventPage(rows, str(Cursor(last["occurred_at"], UUID(last["id"]))))
 
 
-def statement(question: Question) -> tuple[str, dict[str, Any]]:
-    """The query and its parameters."""
+def statement(question: Question) -> Statement:
+    """What finds the question's rows, and one more where there is a next page."""
     cursor = question.cursor
-    text = _sql(
+    text, names = _sql(
         by_agent=question.agent_id is not None,
         band=RiskBand(question.band) if question.band else None,
         by_type=question.action_type is not None,
         past="nothing" if cursor is None else "moment" if cursor.id is None else "row",
         limit=question.limit + 1,
     )
-    return text, {
+    values = {
         "tenant": question.tenant_id,
         "agent": question.agent_id,
         "type": question.action_type,
         "at": cursor.at if cursor else None,
         "id": cursor.id if cursor else None,
     }
+    return Statement(text, [values[name] for name in names])
 
 
 @lru_cache(maxsize=1024)
-def _sql(*, by_agent: bool, band: RiskBand | None, by_type: bool, past: str, limit: int) -> str:
-    """Only names, bands and numbers of our own are put into the text."""
-    tenant = "tenant_id = %(tenant)s"
-    conditions = [f"agent_id = %(agent)s AND EXISTS (SELECT FROM {Agent._meta.db_table} agent WHERE"
-                  f" agent.id = %(agent)s AND agent.{tenant})" if by_agent else tenant]  # fmt: skip
+def _sql(
+    *, by_agent: bool, band: RiskBand | None, by_type: bool, past: str, limit: int
+) -> tuple[str, tuple[str, ...]]:
+    """The text, into which only names, bands and numbers of our own are put, and what its parameters are."""
+    names = ["tenant"]
+
+    def place(name: str) -> str:
+        names.append(name)
+        return f"${len(names)}"
+
+    conditions = ["tenant_id = $1"]
+    if by_agent:
+        agent = place("agent")
+        conditions = [f"agent_id = {agent} AND EXISTS (SELECT FROM {Agent._meta.db_table} agent WHERE"
+                      f" agent.id = {agent} AND agent.tenant_id = $1)"]  # fmt: skip
     if band:
         conditions.append(f"risk_band = '{band.value}'")
     if by_type:
-        conditions.append("action_type = %(type)s")
-    if past != "nothing":
-        row = "occurred_at < %(at)s" if past == "moment" else "(occurred_at, id) < (%(at)s, %(id)s)"
-        conditions.append(row)
+        conditions.append(f"action_type = {place('type')}")
+    if past == "moment":
+        conditions.append(f"occurred_at < {place('at')}")
+    elif past == "row":
+        conditions.append(f"(occurred_at, id) < ({place('at')}, {place('id')})")
     return (
         "SELECT event.id::text, agent_id::text, action_type, risk_score, risk_band, occurred_at,"  # noqa: S608
         f" details::text FROM {BehaviorEvent._meta.db_table} event WHERE {' AND '.join(conditions)}"
         f" ORDER BY occurred_at DESC, event.id DESC LIMIT {limit:d}"
-    )
+    ), tuple(names)
+
+
+def _read_id(params: Mapping[str, str], name: str) -> UUID | None:
+    """An optional UUID in the query; raises `Invalid`."""
+    text = params.get(name)
+    if text is None or text == "":
+        return None
+    found = parse_id(text)
+    if found is None:
+        raise Invalid(f"{name} must be a UUID")
+    return found

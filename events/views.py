@@ -1,6 +1,6 @@
 """`/v1/events` and `/v1/agents/{id}/sign`."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
@@ -10,7 +10,6 @@ from rest_framework.throttling import BaseThrottle
 
 from auditlog.vocabulary import Actor
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import read_choice, read_cursor, read_limit
 from compliance.api.parsers import NDJSONParser, StrictJSONParser
 from compliance.api.permissions import Scope
 from compliance.api.rate_limits import hit
@@ -20,11 +19,9 @@ from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, envelop
 from compliance.api.throttling import EventsThrottle
 from compliance.api.views import ApiViewSet, validated
 from compliance.clock import now
-from compliance.errors import Invalid
-from compliance.identifiers import parse_id
 from events import reviewing, services
 from events.intake import MAX_BATCH, read_batch, read_or_refuse, read_report
-from events.listing import Question, page_of
+from events.listing import page_of, read_question
 from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict, RiskBand
 from events.serializers import (
     RECORD_BATCH_SCHEMA,
@@ -124,17 +121,8 @@ class EventViewSet(ApiViewSet):
         responses={200: paged(BehaviorEventSerializer, tells_next=True), **errors(*KEYED)},
     )
     def list(self, request: ApiRequest) -> Response:
-        params = request.query_params
-        found = page_of(
-            Question(
-                tenant_id=request.auth.tenant_id,
-                agent_id=_read_id(params, "agent_id"),
-                band=read_choice(params, "band", RiskBand.values),
-                action_type=read_choice(params, "action_type", ActionType.values),
-                cursor=read_cursor(params),
-                limit=read_limit(params),
-            )
-        )
+        question = read_question(request.query_params, tenant_id=request.auth.tenant_id)
+        found = page_of(question)
         return page(found.rows, next_cursor=found.next_cursor, has_next_page=found.next_cursor is not None)
 
     @extend_schema(
@@ -255,14 +243,3 @@ class SigningViewSet(ApiViewSet):
             now=now(),
         )
         return ok(SignatureSerializer(signed).data)
-
-
-def _read_id(params: Any, name: str) -> Any:
-    """An optional UUID in the query; raises `Invalid`."""
-    text = params.get(name)
-    if text is None or text == "":
-        return None
-    found = parse_id(text)
-    if found is None:
-        raise Invalid(f"{name} must be a UUID")
-    return found

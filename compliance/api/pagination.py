@@ -57,7 +57,8 @@ class Cursor:
 
     def __str__(self) -> str:
         digits = f"{self.id.int:0{_ID_DIGITS}d}" if self.id else ""
-        return self.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f") + digits + "Z"
+        moment = self.at.astimezone(UTC).replace(tzinfo=None)
+        return moment.isoformat(timespec="microseconds") + digits + "Z"
 
 
 def _tie_break(digits: str) -> UUID | None:

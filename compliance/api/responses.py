@@ -13,8 +13,15 @@ def ok(data: Any, *, status: int = 200) -> Response:
 
 def page(items: Collection[Any], *, next_cursor: str | None, has_next_page: bool | None = None) -> Response:
     """200 with `{"data": [...], "next_cursor": …}`, and `has_next_page` where the endpoint tells it."""
+    return Response(page_body(items, next_cursor=next_cursor, has_next_page=has_next_page))
+
+
+def page_body(
+    items: Collection[Any], *, next_cursor: str | None, has_next_page: bool | None = None
+) -> dict[str, Any]:
+    """What stands in `page()`."""
     body: dict[str, Any] = {"data": items}
     if has_next_page is not None:
         body["has_next_page"] = has_next_page
     body["next_cursor"] = next_cursor
-    return Response(body)
+    return body
