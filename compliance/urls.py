@@ -8,7 +8,8 @@ from compliance.api import exceptions, health
 from compliance.api.description import DescriptionView
 from compliance.console.views import switch_environment
 
-ROOMS = ["auditlog", "webhooks", "agents", "certificates", "events", "delegation", "compliance.reports"]
+# Patterns are tried one after the other: the rooms that are asked most come first.
+ROOMS = ["events", "certificates", "agents", "delegation", "webhooks", "auditlog", "compliance.reports"]
 
 urlpatterns = [
     *[path("", include(f"{room}.urls")) for room in ROOMS],
