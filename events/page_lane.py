@@ -114,12 +114,17 @@ class PageLane:
     ) -> tuple[Verdict, Found | Throttled]:
         """Count the request while its rows are read; for who was refused last nothing is read until then."""
         reading = None if identity in self._refused else desk.ask(question)
-        verdict = await self._counts.ask(identity)
-        if not verdict.allowed:
+        try:
+            verdict = await self._counts.ask(identity)
+            if verdict.allowed:
+                self._refused.discard(identity)
+                return verdict, await (reading or desk.ask(question))
             self._refused.add(identity)
             return verdict, Throttled(verdict.retry_after)
-        self._refused.discard(identity)
-        return verdict, await (reading or desk.ask(question))
+        finally:
+            # Of no use any more, and perhaps not begun.
+            if reading is not None:
+                reading.cancel()
 
     async def _counted(self, identities: Sequence[str]) -> list[Verdict]:
         limit = settings.RATE_LIMITS[BUCKET]

@@ -313,6 +313,22 @@ def test_without_redis_pages_go_on_and_are_counted_in_memory(
     assert int(before) - int(after) == 2
 
 
+def test_client_that_goes_away_leaves_its_neighbours_alone(web: Reader, key: str) -> None:
+    async def play() -> list[Answer | BaseException]:
+        tasks = [asyncio.ensure_future(web.ask(key)) for _ in range(20)]
+        await asyncio.sleep(0)
+        for task in tasks[::2]:
+            task.cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert web.get(key).status == 200
+    found = web.run(play())
+
+    assert all(isinstance(gone, asyncio.CancelledError) for gone in found[::2])
+    assert [len(rows_of(answer)) for answer in found[1::2]] == [12] * 10
+    assert len(rows_of(web.get(key))) == 12
+
+
 def test_killed_session_is_replaced_and_nobody_notices(web: Reader, key: str) -> None:
     async def play() -> list[Answer]:
         return await asyncio.gather(*(web.ask(key) for _ in range(5)))
