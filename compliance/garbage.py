@@ -3,7 +3,8 @@
 import gc
 from typing import Final
 
-THRESHOLDS: Final = (5_000, 10, 5)
+THRESHOLDS: Final = (20_000, 10, 5)
+"""More than the objects of a batch or two, which are gone by themselves once it is answered."""
 
 
 def spare_garbage_collection() -> None:

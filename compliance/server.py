@@ -284,6 +284,7 @@ def run(application: Application, environ: Environ) -> Answer:
         close = getattr(pieces, "close", None)
         if close is not None:
             close()
+        environ["wsgi.input"].close()  # else the body stays until the request is collected as garbage
     status, headers = told[-1]
     return Answer(status, headers, body)
 

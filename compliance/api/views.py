@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 from rest_framework.throttling import BaseThrottle
 from rest_framework.viewsets import ViewSet
@@ -23,7 +24,21 @@ class LimitedViewSet(ViewSet):
         if verdict is not None:
             for name, value in verdict.headers().items():
                 response[name] = value
+        if isinstance(response, Response):
+            response.add_post_render_callback(_untie)
         return response
+
+
+def _untie(response: Any) -> None:
+    """Cut the circles through request, view and answer.
+
+    What they hold, a batch's events say, is then freed with the last who uses them. Else it would wait for
+    the garbage collector, which would look at all of it.
+    """
+    context = response.renderer_context
+    context["request"].parser_context.clear()
+    vars(context["view"]).clear()
+    context.clear()
 
 
 class ApiViewSet(LimitedViewSet):

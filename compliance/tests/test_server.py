@@ -1,6 +1,7 @@
 """The web server's entry point: bodies are collected before a thread is taken, in bounded time and size."""
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from granian._granian import RSGIProtocolError
 
 from compliance.api.answers import Answer
-from compliance.server import Server
+from compliance.server import Server, run
 
 Sent = list[tuple[str, str]]
 
@@ -84,6 +85,14 @@ def test_body_reaches_the_application_whole() -> None:
     answer = answered(Protocol([b"ab", b"cd"]), headers=[("content-length", "4")])
 
     assert (answer.status, answer.body) == (201, b"abcd")
+
+
+def test_answered_body_is_let_go() -> None:
+    body = io.BytesIO(b"abcd")
+
+    answer = run(echo, {"CONTENT_LENGTH": "4", "wsgi.input": body})
+
+    assert (answer.body, body.closed) == (b"abcd", True)
 
 
 def test_chunked_body_reaches_the_application_with_its_length() -> None:
