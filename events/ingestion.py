@@ -122,7 +122,8 @@ def ingest_together(submissions: Sequence[Submission], held: Held | None = None)
             outcomes[index] = _draw_up(draft, submission)
         else:
             outcomes[index] = _refusal(agents.get(agent_id), submission) or ALONE
-    drawn = [draft for draft in drafts.values() if draft.rows]
+    # Neighbours in the agents' indexes, stored one after the other, meet the same pages.
+    drawn = sorted([draft for draft in drafts.values() if draft.rows], key=_agent_id)
     refused = _refused(drawn, held)
     if not refused:
         return outcomes
@@ -130,6 +131,10 @@ def ingest_together(submissions: Sequence[Submission], held: Held | None = None)
         ALONE if isinstance(outcome, ScoredEvent) and outcome.agent_id in refused else outcome
         for outcome in outcomes
     ]
+
+
+def _agent_id(draft: _Draft) -> str:
+    return draft.agent.id
 
 
 def _refused(drafts: Sequence[_Draft], held: Held) -> set[str]:
