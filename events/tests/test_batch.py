@@ -1,25 +1,20 @@
 """POST /v1/events/batch: a result for each event in its place, as if they had come one by one."""
 
-import gc
 import json
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.core.signals import request_finished, request_started
-from django.db import close_old_connections, connection
-from django.test import RequestFactory
+from django.db import connection
 from pytest_django.fixtures import Settings
 
 from agents.models import Agent, AgentStatus
 from certificates.tests.factories import make_certified_agent
 from compliance import redis
 from compliance.identifiers import new_id
-from compliance.server import run
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
-from compliance.wsgi import application
 from events.models import BehaviorEvent
 from events.tests.conftest import World
 
@@ -378,35 +373,3 @@ def test_scorer_remembers_a_whole_batch(committed: None, world: World) -> None:
     assert newest is not None
     assert isinstance(held, bytes)
     assert held[:16] == newest.id.bytes
-
-
-@pytest.fixture
-def lasting_connections() -> Iterator[None]:
-    """The test's transaction outlives its requests."""
-    signals = (request_started, request_finished)
-    for signal in signals:
-        signal.disconnect(close_old_connections)
-    yield
-    for signal in signals:
-        signal.connect(close_old_connections)
-
-
-@pytest.mark.usefixtures("lasting_connections")
-@pytest.mark.parametrize(("count", "status"), [(500, 200), (1_001, 400)])
-def test_answered_batch_leaves_nothing_to_the_garbage_collector(
-    world: World, count: int, status: int
-) -> None:
-    events = [of(world.agent, details={"inner": {"place": place}}) for place in range(count)]
-    headers = {"Authorization": f"Bearer {world.api.key}"}
-    request = RequestFactory().post(PATH, {"events": events}, "application/json", headers=headers)
-    gc.collect()
-    gc.disable()
-
-    try:
-        answer = run(application, request.environ)
-        circular = gc.collect()
-    finally:
-        gc.enable()
-
-    assert answer.status == status
-    assert circular < count
