@@ -6,6 +6,7 @@ with it), when the scorer's memory of its agent has to be rebuilt, or when it st
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -221,8 +222,11 @@ def _store(drafts: Sequence[_Draft], held: Held) -> bool:
         if _is_worse(worst := max([row.risk_score for row in draft.rows]), draft.agent.present_risk)
     }
     rows = [row for draft in drafts for row in draft.rows]
+    raising = rolling.raising(raised, now=rows[-1].received_at) if raised else None
     try:
-        storage.insert(rows, beside=rolling.raising(raised, now=rows[-1].received_at) if raised else None)
+        # What is refused must not be the end of the caller's transaction; without one there is none to save.
+        with environments.atomic() if environments.in_transaction() else nullcontext():
+            storage.insert(rows, beside=raising)
     except (DataError, IntegrityError):
         return False
     _learn(drafts, held)

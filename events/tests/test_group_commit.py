@@ -154,6 +154,20 @@ def test_row_that_postgresql_refuses_sinks_no_neighbour(
     assert world.events().filter(id__in=ids).count() == LARGEST_GROUP - 1
 
 
+@pytest.mark.parametrize("headers", [{}, {"Idempotency_Key": "k"}], ids=["plain", "idempotent"])
+def test_refused_row_fails_alone_in_a_batch(
+    world: World, refused_session: str, headers: dict[str, str]
+) -> None:
+    agents = agents_of(world, 5)
+    events = [report(agents[number % 4]) for number in range(8)]
+    events.insert(3, report(agents[4], session_id=refused_session))
+
+    answer = world.api.post("/v1/events/batch", {"events": events}, **headers)
+
+    assert [result["status"] for result in answer.json()["data"]] == [201, 201, 201, 400, *[201] * 5]
+    assert world.events().filter(agent__in=agents).count() == 8
+
+
 def test_more_than_the_queue_holds_is_turned_away_at_once(
     world: World, web: Web, key: str, patient: None
 ) -> None:
