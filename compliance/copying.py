@@ -7,7 +7,6 @@ driver cost either side.
 
 import re
 import select
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import psycopg
@@ -47,11 +46,6 @@ class Call(NamedTuple):
         typed = zip(self.literals, self.statement.types, strict=True)
         values = [f"{_quoted(literal)}::{kind}" for literal, kind in typed]
         return _PARAMETER.sub(lambda found: values[int(found[1]) - 1], self.statement.text)
-
-
-def array(values: Iterable[str] | Iterable[float]) -> str:
-    """A literal of an array of ids or numbers."""
-    return f"{{{','.join(map(str, values))}}}"
 
 
 def copy_in(copy: str, data: bytes, *, beside: Call | None = None) -> None:

@@ -64,7 +64,7 @@ def without_history(agent_ids: Collection[str], *, now: datetime) -> set[str]:
     """Those of the agents that did nothing in the days a rebuild looks at: their state is a new one."""
     if not agent_ids:
         return set()
-    asked = {"ids": f"{{{','.join(agent_ids)}}}", "earliest": first_id_at(now - REPLAYED_DAYS)}
+    asked = {"ids": sql.array(agent_ids), "earliest": first_id_at(now - REPLAYED_DAYS)}
     return {row[0] for row in sql.prepared(_WITHOUT_HISTORY, asked)}
 
 

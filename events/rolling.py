@@ -16,7 +16,7 @@ from django.db.models.functions import Cast, Extract, Power
 
 from agents.models import Agent
 from compliance import sql
-from compliance.copying import Call, Statement, array
+from compliance.copying import Call, Statement
 from compliance.identifiers import moment_of
 from events import risk_days
 from events.risk_days import HALF_LIFE
@@ -67,7 +67,7 @@ WHERE agent.id = found.id AND (agent.risk_updated_at IS NULL OR agent.risk_updat
 def raising(scores: Mapping[UUID, float] | Mapping[str, float], *, now: datetime) -> Call:
     """The statement that makes each score its agent's rolling risk where it is the worst of late."""
     ids = [str(UUID(str(agent_id))) for agent_id in scores]
-    return Call(_RAISE, (array(ids), array([float(score) for score in scores.values()]), now.isoformat()))
+    return Call(_RAISE, (sql.array(ids), sql.array(map(float, scores.values())), now.isoformat()))
 
 
 def fade_risk(*, now: datetime) -> int:

@@ -68,7 +68,7 @@ DELETE FROM {_SNAPSHOTS} AS held WHERE held.taken_at < %(oldest)s
 def held(agent_ids: Collection[str]) -> dict[str, Memory]:
     """The snapshots of these agents that this version can go on from."""
     found = {}
-    (rows,) = sql.read_together((ScorerSnapshot, _HELD, [f"{{{','.join(agent_ids)}}}", MODEL_VERSION]))
+    (rows,) = sql.read_together((ScorerSnapshot, _HELD, [sql.array(agent_ids), MODEL_VERSION]))
     for row in rows:
         packed = bytes(row.state)
         try:

@@ -87,7 +87,7 @@ def of_agents(agent_ids: Collection[str], *, now: datetime) -> Mapping[str, Stan
 
 
 def _read(agent_ids: Collection[str], now: datetime) -> list[tuple[str, str, float, bool]]:
-    params = [now, now, _array(agent_ids)]
+    params = [now, now, sql.array(agent_ids)]
     return sql.read_again(lambda: sql.prepared(_QUERY, params))
 
 
@@ -96,11 +96,7 @@ def _described(agent_ids: Collection[str]) -> list[tuple[Agent, Context]]:
     if not agent_ids:
         return []
     agents, versions = sql.read_together(
-        (Agent, _OF_AGENTS, [_array(agent_ids)]), (TenantMarks, _OF_THEIR_TENANTS, [_array(agent_ids)])
+        (Agent, _OF_AGENTS, [sql.array(agent_ids)]), (TenantMarks, _OF_THEIR_TENANTS, [sql.array(agent_ids)])
     )
     marked = marks.places_of(versions)
     return [(agent, context_of(agent, marked.get(agent.tenant_id, marks.NONE))) for agent in agents]
-
-
-def _array(agent_ids: Collection[str]) -> str:
-    return f"{{{','.join(agent_ids)}}}"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -60,17 +61,15 @@ class Verifier(Worker):
 
 @pytest.fixture
 def web() -> Iterator[Verifier]:
-    server = Verifier()
-    yield server
-    server.close()
+    with closing(Verifier()) as server:
+        yield server
 
 
 @pytest.fixture
 def plain() -> Iterator[Verifier]:
     """The same without the lane."""
-    server = Verifier(with_lane=False)
-    yield server
-    server.close()
+    with closing(Verifier(with_lane=False)) as server:
+        yield server
 
 
 @pytest.fixture

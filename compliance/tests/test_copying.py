@@ -8,7 +8,7 @@ import pytest
 from django.db import DataError, IntegrityError, OperationalError, connection, connections, transaction
 
 from compliance import environments, sql
-from compliance.copying import Call, Statement, array, copy_in
+from compliance.copying import Call, Statement, copy_in
 
 pytestmark = pytest.mark.usefixtures("committed")
 
@@ -34,7 +34,7 @@ def rows(*numbers: int) -> bytes:
 
 
 def counting(*numbers: int, name: str = "someone") -> Call:
-    return Call(COUNT, (array(list(numbers)), name))
+    return Call(COUNT, (sql.array(numbers), name))
 
 
 def stored() -> tuple[list[int], int]:

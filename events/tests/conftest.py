@@ -1,6 +1,7 @@
 """A tenant with a key and a certified agent of theirs, and a web worker to report to."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
@@ -62,9 +63,8 @@ def forgotten() -> Iterator[None]:
 @pytest.fixture
 def web() -> Iterator[Web]:
     """A web worker; for `committed` tests."""
-    server = Web()
-    yield server
-    server.close()
+    with closing(Web()) as server:
+        yield server
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -58,17 +59,15 @@ class Reader(Worker):
 
 @pytest.fixture
 def web() -> Iterator[Reader]:
-    server = Reader()
-    yield server
-    server.close()
+    with closing(Reader()) as server:
+        yield server
 
 
 @pytest.fixture
 def plain() -> Iterator[Reader]:
     """The same without the lane."""
-    server = Reader(with_lane=False)
-    yield server
-    server.close()
+    with closing(Reader(with_lane=False)) as server:
+        yield server
 
 
 @pytest.fixture
