@@ -10,9 +10,8 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -60,42 +59,48 @@ FAILED = Answer(500, JSON, b'{"error":"Internal server error"}')
 
 
 class Deadlines:
-    """Time limits of many short waits, looked at together once in a while: each costs little."""
+    """The same time limit of many short waits, looked at together once in a while: each costs little.
 
-    def __init__(self) -> None:
+    As a context it raises `TimeoutError` in the current task when the block takes (a little) longer.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
         self._ends: dict[asyncio.Task[Any], float] = {}
         self._overdue: set[asyncio.Task[Any]] = set()
         self._is_watching = False
 
-    @contextmanager
-    def within(self, seconds: float) -> Iterator[None]:
-        """Raise `TimeoutError` in the current task when the block takes (a little) longer."""
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        if task is None:
-            raise RuntimeError("only a task has deadlines")
-        self._ends[task] = loop.time() + seconds
+    def __enter__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._ends[_this_task(loop)] = loop.time() + self._seconds
         if not self._is_watching:
             self._is_watching = True
-            loop.call_later(seconds / 10, self._look, loop, seconds / 10)
-        try:
-            yield
-        except asyncio.CancelledError:
-            if task not in self._overdue:
-                raise
-            task.uncancel()
-            raise TimeoutError from None
-        finally:
-            del self._ends[task]
-            self._overdue.discard(task)
+            loop.call_later(self._seconds / 10, self._look, loop)
 
-    def _look(self, loop: asyncio.AbstractEventLoop, pause: float) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        task = _this_task()
+        del self._ends[task]
+        if self._overdue and task in self._overdue:
+            self._overdue.remove(task)
+            if isinstance(error, asyncio.CancelledError):
+                task.uncancel()
+                raise TimeoutError from None
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
         for task in [task for task, end in self._ends.items() if end <= now]:
             self._overdue.add(task)
             task.cancel()
         self._is_watching = bool(self._ends)
         if self._is_watching:
-            loop.call_later(pause, self._look, loop, pause)
+            loop.call_later(self._seconds / 10, self._look, loop)
+
+
+def _this_task(loop: asyncio.AbstractEventLoop | None = None) -> "asyncio.Task[Any]":
+    task = asyncio.current_task(loop)
+    if task is None:
+        raise RuntimeError("only a task has deadlines")
+    return task
 
 
 class Server:
@@ -110,13 +115,12 @@ class Server:
         lanes: Sequence[Lane] = (),
     ) -> None:
         self._application = application
-        self._body_seconds = body_seconds
         self._count = threads
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="web")
         self._most_waiting = threads * WAITING_PER_THREAD
         self._unanswered = 0
         self._no_parting_until = 0.0
-        self._deadlines = Deadlines()
+        self._body_deadlines = Deadlines(body_seconds)
         self._lanes = {(lane.method, lane.path): lane for lane in lanes}
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -182,7 +186,7 @@ class Server:
 
     async def _read_body(self, protocol: Any, length: str | None) -> bytes:
         """The body, at once or, where its size may be beyond the limit, in pieces; raises `TimeoutError`."""
-        with self._deadlines.within(self._body_seconds):
+        with self._body_deadlines:
             if length is not None and length.isdecimal() and int(length) <= LARGEST_BODY:
                 found: bytes = await protocol()
                 return found

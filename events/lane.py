@@ -56,7 +56,7 @@ class EventLane:
         key = await self._callers.find(credentials, Scope.EVENTS_WRITE)
         if key is None:
             return None
-        environment, identity = credentials.environment, str(key.id)
+        environment, identity = credentials.environment, key.identity
         verdict = await self._place(credentials, identity)
         if verdict is None:
             return None
@@ -107,7 +107,7 @@ def _is_ordinary(request: Request) -> bool:
 
 def _reserve(key: ApiKey, is_claimed: bool) -> None:
     """Count the key's next requests ahead, if it is this look's to do."""
-    identity = str(key.id)
+    identity = key.identity
     if is_claimed or rate_limits.claim_renewal(BUCKET, identity, when_due=False):
         rate_limits.renew(BUCKET, identity, limit=settings.RATE_LIMITS[BUCKET])
 

@@ -92,7 +92,7 @@ class PageLane:
             return None
         self._callers.keep_fresh(credentials)
         try:
-            verdict, found = await self._asked(self._desks[credentials.environment], str(key.id), question)
+            verdict, found = await self._asked(self._desks[credentials.environment], key.identity, question)
         except QueueFull:
             return refusal(Unavailable(FULL, retry_after=1), ALLOW, is_secure=request.is_secure)
         if isinstance(found, Exception):

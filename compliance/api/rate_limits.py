@@ -15,6 +15,7 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from threading import Lock
 from time import monotonic
 from typing import Any, NamedTuple
@@ -261,6 +262,7 @@ def forget_leases() -> None:
     _leases.clear()
 
 
+@lru_cache(maxsize=KEPT_LEASES)
 def _name(bucket: str, identity: str) -> str:
     return f"{settings.SERVICE_NAME}:limit:{bucket}:{identity}"
 

@@ -15,6 +15,11 @@ def prefix_of(environment: Environment) -> str:
     return f"{settings.SERVICE_NAME}_{environment.value}_"
 
 
+@cache
+def _prefixes() -> tuple[tuple[str, Environment], ...]:
+    return tuple((prefix_of(environment), environment) for environment in Environment)
+
+
 def new_secret(environment: Environment) -> str:
     """A fresh key; 256 random bits behind the environment's prefix."""
     return prefix_of(environment) + secrets.token_urlsafe(32)
@@ -22,8 +27,8 @@ def new_secret(environment: Environment) -> str:
 
 def environment_of(key: str) -> Environment | None:
     """The environment a key's prefix names; None when it has neither prefix."""
-    for environment in Environment:
-        if key.startswith(prefix_of(environment)):
+    for prefix, environment in _prefixes():
+        if key.startswith(prefix):
             return environment
     return None
 

@@ -1,6 +1,7 @@
 """Tenants, API keys (each in the database of its environment) and console memberships (live only)."""
 
 from datetime import datetime
+from functools import cached_property
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -49,6 +50,11 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name or 'key'} ({self.hint})"
+
+    @cached_property
+    def identity(self) -> str:
+        """Whom its requests are counted for."""
+        return str(self.id)
 
     def is_expired(self, now: datetime) -> bool:
         return self.expires_at is not None and self.expires_at <= now

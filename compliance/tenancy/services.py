@@ -7,7 +7,7 @@ from uuid import UUID
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
-from compliance import environments
+from compliance import environments, sql
 from compliance.api.permissions import Scope
 from compliance.environments import Environment
 from compliance.errors import Invalid
@@ -139,9 +139,10 @@ def authenticate(*, secret: str, now: datetime) -> ApiKey:
 
 def check(*, digest: str, now: datetime) -> ApiKey:
     """As `authenticate()`, from the database, for the key of this digest."""
-    row = ApiKey.objects.with_digest(digest).first()
-    if row is None:
+    (found,) = sql.read_together((ApiKey, "WHERE digest = %s", [digest]))
+    if not found:
         raise InvalidApiKey()
+    row: ApiKey = found[0]
     if row.revoked_at is not None:
         raise RevokedApiKey()
     if row.is_expired(now):
