@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from threading import Condition, Thread
+from time import monotonic
 from typing import Generic, TypeVar
 
 from django.db import connections
@@ -30,7 +31,8 @@ class QueueFull(Exception):
 class Sizes:
     """How large a group may be, and how many items may wait; more are turned away.
 
-    A group after one of several waits up to `gathering_seconds` for `worth` items, or as many as that had.
+    A group after one of several gathers until it has `worth` items, or as many as that one had, or its first
+    has waited for `gathering_seconds`, which began while that one was worked on.
     """
 
     largest: int
@@ -102,6 +104,7 @@ class Groups(Generic[Item, Outcome]):
         self._changed = Condition()
         self._is_closing = False
         self._last_size = 0
+        self._first_at = 0.0
         self._thread: Thread | None = None
 
     async def ask(self, item: Item) -> Outcome:
@@ -110,6 +113,8 @@ class Groups(Generic[Item, Outcome]):
         with self._changed:
             if len(self._waiting) >= self._sizes.longest_queue or self._is_closing:
                 raise QueueFull
+            if not self._waiting:
+                self._first_at = monotonic()
             self._waiting.append((item, future))
             if self._thread is None:
                 self._thread = Thread(
@@ -140,9 +145,8 @@ class Groups(Generic[Item, Outcome]):
             while not self._waiting and not self._is_closing:
                 self._changed.wait()
             if self._last_size > 1 and sizes.gathering_seconds and not self._is_closing:
-                self._changed.wait_for(
-                    lambda: len(self._waiting) >= self._wanted(), self._sizes.gathering_seconds
-                )
+                left = self._first_at + sizes.gathering_seconds - monotonic()
+                self._changed.wait_for(lambda: len(self._waiting) >= self._wanted(), max(left, 0.0))
             group, self._waiting = self._waiting[: sizes.largest], self._waiting[sizes.largest :]
             self._last_size = len(group)
             return group

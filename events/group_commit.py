@@ -13,9 +13,10 @@ log = logging.getLogger(__name__)
 
 LARGEST_GROUP = 200
 WORTH_STORING = 16
-GATHERING_SECONDS = 0.008
-"""How long a group after one of several waits for so many, or for as many as that had: each costs four round
-trips and some two milliseconds of processor time, whatever its size. A lone caller's events never wait."""
+GATHERING_SECONDS = 0.010
+"""How long the first of a group after one of several waits for so many others, or for as many as that had:
+each group costs four round trips and some two milliseconds of processor time, whatever its size. A lone
+caller's events never wait."""
 LONGEST_QUEUE = 1_000
 """Events of one environment that may wait in a process, less than half a second's; more are turned away."""
 
