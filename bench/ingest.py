@@ -80,18 +80,18 @@ def _started(place: Place, options: Options) -> Iterator[Run]:
         traffic = Traffic(place.agents(options.agents))
         with step("the service's web server"):
             service = stack.enter_context(web.service(place))
-        is_peered = bool(options.only & PEERED)
-        rows = _stored_rows(place, traffic, service) if is_peered else []
+        is_peered = bool(options.only & PEERED) and not options.alone
         run = Run(
             options=options,
             place=place,
             traffic=traffic,
             ledger=Ledger(place.live_url, traffic.mark),
-            pgbench=PgBench(place.live_url, version, rows),
             service=service,
         )
         _describe(run, version)
         if is_peered:
+            rows = _stored_rows(place, traffic, service)
+            run.pgbench = PgBench(place.live_url, version, rows)
             with step("rulers: FastAPI, plain DRF, pgbench"):
                 pool = _best_pool(run)
                 run.fastapi = stack.enter_context(web.fastapi(place, pool=pool))
@@ -169,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--growth", default="1", help="million rows, as 1,10,30 (%(default)s)")
     parser.add_argument("--soak", type=int, default=0, help="events of a long run that watches memory")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--alone", action="store_true", help="the service without its rulers")
     parser.add_argument("--keep", action="store_true", help="leave the run's databases in place")
     parser.add_argument("--fresh", action="store_true", help="make the agents anew")
     return parser
@@ -190,6 +191,7 @@ def _options(parsed: argparse.Namespace) -> Options:
         growth=tuple(float(text) for text in parsed.growth.split(",")),
         soak=parsed.soak or 1_000_000,
         only=only,
+        alone=parsed.alone,
         json=parsed.json,
     )
 

@@ -26,18 +26,22 @@ def offered(run: Run) -> None:
     service = found[0]
     say(f"  … offered {rate:,.0f}/s: {service.rate:,.0f}/s answered, {service.errors} errors")
     peer = _offer(run, run.fastapi) if run.fastapi is not None else None
-    limit = run.pgbench.offered(rate, run.clients.single, seconds)
+    limit = run.pgbench.offered(rate, run.clients.single, seconds) if run.pgbench is not None else None
     run.report.rows.append(
         Row(
             f"offered {rate:,.0f}/s: answered",
             "1/s",
             service.rate,
             peer.rate if peer else None,
-            limit=limit.rate,
+            limit=limit.rate if limit else None,
             note=failures_of(service),
         )
     )
-    columns = [sorted(service.latencies), sorted(peer.latencies) if peer else None, limit.latencies]
+    columns = [
+        sorted(service.latencies),
+        sorted(peer.latencies) if peer else None,
+        limit.latencies if limit else None,
+    ]
     for label, share in SHARES:
         mine, its, least = (_milliseconds(column, share) for column in columns)
         run.report.rows.append(Row(f"  latency {label}", "ms", mine, its, limit=least, less_is_better=True))

@@ -30,7 +30,8 @@ def single(run: Run) -> None:
                     outcome = run.single(server)
                     outcomes[name].append(outcome)
                     rates[name].append(outcome.rate)
-            rates[LIMIT].append(run.pgbench.single(run.clients.single, run.options.seconds).rate)
+            if run.pgbench is not None:
+                rates[LIMIT].append(run.pgbench.single(run.clients.single, run.options.seconds).rate)
             say("  … single: " + ", ".join(f"{name} {found[-1]:,.0f}/s" for name, found in rates.items()))
         return [warm[0], *outcomes[SERVICE]]
 
@@ -55,6 +56,7 @@ def batch(run: Run) -> None:
     outcomes: list[Outcome] = []
 
     def measure() -> list[Outcome]:
+        warm = [_batches(run, run.service, WARM_SECONDS)] if is_there else []
         for _ in range(run.options.repetitions):
             if is_there:
                 outcomes.append(_batches(run, run.service))
@@ -64,7 +66,7 @@ def batch(run: Run) -> None:
             for name, rate in _limits(run):
                 rates[name].append(rate)
             say("  … batch: " + ", ".join(f"{name} {found[-1]:,.0f}/s" for name, found in rates.items()))
-        return outcomes
+        return [*warm, *outcomes]
 
     run.checked("batch", measure)
     service, fastapi, limit = (
@@ -73,7 +75,7 @@ def batch(run: Run) -> None:
     refused = sum(outcome.good * run.options.batch_size - len(outcome.ids) for outcome in outcomes)
     if refused:
         run.report.footer.append(f"Batches: {refused:,} events of answered requests have no id in the answer")
-    run.report.footer += in_words({name: median(found) for name, found in rates.items()})
+    run.report.footer += in_words({name: median(found) for name, found in rates.items() if found})
     note = failures_of(*outcomes) if is_there else f"POST /v1/events/batch answers {status}"
     run.report.rows.append(Row("batched events", "1/s", service, fastapi, None, limit, note=note))
 
@@ -81,6 +83,8 @@ def batch(run: Run) -> None:
 def _limits(run: Run) -> Iterator[tuple[str, float]]:
     """What PostgreSQL alone does with batches, in three ways."""
     ruler, seconds = run.pgbench, run.options.seconds
+    if ruler is None:
+        return
     yield LIMIT, ruler.batch(run.clients.batch, seconds).rate
     yield COPY, copied(ruler.url, ruler.batches, seconds)
     yield GENERATED, ruler.generated(run.clients.generated, seconds).rate
@@ -96,7 +100,9 @@ def in_words(rates: dict[str, float]) -> list[str]:
     }
     lines = []
     for name, way in ways.items():
-        share = f", the service {service / rates[name]:.0%} of it" if service and rates[name] else ""
+        if name not in rates:
+            continue
+        share = f", the service {service / rates[name]:.0%} of it" if service else ""
         lines.append(f"Batches, PostgreSQL alone: {rates[name]:,.0f}/s by {way}{share}")
     return lines
 

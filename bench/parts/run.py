@@ -33,6 +33,7 @@ class Options:
     growth: tuple[float, ...]
     soak: int
     only: frozenset[str]
+    alone: bool
     json: Path | None
 
     def wants(self, part: str) -> bool:
@@ -47,8 +48,8 @@ class Run:
     place: Place
     traffic: Traffic
     ledger: Ledger
-    pgbench: PgBench
     service: WebServer
+    pgbench: PgBench | None = None
     fastapi: WebServer | None = None
     drf: WebServer | None = None
     clients: Clients = UNTRIED
