@@ -114,6 +114,9 @@ class VerifyLane:
     def __init__(self) -> None:
         self._desks = {environment: Desk(environment) for environment in Environment}
 
+    def warm(self) -> None:
+        """Nothing: its connections belong to the event loop, which opens them for the first question."""
+
     async def answer(self, request: Request) -> Answer | None:
         """The answer to a request, or None: the view must see it."""
         serial = parse_serial(request.path[len(self.path) :])

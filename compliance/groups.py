@@ -107,6 +107,11 @@ class Groups(Generic[Item, Outcome]):
         self._first_at = 0.0
         self._thread: Thread | None = None
 
+    def begin(self, first: Callable[[], None]) -> None:
+        """Start the thread ahead of the first item, and have it do `first`, which raises nothing."""
+        with self._changed:
+            self._start(first)
+
     async def ask(self, item: Item) -> Outcome:
         """The item's outcome, of the next group; raises `QueueFull` at once, and what `work` raises."""
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
@@ -117,10 +122,7 @@ class Groups(Generic[Item, Outcome]):
                 self._first_at = monotonic()
             self._waiting.append((item, future))
             if self._thread is None:
-                self._thread = Thread(
-                    target=self._run, name=f"{self._name}-{self._environment.value}", daemon=True
-                )
-                self._thread.start()
+                self._start()
             elif len(self._waiting) in (1, self._wanted()):
                 self._changed.notify()
         return await future
@@ -133,8 +135,15 @@ class Groups(Generic[Item, Outcome]):
         if self._thread is not None:
             self._thread.join(timeout=5)
 
-    def _run(self) -> None:
+    def _start(self, first: Callable[[], None] | None = None) -> None:
+        name = f"{self._name}-{self._environment.value}"
+        self._thread = Thread(target=self._run, args=[first], name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self, first: Callable[[], None] | None) -> None:
         with environments.use(self._environment):
+            if first is not None:
+                first()
             while group := self._next_group():
                 self._settle([item for item, _ in group], [future for _, future in group])
         connections.close_all()

@@ -125,6 +125,8 @@ class Server:
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Called before the worker takes its first request."""
+        for lane in self._lanes.values():
+            lane.warm()
         warming.warm(self._threads, self._count)
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:

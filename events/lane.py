@@ -24,6 +24,7 @@ from compliance.errors import ServiceError, Unavailable
 from compliance.groups import QueueFull
 from compliance.tenancy.callers import Callers, Credentials, credentials_of
 from compliance.tenancy.models import ApiKey
+from events import group_commit
 from events.group_commit import Committer, committer
 from events.ingestion import Outcome, Submission
 from events.intake import Report, read_report
@@ -47,6 +48,11 @@ class EventLane:
     def __init__(self) -> None:
         self._committers: dict[Environment, Committer] = {}
         self._callers = Callers(_reserve)
+
+    def warm(self) -> None:
+        """Connect the threads that look keys up and store groups."""
+        self._callers.warm()
+        self._committer_of(Environment.LIVE).begin(group_commit.rehearse)
 
     async def answer(self, request: Request) -> Answer | None:
         """The answer to a request, or None: the view must see it."""
@@ -91,12 +97,15 @@ class EventLane:
         return verdict
 
     async def _settled(self, environment: Environment, submission: Submission) -> Outcome | Exception:
-        if environment not in self._committers:
-            self._committers[environment] = committer(environment)
         try:
-            return await self._committers[environment].ask(submission)
+            return await self._committer_of(environment).ask(submission)
         except QueueFull:
             return Unavailable(FULL, retry_after=1)
+
+    def _committer_of(self, environment: Environment) -> Committer:
+        if environment not in self._committers:
+            self._committers[environment] = committer(environment)
+        return self._committers[environment]
 
 
 def _is_ordinary(request: Request) -> bool:

@@ -81,6 +81,10 @@ class PageLane:
         self._counts = LoopGroups[str, Verdict](self._counted, sizes=Sizes(largest=100, longest_queue=1_000))
         self._refused: set[str] = set()
 
+    def warm(self) -> None:
+        """Connect the thread that looks keys up."""
+        self._callers.warm()
+
     async def answer(self, request: Request) -> Answer | None:
         """The answer to a request, or None: the view must see it."""
         credentials = credentials_of(request) if _is_plain(request) else None

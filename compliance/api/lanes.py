@@ -51,6 +51,9 @@ class Lane(Protocol):
     method: str
     path: str
 
+    def warm(self) -> None:
+        """Begin, before the first request, what that one would else wait for; it returns at once."""
+
     async def answer(self, request: Request) -> Answer | None:
         """The answer, or None where the application has to give it."""
 

@@ -48,6 +48,10 @@ class Callers:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="callers")
         self._lookups: dict[Credentials, asyncio.Future[None]] = {}
 
+    def warm(self) -> None:
+        """Connect the thread to the database."""
+        self._thread.submit(_connect)
+
     async def find(self, credentials: Credentials, scope: Scope) -> ApiKey | None:
         """The key, looked up if need be, once for all who ask; None for one that the view must judge."""
         key = recent_keys.find(*credentials)
@@ -94,3 +98,10 @@ class Callers:
                 return
             if self._then is not None:
                 self._then(key, is_claimed)
+
+
+def _connect() -> None:
+    try:
+        connections[Environment.LIVE.alias].ensure_connection()
+    except (DatabaseError, InterfaceError) as error:
+        log.info("database not reached at the start: %s", type(error).__name__)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from django.db import connection
 from pytest_django.fixtures import Settings
 
 from agents.models import Agent, AgentStatus
@@ -22,6 +23,7 @@ from compliance.tenancy import keys, recent_keys, services
 from compliance.tenancy.models import ApiKey
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.web import shape
+from events.lane import EventLane
 from events.tests.conftest import World
 from events.tests.web import Web, body_of, key_id, warm
 
@@ -68,6 +70,26 @@ def test_stored_event_is_answered_as_the_view_does(world: World, web: Web, plain
         quick.body.partition(b'"action_type"')[2].partition(b'"risk_score"')[0]
         == (slow.body.partition(b'"action_type"')[2].partition(b'"risk_score"')[0])
     )
+
+
+def test_lane_is_connected_before_its_first_request() -> None:
+    before = backends()
+    lane = EventLane()
+    try:
+        lane.warm()
+        until = time.monotonic() + 10
+        while backends() < before + 2 and time.monotonic() < until:
+            time.sleep(0.02)
+
+        assert backends() == before + 2, "one for keys, one for groups"
+    finally:
+        lane.close()
+
+
+def backends() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+        return int(cursor.fetchone()[0])
 
 
 def _unknown(world: World) -> str:
