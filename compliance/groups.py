@@ -110,7 +110,8 @@ class Groups(Generic[Item, Outcome]):
     def begin(self, first: Callable[[], None]) -> None:
         """Start the thread ahead of the first item, and have it do `first`, which raises nothing."""
         with self._changed:
-            self._start(first)
+            if self._thread is None:
+                self._start(first)
 
     async def ask(self, item: Item) -> Outcome:
         """The item's outcome, of the next group; raises `QueueFull` at once, and what `work` raises."""
