@@ -72,7 +72,7 @@ class Deadlines:
 
     def __enter__(self) -> None:
         loop = asyncio.get_running_loop()
-        self._ends[_this_task(loop)] = loop.time() + self._seconds
+        self._ends[_this_task()] = loop.time() + self._seconds
         if not self._is_watching:
             self._is_watching = True
             loop.call_later(self._seconds / 10, self._look, loop)
@@ -96,8 +96,8 @@ class Deadlines:
             loop.call_later(self._seconds / 10, self._look, loop)
 
 
-def _this_task(loop: asyncio.AbstractEventLoop | None = None) -> "asyncio.Task[Any]":
-    task = asyncio.current_task(loop)
+def _this_task() -> "asyncio.Task[Any]":
+    task = asyncio.current_task()
     if task is None:
         raise RuntimeError("only a task has deadlines")
     return task

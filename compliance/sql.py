@@ -3,17 +3,20 @@
 Errors are Django's (`OperationalError` and the rest), and an open transaction is the caller's.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import psycopg
-from django.db import InterfaceError, OperationalError, connections
+from django.db import DatabaseError, InterfaceError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, Model
 
 from compliance import environments
+
+log = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
 Params = Sequence[Any] | Mapping[str, Any] | None
@@ -169,6 +172,14 @@ def driver_cursor() -> Iterator[psycopg.Cursor[Any]]:
     connection = connected()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
         yield cursor
+
+
+def reach() -> None:
+    """Open the current environment's connection ahead of its first use, which tries again if it is away."""
+    try:
+        connected()
+    except (DatabaseError, InterfaceError) as error:
+        log.info("database not reached at the start: %s", type(error).__name__)
 
 
 def connected() -> BaseDatabaseWrapper:

@@ -14,7 +14,7 @@ from django.urls import get_resolver
 
 from certificates.authorities import issuer_info, signing_key
 from certificates.models import CertificateAuthority
-from compliance import environments, tasks
+from compliance import environments, sql, tasks
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.errors import ServiceError
@@ -49,7 +49,8 @@ def warm(threads: ThreadPoolExecutor, count: int) -> None:
 
 def _connect_thread(gathered: threading.Barrier) -> None:
     gathered.wait()
-    _tried("database", connections[ENVIRONMENT.alias].ensure_connection)
+    with environments.use(ENVIRONMENT):
+        sql.reach()
 
 
 def _connect_process() -> None:

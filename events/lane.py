@@ -24,8 +24,7 @@ from compliance.errors import ServiceError, Unavailable
 from compliance.groups import QueueFull
 from compliance.tenancy.callers import Callers, Credentials, credentials_of
 from compliance.tenancy.models import ApiKey
-from events import group_commit
-from events.group_commit import Committer, committer
+from events.group_commit import Committer, committer, rehearse
 from events.ingestion import Outcome, Submission
 from events.intake import Report, read_report
 from events.serializers import shown
@@ -52,7 +51,7 @@ class EventLane:
     def warm(self) -> None:
         """Connect the threads that look keys up and store groups."""
         self._callers.warm()
-        self._committer_of(Environment.LIVE).begin(group_commit.rehearse)
+        self._committer_of(Environment.LIVE).begin(rehearse)
 
     async def answer(self, request: Request) -> Answer | None:
         """The answer to a request, or None: the view must see it."""

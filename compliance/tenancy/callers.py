@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from django.db import DatabaseError, InterfaceError, connections
 
-from compliance import environments
+from compliance import environments, sql
 from compliance.api.lanes import Request
 from compliance.api.permissions import Scope
 from compliance.clock import now
@@ -101,7 +101,5 @@ class Callers:
 
 
 def _connect() -> None:
-    try:
-        connections[Environment.LIVE.alias].ensure_connection()
-    except (DatabaseError, InterfaceError) as error:
-        log.info("database not reached at the start: %s", type(error).__name__)
+    with environments.use(Environment.LIVE):
+        sql.reach()
