@@ -19,6 +19,9 @@ from compliance.environments import Environment
 
 log = logging.getLogger(__name__)
 
+SMOOTHING = 1 / 16
+"""What the last group's share is in how long a group is worked on of late."""
+
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
@@ -32,13 +35,13 @@ class Sizes:
     """How large a group may be, and how many items may wait; more are turned away.
 
     A group after one of several gathers until it has `worth` items, or as many as that one had, or its first
-    has waited for `gathering_seconds`, which began while that one was worked on.
+    has waited for as long as two groups are worked on of late, at most `longest_gathering` seconds.
     """
 
     largest: int
     longest_queue: int
     worth: int = 1
-    gathering_seconds: float = 0.0
+    longest_gathering: float = 0.0
 
 
 class LoopGroups(Generic[Item, Outcome]):
@@ -105,6 +108,7 @@ class Groups(Generic[Item, Outcome]):
         self._is_closing = False
         self._last_size = 0
         self._first_at = 0.0
+        self._work_seconds = 0.0
         self._thread: Thread | None = None
 
     def begin(self, first: Callable[[], None]) -> None:
@@ -146,7 +150,9 @@ class Groups(Generic[Item, Outcome]):
             if first is not None:
                 first()
             while group := self._next_group():
+                began = monotonic()
                 self._settle([item for item, _ in group], [future for _, future in group])
+                self._work_seconds += SMOOTHING * (monotonic() - began - self._work_seconds)
         connections.close_all()
 
     def _next_group(self) -> list[tuple[Item, asyncio.Future[Outcome]]]:
@@ -154,8 +160,9 @@ class Groups(Generic[Item, Outcome]):
         with self._changed:
             while not self._waiting and not self._is_closing:
                 self._changed.wait()
-            if self._last_size > 1 and sizes.gathering_seconds and not self._is_closing:
-                left = self._first_at + sizes.gathering_seconds - monotonic()
+            if self._last_size > 1 and sizes.longest_gathering and not self._is_closing:
+                gathering = min(2 * self._work_seconds, sizes.longest_gathering)
+                left = self._first_at + gathering - monotonic()
                 self._changed.wait_for(lambda: len(self._waiting) >= self._wanted(), max(left, 0.0))
             group, self._waiting = self._waiting[: sizes.largest], self._waiting[sizes.largest :]
             self._last_size = len(group)

@@ -16,10 +16,10 @@ log = logging.getLogger(__name__)
 
 LARGEST_GROUP = 200
 WORTH_STORING = 16
-GATHERING_SECONDS = 0.010
-"""How long the first of a group after one of several waits for so many others, or for as many as that had:
-each group costs four round trips and some two milliseconds of processor time, whatever its size. A lone
-caller's events never wait."""
+LONGEST_GATHERING = 0.010
+"""How many seconds at most the first of a group after one of several waits for so many others, or for as
+many as that had: each group costs four round trips and some two milliseconds of processor time, whatever its
+size. A lone caller's events never wait."""
 NOBODY = str(UUID(int=0))
 LONGEST_QUEUE = 1_000
 """Events of one environment that may wait in a process, less than half a second's; more are turned away."""
@@ -30,7 +30,7 @@ Committer = Groups[Submission, Outcome | Exception]
 
 def committer(environment: Environment) -> Committer:
     """One environment's thread that stores groups."""
-    sizes = Sizes(LARGEST_GROUP, LONGEST_QUEUE, WORTH_STORING, GATHERING_SECONDS)
+    sizes = Sizes(LARGEST_GROUP, LONGEST_QUEUE, WORTH_STORING, LONGEST_GATHERING)
     return Groups(environment, settle, name="group-commit", sizes=sizes)
 
 
