@@ -1,7 +1,6 @@
 """Prepared statements of rows, and statements that are sent together."""
 
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from compliance.environments import Environment
 from compliance.identifiers import new_id
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.waiting import eventually
 
 PATIENCE_SECONDS = 10.0
 
@@ -148,13 +148,10 @@ def test_a_question_behind_a_lock_sees_what_its_holder_committed() -> None:
 
 def await_blocked() -> None:
     """Until somebody waits for a lock of this connection's."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
     asked = (
         "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
     )
-    while not sql.query(asked)[0][0]:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    assert eventually(lambda: bool(sql.query(asked)[0][0]))
 
 
 def statement_of(pid: int) -> str:

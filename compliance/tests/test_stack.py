@@ -12,8 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,8 @@ import pytest
 import requests
 from django.conf import settings
 
+from compliance.tests.waiting import eventually
+
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
 
 # What ./test gives this process; the stack under test brings its own.
@@ -31,7 +32,6 @@ CONTRACT = re.compile(
     r"(DATABASE_URL|TEST_DATABASE_URL|REDIS_URL|PKCS11_.*|SOFTHSM2_CONF|SECRET_KEY|ENCRYPTION_KEYS|BASE_URL"
     r"|ALLOWED_HOSTS|WEB_.*|WEBHOOK_.*|SERVICE_NAME|PORT|LOCAL_DIR|PYTHONPATH)"
 )
-HEAL_SECONDS = 15
 
 
 @dataclass
@@ -100,16 +100,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     finally:
         run(folder, "stop")
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def eventually(holds: Callable[[], bool], *, seconds: float = HEAL_SECONDS) -> bool:
-    """Whether `holds` comes true in time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if holds():
-            return True
-        time.sleep(0.2)
-    return False
 
 
 def assert_unavailable(answer: requests.Response) -> None:

@@ -17,7 +17,8 @@ import psycopg
 import pytest
 
 from compliance.tests import test_stack
-from compliance.tests.test_stack import Stack, eventually, processes_of
+from compliance.tests.test_stack import Stack, processes_of
+from compliance.tests.waiting import eventually
 from events.tests.raw_http import Connection, body_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]

@@ -16,7 +16,8 @@ import pytest
 import redis
 
 from compliance.tests import test_stack
-from compliance.tests.test_stack import Stack, eventually, processes_of
+from compliance.tests.test_stack import Stack, processes_of
+from compliance.tests.waiting import eventually
 from webhooks.tests.receivers import Receiver, Script, answer, receiving
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]

@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -15,6 +15,7 @@ from compliance import environments, redis
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.waiting import eventually
 from webhooks import claims, doorbell, services
 from webhooks.delivering import Parcel, send
 from webhooks.engine import Engine
@@ -51,15 +52,6 @@ def at_work() -> Iterator[Engine]:
         listener.join(timeout=20)
         assert not clerk.is_alive()
         Delivery.objects.pending().update(status="cancelled", next_attempt_at=None, completed_at=now())
-
-
-def eventually(holds: Callable[[], bool], seconds: float = 10) -> bool:
-    until = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def statuses(webhook: Webhook) -> set[str]:

@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from compliance.environments import Environment
 from compliance.keys.hosts import wire
 from compliance.keys.hosts.backend import HostedBackend
 from compliance.keys.hosts.line import Line, lines_to
+from compliance.tests.waiting import eventually
 
 START_SECONDS = 60.0
 
@@ -50,7 +50,7 @@ class RunningHosts:
 
     def kill(self, number: int = 0) -> None:
         """`kill -9`, once the host is there (again)."""
-        eventually(lambda: number not in self.absent())
+        assert eventually(lambda: number not in self.absent(), seconds=START_SECONDS)
         os.kill(self.pid(number), signal.SIGKILL)
 
 
@@ -74,19 +74,15 @@ def running_hosts(
     )
     hosts = RunningHosts(folder, count, keeper)
     try:
-        eventually(lambda: all((folder / f"host-{number}.sock").exists() for number in range(count)), keeper)
+        sockets = [folder / f"host-{number}.sock" for number in range(count)]
+        assert eventually(
+            lambda: keeper.poll() is not None or all(socket.exists() for socket in sockets),
+            seconds=START_SECONDS,
+        )
+        assert keeper.poll() is None, keeper.communicate()[1]
         yield hosts
     finally:
         keeper.terminate()
         keeper.communicate(timeout=30)
         for line in (*hosts.made, *lines_to(str(folder), count)):
             line.close()
-
-
-def eventually(holds: Callable[[], bool], keeper: "subprocess.Popen[str] | None" = None) -> None:
-    """Wait until it holds; fails after `START_SECONDS`, or when the keeper ended before."""
-    deadline = time.monotonic() + START_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        assert keeper is None or keeper.poll() is None, keeper.communicate()[1]
-        time.sleep(0.02)

@@ -21,6 +21,7 @@ from compliance.keys.pkcs11_backend import Pkcs11Backend
 from compliance.keys.tests.softhsm import PIN, init_token
 from compliance.keys.token import TokenConfig
 from compliance.keys.uri import parse
+from compliance.tests.waiting import eventually
 
 RSA = SignatureAlgorithm.RSA_SHA256
 EC = SignatureAlgorithm.ECDSA_SHA256
@@ -110,7 +111,7 @@ def move_token(directory: str) -> dict[str, Any]:
     shutil.move(source, away)
     first, second, check = outcome(sign), outcome(sign), outcome(backend.check)
     shutil.move(away, source)
-    healed = outcome(lambda: _eventually(sign, seconds=15))
+    healed = outcome(lambda: _until_available(sign, seconds=15))
     return {"before": before, "first": first, "second": second, "check": check, "healed": healed}
 
 
@@ -124,7 +125,7 @@ def other_token_lost(directory: str) -> dict[str, Any]:
     lost = outcome(lambda: backend_b.sign(key_b.uri, b"data", RSA))
     alpha = [outcome(lambda: backend_a.sign(key_a.uri, b"data", RSA))["result"] for _ in range(20)]
     shutil.move(f"{directory}.beta", with_b)
-    healed = outcome(lambda: _eventually(lambda: backend_b.sign(key_b.uri, b"data", RSA), seconds=15))
+    healed = outcome(lambda: _until_available(lambda: backend_b.sign(key_b.uri, b"data", RSA), seconds=15))
     return {"lost": lost, "alpha": alpha, "healed": healed}
 
 
@@ -143,7 +144,7 @@ def shard_lost(directory: str) -> dict[str, Any]:
     signs = [outcome(lambda: backend.sign(ca.uri, b"data", EC))["result"] for _ in range(20)]
     shards = backend.shards()
     shutil.move(f"{directory}.shard", with_shard)
-    healed = outcome(lambda: _eventually(lambda: backend.sign(lost.uri, b"data", RSA), seconds=15))
+    healed = outcome(lambda: _until_available(lambda: backend.sign(lost.uri, b"data", RSA), seconds=15))
     return {
         "lost": token,
         "refused": refused,
@@ -163,7 +164,7 @@ def record_cut_off(directory: str) -> dict[str, Any]:
     record = _directory_changed_by(Path(directory), backend) / "token.object"
     whole = record.read_bytes()
     os.truncate(record, 0)
-    after = outcome(lambda: _eventually(sign, seconds=15))
+    after = outcome(lambda: _until_available(sign, seconds=15))
     module_at(os.environ["PKCS11_MODULE"]).restart(seen_epoch=module_at(os.environ["PKCS11_MODULE"]).epoch)
     return {"after": after, "restarted": outcome(sign), "same": record.read_bytes() == whole, "uri": key.uri}
 
@@ -178,7 +179,7 @@ def _directory_changed_by(directory: Path, backend: Pkcs11Backend) -> Path:
     return next(path for path in directory.iterdir() if len(list(path.iterdir())) > before[path])
 
 
-def _eventually(call: Callable[[], object], *, seconds: float) -> None:
+def _until_available(call: Callable[[], object], *, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -268,11 +269,7 @@ def look_up(count: str) -> dict[str, Any]:
     for uri in uris[:3]:
         fresh.sign(uri, b"data", RSA)
     token = fresh._tokens["alpha-00"]
-    deadline = time.monotonic() + 10
-    while token._life is None or len(token._life.handles) < int(count):
-        if time.monotonic() > deadline:
-            break
-        time.sleep(0.02)
+    eventually(lambda: token._life is not None and len(token._life.handles) >= int(count))
     return {"known": len(token._life.handles) if token._life else 0}
 
 

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -10,6 +9,7 @@ from compliance.keys.base import KeyServiceNotConfigured, KeyServiceUnavailable
 from compliance.keys.circuit import FIRST_DELAY, Circuit
 from compliance.keys.gate import Gate, GateTimeout
 from compliance.keys.lanes import Lanes, LanesBusy
+from compliance.tests.waiting import eventually
 
 
 def test_gate_closes_when_calls_have_come_back() -> None:
@@ -114,7 +114,7 @@ def test_stuck_calls_cost_their_callers_only_the_deadline() -> None:
 
     assert time.monotonic() - started < 1
     release.set()
-    _until(lambda: lanes.stuck == 0)
+    assert eventually(lambda: lanes.stuck == 0)
     assert lanes.run(lambda: 7, timeout=1) == 7
 
 
@@ -151,10 +151,3 @@ def test_call_that_never_started_is_not_made_later() -> None:
     blocker.join()
     assert lanes.run(lambda: 7, timeout=1) == 7
     assert made == []
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 2
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

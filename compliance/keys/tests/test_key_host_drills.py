@@ -14,8 +14,9 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from compliance.keys.base import KeyRef, KeyServiceUnavailable, SignatureAlgorithm
 from compliance.keys.hosts.backend import HostedBackend
-from compliance.keys.tests.hosted import RunningHosts, eventually, running_hosts
+from compliance.keys.tests.hosted import START_SECONDS, RunningHosts, running_hosts
 from compliance.keys.tests.softhsm import PIN, SO_PIN, PrivateSoftHsm
+from compliance.tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
 
@@ -113,7 +114,7 @@ def test_hosts_killed_under_signing_threads(hosts: RunningHosts) -> None:
 
     assert load.wrong == 0
     assert load.good > 100
-    eventually(lambda: not hosts.absent())
+    assert eventually(lambda: not hosts.absent(), seconds=START_SECONDS)
     assert sorted(healed)[KILLS // 2] < HEAL_SECONDS, healed
     assert load.slowest < 10
 
@@ -141,7 +142,7 @@ def test_hosts_killed_while_keys_are_generated(hosts: RunningHosts) -> None:
     for thread in threads:
         thread.join()
 
-    eventually(lambda: not hosts.absent())
+    assert eventually(lambda: not hosts.absent(), seconds=START_SECONDS)
     listed = {entry.uri for entry in backend.list_keys("killed") if entry.has_private}
     assert len(made) >= 4
     assert {key.uri for key in made} <= listed

@@ -21,8 +21,9 @@ from compliance.keys.hosts import address, wire
 from compliance.keys.hosts.backend import HostedBackend
 from compliance.keys.hosts.keeper import HostsRunAlready, Keeper
 from compliance.keys.hosts.line import QUICK_CALLS, Line
-from compliance.keys.tests.hosted import RunningHosts, eventually, running_hosts
+from compliance.keys.tests.hosted import START_SECONDS, RunningHosts, running_hosts
 from compliance.keys.tests.softhsm import PIN, SO_PIN, PrivateSoftHsm
+from compliance.tests.waiting import eventually
 
 RSA = SignatureAlgorithm.RSA_SHA256
 TOKENS = {
@@ -201,7 +202,7 @@ def test_dead_host_is_replaced_and_keys_sign_again(private_hosts: RunningHosts) 
     before, signature = private_hosts.pid(), backend.sign(key.uri, b"payload", RSA)
 
     private_hosts.kill()
-    eventually(lambda: signs(backend, key.uri))
+    assert eventually(lambda: signs(backend, key.uri), seconds=START_SECONDS)
 
     assert private_hosts.pid() != before
     assert backend.sign(key.uri, b"payload", RSA) == signature
@@ -217,11 +218,11 @@ def test_token_lost_and_back_behind_a_host(private_hosts: RunningHosts, private_
     with pytest.raises(KeyServiceUnavailable):
         backend.check()
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: 0 not in private_hosts.absent())
+    assert eventually(lambda: 0 not in private_hosts.absent(), seconds=START_SECONDS)
     assert not signs(backend, key.uri)
     shutil.move(away, private_hsm.tokens)
 
-    eventually(lambda: signs(backend, key.uri))
+    assert eventually(lambda: signs(backend, key.uri), seconds=START_SECONDS)
 
 
 def test_hosts_end_with_their_keeper(private_hosts: RunningHosts) -> None:
@@ -229,7 +230,7 @@ def test_hosts_end_with_their_keeper(private_hosts: RunningHosts) -> None:
 
     private_hosts.keeper.kill()
 
-    eventually(lambda: not Path(f"/proc/{pid}/stat").exists())
+    assert eventually(lambda: not Path(f"/proc/{pid}/stat").exists(), seconds=START_SECONDS)
 
 
 def signs(backend: HostedBackend, uri: str) -> bool:
