@@ -19,7 +19,22 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 
-from certificates.der import BIT_STRING, NULL, OCTET_STRING, SEQUENCE, TRUE, header, integer, moment, oid, tlv
+from certificates.der import (
+    BIT_STRING,
+    ECDSA_SHA256,
+    NO_UNUSED_BITS,
+    OCTET_STRING,
+    RSA_SHA256,
+    SEQUENCE,
+    TRUE,
+    enumerated,
+    header,
+    integer,
+    moment,
+    oid,
+    tlv,
+)
+from certificates.reasons import REASON_NUMBERS
 from certificates.x509 import IssuerInfo, PrivateKey
 
 FULL: Final = "full"
@@ -29,20 +44,7 @@ IN_MEMORY: Final = 1 << 20
 """Shorter lists need no file."""
 
 V2: Final = integer(1)
-RSA_SHA256: Final = tlv(SEQUENCE, bytes.fromhex("06092a864886f70d01010b"), NULL)
-ECDSA_SHA256: Final = tlv(SEQUENCE, bytes.fromhex("06082a8648ce3d040302"))
 REASON_OID: Final = bytes.fromhex("0603551d15")
-ENUMERATED: Final = 0x0A
-REASON_NUMBERS: Final = {
-    x509.ReasonFlags.key_compromise: 1,
-    x509.ReasonFlags.ca_compromise: 2,
-    x509.ReasonFlags.affiliation_changed: 3,
-    x509.ReasonFlags.superseded: 4,
-    x509.ReasonFlags.cessation_of_operation: 5,
-    x509.ReasonFlags.certificate_hold: 6,
-    x509.ReasonFlags.privilege_withdrawn: 9,
-    x509.ReasonFlags.aa_compromise: 10,
-}
 
 
 class RevokedEntry(NamedTuple):
@@ -134,7 +136,7 @@ class ListDraft:
         for piece in self._pieces():
             digest.update(piece)
         digest.update(after)
-        signature = tlv(BIT_STRING, b"\0", _signature(key, digest.digest()))
+        signature = tlv(BIT_STRING, NO_UNUSED_BITS, _signature(key, digest.digest()))
         after += algorithm + signature
         yield header(SEQUENCE, len(before) + size + len(after)) + before
         yield from self._pieces()
@@ -179,7 +181,7 @@ def pem_size(size: int) -> int:
 
 
 def _reason_extension(number: int) -> bytes:
-    value = tlv(OCTET_STRING, tlv(ENUMERATED, bytes((number,))))
+    value = tlv(OCTET_STRING, enumerated(number))
     return tlv(SEQUENCE, tlv(SEQUENCE, REASON_OID, value))
 
 

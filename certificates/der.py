@@ -1,4 +1,4 @@
-"""Writing DER (X.690): the few forms that a revocation list is made of."""
+"""Writing DER (X.690): the few forms that revocation lists and OCSP answers are made of."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -7,12 +7,18 @@ INTEGER: Final = 0x02
 BIT_STRING: Final = 0x03
 OCTET_STRING: Final = 0x04
 OBJECT_IDENTIFIER: Final = 0x06
+ENUMERATED: Final = 0x0A
 UTC_TIME: Final = 0x17
 GENERALIZED_TIME: Final = 0x18
 SEQUENCE: Final = 0x30
+EXPLICIT_0: Final = 0xA0
+EXPLICIT_1: Final = 0xA1
+EXPLICIT_2: Final = 0xA2
 
 TRUE: Final = bytes.fromhex("0101ff")
 NULL: Final = bytes.fromhex("0500")
+NO_UNUSED_BITS: Final = b"\0"
+"""What a BIT STRING of whole octets begins with."""
 FIRST_GENERALIZED: Final = datetime(2050, 1, 1, tzinfo=UTC).timestamp()
 """RFC 5280 §5.1.2.4: UTCTime through the year 2049, GeneralizedTime from then on."""
 
@@ -36,12 +42,21 @@ def integer(value: int) -> bytes:
     return tlv(INTEGER, value.to_bytes((value.bit_length() >> 3) + 1, "big"))
 
 
+def enumerated(value: int) -> bytes:
+    """One of a few named numbers, below 128."""
+    return tlv(ENUMERATED, bytes((value,)))
+
+
 def moment(when: datetime) -> bytes:
-    """A time in whole seconds, what lies below them cut off."""
-    utc = when.astimezone(UTC)
-    if utc.timestamp() < FIRST_GENERALIZED:
-        return tlv(UTC_TIME, f"{utc:%y%m%d%H%M%SZ}".encode())
-    return tlv(GENERALIZED_TIME, f"{utc:%Y%m%d%H%M%SZ}".encode())
+    """A time as certificates and lists have it, in whole seconds, what lies below them cut off."""
+    if when.timestamp() < FIRST_GENERALIZED:
+        return tlv(UTC_TIME, f"{when.astimezone(UTC):%y%m%d%H%M%SZ}".encode())
+    return generalized_time(when)
+
+
+def generalized_time(when: datetime) -> bytes:
+    """A time with all digits of its year, in whole seconds, what lies below them cut off."""
+    return tlv(GENERALIZED_TIME, f"{when.astimezone(UTC):%Y%m%d%H%M%SZ}".encode())
 
 
 def oid(dotted: str) -> bytes:
@@ -54,3 +69,8 @@ def oid(dotted: str) -> bytes:
             group.append(0x80 | (arc & 0x7F))
         octets += bytes(reversed(group))
     return tlv(OBJECT_IDENTIFIER, bytes(octets))
+
+
+RSA_SHA256: Final = tlv(SEQUENCE, oid("1.2.840.113549.1.1.11"), NULL)
+ECDSA_SHA256: Final = tlv(SEQUENCE, oid("1.2.840.10045.4.3.2"))
+"""Algorithm identifiers of signatures (RFC 4055, RFC 5758)."""

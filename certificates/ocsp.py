@@ -16,6 +16,22 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from certificates.der import (
+    BIT_STRING,
+    ECDSA_SHA256,
+    EXPLICIT_0,
+    EXPLICIT_1,
+    EXPLICIT_2,
+    NO_UNUSED_BITS,
+    OCTET_STRING,
+    RSA_SHA256,
+    SEQUENCE,
+    enumerated,
+    generalized_time,
+    oid,
+    tlv,
+)
+from certificates.reasons import REASON_NUMBERS
 from certificates.x509 import PrivateKey
 
 MAX_REQUEST: Final = 8 * 1024
@@ -24,10 +40,15 @@ MAX_NONCE: Final = 128
 HASHES: Final = ("sha1", "sha256", "sha384", "sha512")
 """What a request may name its issuer by; SHA-1 is what most clients use, and collisions gain nothing here."""
 
-MALFORMED: Final = "malformed_request"
-UNAUTHORIZED: Final = "unauthorized"
-TRY_LATER: Final = "try_later"
-INTERNAL_ERROR: Final = "internal_error"
+SUCCESSFUL: Final = 0
+MALFORMED: Final = 1
+TRY_LATER: Final = 3
+UNAUTHORIZED: Final = 6
+
+BASIC: Final = oid("1.3.6.1.5.5.7.48.1.1")
+NONCE: Final = oid("1.3.6.1.5.5.7.48.1.2")
+GOOD: Final = bytes.fromhex("8000")
+UNKNOWN: Final = bytes.fromhex("8200")
 
 # What asn1crypto raises while it reads octets that are something else.
 _UNREADABLE: Final = (
@@ -75,6 +96,19 @@ class Status:
 
 
 @dataclass(frozen=True)
+class Responder:
+    """Who signs: the certificate that goes along, and the SHA-1 of its key, by which the answer names it."""
+
+    certificate_der: bytes
+    key_hash: bytes
+
+    @classmethod
+    def of(cls, certificate_der: bytes) -> "Responder":
+        certificate = x509.load_der_x509_certificate(certificate_der)
+        return cls(certificate_der, _key_hash(certificate, "sha1"))
+
+
+@dataclass(frozen=True)
 class IssuerHashes:
     """How requests name a CA under one hash."""
 
@@ -116,10 +150,9 @@ def read_encoded_request(text: str) -> Question:
         raise MalformedRequest("not base64") from error
 
 
-def error_response(status: str) -> bytes:
+def error_response(status: int) -> bytes:
     """An answer that tells no certificate's status; unsigned, as §4.2.1 has it."""
-    der: bytes = asn1.OCSPResponse({"response_status": status}).dump()
-    return der
+    return tlv(SEQUENCE, enumerated(status))
 
 
 def signed_response(
@@ -128,36 +161,23 @@ def signed_response(
     nonce: bytes | None,
     this_update: datetime,
     next_update: datetime,
-    responder: x509.Certificate,
+    responder: Responder,
     key: PrivateKey,
 ) -> bytes:
     """A signed answer that carries the responder's certificate; times in whole seconds UTC."""
-    tbs = asn1.ResponseData(
-        {
-            "responder_id": asn1.ResponderId("by_key", OctetString(_key_hash(responder, "sha1"))),
-            "produced_at": this_update,
-            "responses": [_single(status, this_update, next_update) for status in statuses],
-        }
+    since, until = generalized_time(this_update), tlv(EXPLICIT_0, generalized_time(next_update))
+    data = tlv(
+        SEQUENCE,
+        tlv(EXPLICIT_2, tlv(OCTET_STRING, responder.key_hash)),
+        since,
+        tlv(SEQUENCE, *[tlv(SEQUENCE, one.certificate.der, _status(one), since, until) for one in statuses]),
+        b"" if nonce is None else tlv(EXPLICIT_1, tlv(SEQUENCE, _nonce_extension(nonce))),
     )
-    if nonce is not None:
-        tbs["response_extensions"] = [{"extn_id": "nonce", "critical": False, "extn_value": nonce}]
-    is_rsa = isinstance(key, rsa.RSAPrivateKey)
-    basic = asn1.BasicOCSPResponse(
-        {
-            "tbs_response_data": tbs,
-            "signature_algorithm": {"algorithm": "sha256_rsa" if is_rsa else "sha256_ecdsa"},
-            "signature": _signature(key, tbs.dump()),
-            "certs": [asn1_x509.Certificate.load(responder.public_bytes(Encoding.DER))],
-        }
-    )
-    answer = asn1.OCSPResponse(
-        {
-            "response_status": "successful",
-            "response_bytes": {"response_type": "basic_ocsp_response", "response": basic},
-        }
-    )
-    der: bytes = answer.dump()
-    return der
+    algorithm = RSA_SHA256 if isinstance(key, rsa.RSAPrivateKey) else ECDSA_SHA256
+    signature = tlv(BIT_STRING, NO_UNUSED_BITS, _signature(key, data))
+    certificates = tlv(EXPLICIT_0, tlv(SEQUENCE, responder.certificate_der))
+    basic = tlv(OCTET_STRING, tlv(SEQUENCE, data, algorithm, signature, certificates))
+    return tlv(SEQUENCE, enumerated(SUCCESSFUL), tlv(EXPLICIT_0, tlv(SEQUENCE, BASIC, basic)))
 
 
 def _certificate_id(item: Any) -> CertificateId:
@@ -190,27 +210,18 @@ def _nonce(extensions: Any) -> bytes | None:
     return nonce
 
 
-def _single(status: Status, this_update: datetime, next_update: datetime) -> dict[str, Any]:
-    return {
-        "cert_id": asn1.CertId.load(status.certificate.der),
-        "cert_status": _status(status),
-        "this_update": this_update,
-        "next_update": next_update,
-    }
+def _nonce_extension(nonce: bytes) -> bytes:
+    return tlv(SEQUENCE, NONCE, tlv(OCTET_STRING, tlv(OCTET_STRING, nonce)))
 
 
-def _status(status: Status) -> asn1.CertStatus:
+def _status(status: Status) -> bytes:
     if not status.known:
-        return asn1.CertStatus("unknown", asn1.StatusUnknown())
+        return UNKNOWN
     if status.revoked_at is None:
-        return asn1.CertStatus("good", asn1.StatusGood())
-    revoked: dict[str, Any] = {"revocation_time": status.revoked_at.replace(microsecond=0)}
-    if status.reason is not x509.ReasonFlags.unspecified:
-        revoked["revocation_reason"] = _SNAKE[status.reason]
-    return asn1.CertStatus("revoked", asn1.RevokedInfo(revoked))
-
-
-_SNAKE: Final = {reason: reason.name for reason in x509.ReasonFlags}
+        return GOOD
+    number = REASON_NUMBERS.get(status.reason)
+    reason = b"" if number is None else tlv(EXPLICIT_0, enumerated(number))
+    return tlv(EXPLICIT_1, generalized_time(status.revoked_at), reason)
 
 
 def _key_hash(certificate: x509.Certificate, hash_name: str) -> bytes:

@@ -26,6 +26,18 @@ REASON_CODES: Final[dict[str, ReasonFlags]] = {
 }
 """Reasons by their normal form; RFC 5280's own names among them, in any spelling (`keyCompromise`)."""
 
+REASON_NUMBERS: Final = {
+    ReasonFlags.key_compromise: 1,
+    ReasonFlags.ca_compromise: 2,
+    ReasonFlags.affiliation_changed: 3,
+    ReasonFlags.superseded: 4,
+    ReasonFlags.cessation_of_operation: 5,
+    ReasonFlags.certificate_hold: 6,
+    ReasonFlags.privilege_withdrawn: 9,
+    ReasonFlags.aa_compromise: 10,
+}
+"""How lists and OCSP answers number them; without a number a reason is left out."""
+
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=CA)(?=C[a-z])")
 _NOT_WORD = re.compile(r"[^0-9a-z]+")
 _REMARK = re.compile(r"[:;,.(\n]| [-\u2013\u2014] ")

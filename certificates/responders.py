@@ -1,6 +1,7 @@
 """Answering OCSP: delegated responders with keys in the HSM, renewed by themselves, and their answers."""
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -15,12 +16,18 @@ from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from certificates import ocsp
 from certificates.authorities import issuer_info, signing_key
 from certificates.lint import sign_responder
-from certificates.models import AuthorityRole, Certificate, CertificateAuthority, OcspResponder
+from certificates.models import (
+    AuthorityRole,
+    AuthorityState,
+    Certificate,
+    CertificateAuthority,
+    OcspResponder,
+)
 from certificates.names import authority_name
-from certificates.ocsp import CertificateId, IssuerHashes, MalformedRequest, Question, Status
+from certificates.ocsp import CertificateId, IssuerHashes, MalformedRequest, Question, Responder, Status
 from certificates.serials import environment_of, format_serial, new_serial
 from certificates.x509 import Validity, responder_builder
-from compliance import environments
+from compliance import environments, sql
 from compliance.environments import Environment
 from compliance.errors import Unavailable
 from compliance.keys import KeyNotFound, backend_for, private_key
@@ -33,6 +40,7 @@ RENEW_AT: Final = 0.5
 ANSWER_LIFETIME: Final = timedelta(minutes=10)
 KEY_LABEL: Final = "ocsp-responder"
 SERIAL_BITS: Final = 159
+PUBLISHING: Final = (AuthorityState.ACTIVE, AuthorityState.RETIRING)
 
 
 @dataclass(frozen=True)
@@ -72,12 +80,23 @@ def answer(*, request: bytes | str, now: datetime) -> OcspAnswer:
 
 def _answer(question: Question, now: datetime) -> OcspAnswer:
     first = question.certificates[0]
+    serials = [format_serial(item.serial) for item in question.certificates if item.serial > 0]
     for environment in _environments(first.serial):
         with environments.use(environment):
-            authority = _authority(first, now)
+            authorities, current, certificates = sql.read_together(
+                (CertificateAuthority, _ISSUING, [AuthorityRole.ISSUING]),
+                (OcspResponder, _LASTING, [now, now]),
+                (Certificate, _ASKED_ABOUT, [serials]),
+            )
+            authority = _named(authorities, first, now)
             if authority is not None:
-                return _answer_for(authority, question, now)
+                return _answer_for(authority, current, certificates, question, now)
     return OcspAnswer(ocsp.error_response(ocsp.UNAUTHORIZED))
+
+
+_ISSUING: Final = "WHERE role = %s ORDER BY created_at DESC, id DESC"
+_LASTING: Final = "WHERE not_before <= %s AND not_after > %s ORDER BY created_at DESC, id DESC"
+_ASKED_ABOUT: Final = "WHERE serial_number = ANY(%s)"
 
 
 def _environments(serial: int) -> tuple[Environment, ...]:
@@ -86,12 +105,17 @@ def _environments(serial: int) -> tuple[Environment, ...]:
     return (likely, *(other for other in Environment if other is not likely))
 
 
-def _authority(certificate: CertificateId, now: datetime) -> CertificateAuthority | None:
-    authorities = CertificateAuthority.objects.publishing(now).filter(role=AuthorityRole.ISSUING)
-    for authority in authorities.order_by("-created_at", "-id"):
-        if _hashes(bytes(authority.certificate_der), certificate.hash_name).names(certificate):
+def _named(
+    authorities: Sequence[CertificateAuthority], certificate: CertificateId, now: datetime
+) -> CertificateAuthority | None:
+    for authority in authorities:
+        if authority.state_at(now) in PUBLISHING and _names(authority, certificate):
             return authority
     return None
+
+
+def _names(authority: CertificateAuthority, certificate: CertificateId) -> bool:
+    return _hashes(bytes(authority.certificate_der), certificate.hash_name).names(certificate)
 
 
 @lru_cache(maxsize=200)
@@ -99,41 +123,39 @@ def _hashes(certificate_der: bytes, hash_name: str) -> IssuerHashes:
     return IssuerHashes.of(x509.load_der_x509_certificate(certificate_der), hash_name)
 
 
-def _answer_for(authority: CertificateAuthority, question: Question, now: datetime) -> OcspAnswer:
-    """By the responder of the CA of the first certificate; another CA's are unknown to it."""
-    responder = OcspResponder.objects.filter(authority=authority, not_before__lte=now, not_after__gt=now)
-    current = responder.order_by("-created_at", "-id").first()
+_signer = lru_cache(maxsize=20)(Responder.of)
+
+
+def _answer_for(
+    authority: CertificateAuthority,
+    responders: Sequence[OcspResponder],
+    certificates: Sequence[Certificate],
+    question: Question,
+    now: datetime,
+) -> OcspAnswer:
+    """By the latest responder of the CA of the first certificate; another CA's are unknown to it."""
+    current = next((one for one in responders if one.authority_id == authority.id), None)
     if current is None:
         return OcspAnswer(ocsp.error_response(ocsp.TRY_LATER))
     moment = now.replace(microsecond=0)
+    own = {row.serial_number: row for row in certificates if row.authority_id == authority.id}
     der = ocsp.signed_response(
-        _statuses(authority, question),
+        [_status(authority, item, own) for item in question.certificates],
         nonce=question.nonce,
         this_update=moment,
         next_update=min(moment + ANSWER_LIFETIME, current.not_after),
-        responder=x509.load_der_x509_certificate(bytes(current.certificate_der)),
+        responder=_signer(bytes(current.certificate_der)),
         key=private_key(environments.current(), current.key_uri),
     )
     return OcspAnswer(der, is_shared=question.nonce is None)
 
 
-def _statuses(authority: CertificateAuthority, question: Question) -> list[Status]:
-    asked = {format_serial(item.serial) for item in question.certificates if item.serial > 0}
-    rows = Certificate.objects.filter(authority=authority, serial_number__in=asked)
-    found = {row[0]: row[1:] for row in rows.values_list("serial_number", "revoked_at", "revocation_code")}
-    return [
-        _status(authority, item, found.get(format_serial(max(item.serial, 0))))
-        for item in question.certificates
-    ]
-
-
-def _status(
-    authority: CertificateAuthority, item: CertificateId, row: tuple[datetime | None, str] | None
-) -> Status:
-    is_own = _hashes(bytes(authority.certificate_der), item.hash_name).names(item)
-    if row is None or not is_own:
+def _status(authority: CertificateAuthority, item: CertificateId, own: Mapping[str, Certificate]) -> Status:
+    found = own.get(format_serial(item.serial)) if item.serial > 0 else None
+    if found is None or not _names(authority, item):
         return Status(item, known=False)
-    return Status(item, known=True, revoked_at=row[0], reason=x509.ReasonFlags(row[1] or "unspecified"))
+    reason = x509.ReasonFlags(found.revocation_code or "unspecified")
+    return Status(item, known=True, revoked_at=found.revoked_at, reason=reason)
 
 
 def _renew(authority: CertificateAuthority, actor: Actor, now: datetime) -> bool:

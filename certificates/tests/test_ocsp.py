@@ -1,16 +1,18 @@
 """`/v1/ocsp`, as openssl and a second reader see it."""
 
 import base64
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from asn1crypto import ocsp as asn1
+from asn1crypto import x509 as asn1_x509
+from asn1crypto.core import OctetString
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID
@@ -20,7 +22,19 @@ from hypothesis import strategies as st
 from agents.tests.factories import make_agent
 from certificates import responders, services
 from certificates.models import Certificate, CertificateAuthority, OcspResponder
-from certificates.ocsp import MAX_CERTIFICATES, MAX_REQUEST
+from certificates.ocsp import (
+    MALFORMED,
+    MAX_CERTIFICATES,
+    MAX_REQUEST,
+    TRY_LATER,
+    UNAUTHORIZED,
+    Responder,
+    Status,
+    error_response,
+    read_request,
+    signed_response,
+)
+from certificates.reasons import REASON_NUMBERS
 from certificates.serials import new_serial
 from certificates.tests import outside
 from certificates.tests.factories import make_authorities, make_certificate, make_revoked_certificate
@@ -279,3 +293,99 @@ def test_responders_are_renewed_at_half_their_life_and_removed_with_their_keys(
 
 def test_wrong_method_is_405(api: ApiClient) -> None:
     assert api.get("/v1/ocsp").status_code == 405
+
+
+MOMENT = datetime(2049, 12, 31, 23, 59, 59, tzinfo=UTC)
+UNTIL = datetime(2050, 1, 1, 0, 9, 59, tzinfo=UTC)
+
+
+def told(status: Status) -> dict[str, Any]:
+    """A status as asn1crypto takes it."""
+    revoked: dict[str, Any] = {"revocation_time": status.revoked_at}
+    if status.reason is not x509.ReasonFlags.unspecified:
+        revoked["revocation_reason"] = status.reason.name
+    if not status.known:
+        stands = asn1.CertStatus("unknown", asn1.StatusUnknown())
+    elif status.revoked_at is None:
+        stands = asn1.CertStatus("good", asn1.StatusGood())
+    else:
+        stands = asn1.CertStatus("revoked", asn1.RevokedInfo(revoked))
+    return {
+        "cert_id": asn1.CertId.load(status.certificate.der),
+        "cert_status": stands,
+        "this_update": MOMENT,
+        "next_update": UNTIL,
+    }
+
+
+@pytest.mark.parametrize("nonce", [None, b"n", bytes(range(128))])
+@pytest.mark.parametrize("algorithm", ["sha256_ecdsa", "sha256_rsa"])
+def test_another_writer_makes_the_same_octets(tenant: Tenant, algorithm: str, nonce: bytes | None) -> None:
+    certificate = make_certificate(make_agent(tenant))
+    asked = read_request(question(certificate)).certificates[0]
+    key: Any = rsa.generate_private_key(65537, 2048)
+    if algorithm == "sha256_ecdsa":
+        key = ec.generate_private_key(ec.SECP256R1())
+    leaf = leaf_of(certificate).public_bytes(Encoding.DER)
+    reasons = (*REASON_NUMBERS, x509.ReasonFlags.unspecified)
+    statuses = [
+        Status(asked, known=False),
+        Status(asked, known=True),
+        *(Status(asked, known=True, revoked_at=MOMENT, reason=reason) for reason in reasons),
+    ]
+
+    der = signed_response(
+        statuses,
+        nonce=nonce,
+        this_update=MOMENT,
+        next_update=UNTIL,
+        responder=Responder.of(leaf),
+        key=key,
+    )
+
+    data = asn1.ResponseData(
+        {
+            "responder_id": asn1.ResponderId("by_key", OctetString(sha1_of_key(leaf))),
+            "produced_at": MOMENT,
+            "responses": [told(status) for status in statuses],
+        }
+    )
+    if nonce is not None:
+        data["response_extensions"] = [{"extn_id": "nonce", "critical": False, "extn_value": nonce}]
+    signature = ocsp.load_der_ocsp_response(der).signature
+    basic = {
+        "tbs_response_data": data,
+        "signature_algorithm": {"algorithm": algorithm},
+        "signature": signature,
+        "certs": [asn1_x509.Certificate.load(leaf)],
+    }
+    answer = {
+        "response_status": "successful",
+        "response_bytes": {
+            "response_type": "basic_ocsp_response",
+            "response": asn1.BasicOCSPResponse(basic),
+        },
+    }
+    assert asn1.OCSPResponse(answer).dump() == der
+    how = (ec.ECDSA(hashes.SHA256()),)
+    if algorithm == "sha256_rsa":
+        how = (padding.PKCS1v15(), hashes.SHA256())  # type: ignore[assignment]
+    key.public_key().verify(signature, data.dump(), *how)
+
+
+def sha1_of_key(certificate: bytes) -> bytes:
+    """As asn1crypto reckons it."""
+    digest: bytes = asn1_x509.Certificate.load(certificate).public_key.sha1
+    return digest
+
+
+@pytest.mark.parametrize(
+    ("status", "name"),
+    [
+        (MALFORMED, "malformed_request"),
+        (TRY_LATER, "try_later"),
+        (UNAUTHORIZED, "unauthorized"),
+    ],
+)
+def test_another_reader_knows_the_errors(status: int, name: str) -> None:
+    assert asn1.OCSPResponse({"response_status": name}).dump() == error_response(status)
