@@ -206,7 +206,11 @@ def _one_server(layout: Layout, arguments: list[str], *, start: bool) -> int:
 
 
 def _already_up(layout: Layout) -> int:
-    say(f"The service is already up at {Servers(layout).base_url()}; `./run stop` ends it.")
+    """A data server that went down meanwhile is brought up again; the service finds it by itself."""
+    servers = Servers(layout)
+    with locked(layout.setup_lock):
+        servers.start()
+    say(f"The service is already up at {servers.base_url()}; `./run stop` ends it.")
     _print_access(layout)
     return 0
 

@@ -200,6 +200,22 @@ def test_postgresql_dies_and_comes_back(stack: Stack) -> None:
     assert all(stack.register().status_code == 201 for _ in range(20))
 
 
+def test_killed_data_servers_are_brought_up_by_another_run(stack: Stack) -> None:
+    agent = stack.new_agent()
+    servers = re.findall(r"(?:postgres|redis) +up +pid (\d+)", stack.run("status").stdout)
+    assert len(servers) == 2
+    for process in servers:
+        os.kill(int(process), signal.SIGKILL)
+    down = stack.register()
+
+    again = stack.run("--detach")
+
+    assert_unavailable(down)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "already up" in again.stdout + again.stderr
+    assert eventually(lambda: stack.certify(agent).status_code == 201)
+
+
 def test_hsm_dies_and_comes_back(stack: Stack) -> None:
     agent = stack.new_agent()
     away = stack.tokens.with_name("away")
