@@ -90,7 +90,13 @@ class AgentViewSet(ApiViewSet):
         agents = Agent.objects.for_tenant(request.auth.tenant_id).with_status(
             read_choice(params, "status", AgentStatus.values)
         )
-        found = keyset_page(agents, cursor=read_cursor(params), limit=read_limit(params), field="created_at")
+        found = keyset_page(
+            agents,
+            cursor=read_cursor(params),
+            limit=read_limit(params),
+            field="created_at",
+            heavy="metadata",
+        )
         rows = [shown_agent(row) for row in found.rows]
         return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
 

@@ -14,10 +14,13 @@ import orjson
 
 from agents.models import Agent
 from compliance import sql
-from compliance.api.pagination import Cursor, read_choice, read_cursor, read_limit
+from compliance.api.pagination import FULL_PAGE, Cursor, read_choice, read_cursor, read_limit
 from compliance.errors import Invalid
 from compliance.identifiers import parse_id
 from events.models import ActionType, BehaviorEvent, RiskBand
+
+PLAIN_OCTETS = 2_000
+"""PostgreSQL keeps longer details compressed and apart; to know their length they must be read."""
 
 BANDS, TYPES = tuple(RiskBand.values), tuple(ActionType.values)
 
@@ -41,7 +44,10 @@ class Statement(NamedTuple):
 
 
 class EventPage(msgspec.Struct, frozen=True):
-    """Events as the API shows them, and the cursor of the next page, None on the last."""
+    """Events as the API shows them, and the cursor of the next page, None on the last.
+
+    It has fewer than `limit` where those before the next one fill it already (`FULL_PAGE`).
+    """
 
     rows: list[dict[str, Any]]
     next_cursor: str | None
@@ -77,15 +83,17 @@ def page_from(found: Sequence[Sequence[Any]], *, limit: int) -> EventPage:
             "details": orjson.Fragment(details),
         }
         for event, agent, action_type, score, band, at, details in found[:limit]
+        if details is not None
     ]
-    if len(found) <= limit:
+    if len(rows) == len(found):
         return EventPage(rows, None)
     last = rows[-1]
     return EventPage(rows, str(Cursor(last["occurred_at"], UUID(last["id"]))))
 
 
 def statement(question: Question) -> Statement:
-    """What finds the question's rows, and one more where there is a next page."""
+    """What finds the question's rows, and more where there is a next page; those that a full page has no room
+    for come without their details."""
     cursor = question.cursor
     text, names = _sql(
         by_agent=question.agent_id is not None,
@@ -129,9 +137,15 @@ def _sql(
     elif past == "row":
         conditions.append(f"(occurred_at, id) < ({place('at')}, {place('id')})")
     return (
-        "SELECT event.id::text, agent_id::text, action_type, risk_score, risk_band, occurred_at,"  # noqa: S608
-        f" details::text FROM {BehaviorEvent._meta.db_table} event WHERE {' AND '.join(conditions)}"
-        f" ORDER BY occurred_at DESC, event.id DESC LIMIT {limit:d}"
+        "SELECT id::text, agent_id::text, action_type, risk_score, risk_band, occurred_at,"  # noqa: S608
+        f" CASE WHEN octets_to_here - octets < {FULL_PAGE:d} THEN details::text END FROM"
+        " (SELECT *, sum(octets) OVER (ORDER BY occurred_at DESC, id DESC) AS octets_to_here FROM"
+        " (SELECT id, agent_id, action_type, risk_score, risk_band, occurred_at, details,"
+        f" CASE WHEN pg_column_size(details) < {PLAIN_OCTETS:d} THEN pg_column_size(details)"
+        " ELSE octet_length(details::text) END AS octets"
+        f" FROM {BehaviorEvent._meta.db_table} event WHERE {' AND '.join(conditions)}"
+        f" ORDER BY occurred_at DESC, id DESC LIMIT {limit:d}) AS asked) AS measured"
+        " ORDER BY occurred_at DESC, measured.id DESC"
     ), tuple(names)
 
 

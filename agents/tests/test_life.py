@@ -95,6 +95,23 @@ def test_pages_lose_and_repeat_nothing_when_timestamps_are_shared(client: ApiCli
     assert set(seen) == ids
 
 
+def test_heavy_metadata_fills_a_page_before_its_limit(client: ApiClient, tenant: Tenant) -> None:
+    ids = [str(make_agent(tenant).id) for _ in range(7)]
+    heavy = {f"key-{number}": "x" * 100 for number in range(10_000)}
+    Agent.objects.filter(id__in=ids[1:]).update(metadata=heavy)
+    pages: list[list[str]] = []
+    query = "limit=100"
+
+    while query:
+        body = client.get(f"/v1/agents?{query}").json()
+        pages.append([row["id"] for row in body["data"]])
+        query = f"limit=100&before={body['next_cursor']}" if body["has_next_page"] else ""
+
+    assert [len(page) for page in pages] == [4, 3]
+    assert [agent for page in pages for agent in page] == ids[::-1]
+    assert client.get("/v1/agents?limit=1").json()["data"][0]["id"] == ids[-1]
+
+
 @pytest.mark.parametrize("query", ["limit=0", "limit=x", "before=yesterday", "status=dead", "limit=-1"])
 def test_bad_queries_are_400(client: ApiClient, query: str) -> None:
     assert client.get(f"/v1/agents?{query}").status_code == 400

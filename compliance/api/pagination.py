@@ -9,16 +9,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from django.db.models import BooleanField, F, Func, Model, Q, QuerySet, Value
+from django.db.models import BooleanField, F, Func, Model, Q, QuerySet, TextField, Value
+from django.db.models.functions import Cast, Length
 
 from compliance.api.parsers import check_value
 from compliance.errors import Invalid
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
+FULL_PAGE = 4 * 1024 * 1024
+"""Octets of JSON that make a page full: a row may hold a megabyte, and a page is put together in memory."""
 _ID_DIGITS = 39
 _DATE_TIME = re.compile(
     r"(?P<seconds>\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2})(?:[.,](?P<fraction>\d{1,60}))?"
@@ -79,12 +83,22 @@ class Page(Generic[Row]):
         return self.next_cursor is not None
 
 
-def keyset_page(queryset: QuerySet[Any], *, cursor: Cursor | None, limit: int, field: str) -> Page[Any]:
-    """The `limit` newest rows of `queryset` past `cursor` by (`field`, id)."""
+def keyset_page(
+    queryset: QuerySet[Any], *, cursor: Cursor | None, limit: int, field: str, heavy: str | None = None
+) -> Page[Any]:
+    """The `limit` newest rows of `queryset` past `cursor` by (`field`, id).
+
+    Fewer where the JSON in their field `heavy` makes the page full before (`FULL_PAGE`), but one at least.
+    """
     if cursor is not None:
         plain = Q(**{f"{field}__lt": cursor.at})
         queryset = queryset.filter(plain if cursor.id is None else _before(field, cursor.at, cursor.id))
-    rows = list(queryset.order_by(f"-{field}", "-id")[: limit + 1])
+    queryset = queryset.order_by(f"-{field}", "-id")
+    if heavy is not None:
+        lengths = queryset.values_list(Length(Cast(heavy, TextField())), flat=True)[:limit]
+        octets = [length or 0 for length in lengths]
+        limit = sum(before < FULL_PAGE for before in accumulate([0, *octets[:-1]]))
+    rows = list(queryset[: limit + 1])
     if len(rows) <= limit:
         return Page(rows, None)
     last = rows[limit - 1]

@@ -14,7 +14,11 @@ BEFORE = OpenApiParameter(
     OpenApiTypes.STR,
     description="Cursor: an ISO 8601 date-time, or `next_cursor` of the page before, passed back unchanged.",
 )
-LIMIT = OpenApiParameter("limit", OpenApiTypes.INT, description="Rows on a page, 1 to 100; 50 when omitted.")
+LIMIT = OpenApiParameter(
+    "limit",
+    OpenApiTypes.INT,
+    description="Rows on a page at most, 1 to 100; 50 when omitted. A page ends at 4 MB of JSON, too.",
+)
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     OpenApiTypes.STR,

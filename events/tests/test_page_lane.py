@@ -16,6 +16,7 @@ from pytest_django.fixtures import Settings
 from agents.tests.factories import make_agent
 from compliance import environments, redis
 from compliance.api.answers import Answer, Headers
+from compliance.api.pagination import FULL_PAGE
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.identifiers import new_id
@@ -147,6 +148,30 @@ def test_walk_through_pages_is_the_views_and_loses_and_repeats_nothing(
 
     assert len(found) == len(set(found)) == 12
     assert body["next_cursor"] is None
+
+
+def test_page_that_is_full_ends_before_its_limit_and_the_walk_loses_nothing(
+    web: Reader, plain: Reader, world: World, key: str
+) -> None:
+    # Long as text, short as PostgreSQL keeps it.
+    details = {f"key-{number}": "x" * 100 for number in range(10_000)}
+    for _ in range(6):
+        store_event(world.agent, 0.1, now(), details=details)
+    found: list[str] = []
+    counts, query = [], "?limit=100"
+
+    while True:
+        answer = assert_the_same(web, plain, key, query)
+        body = orjson.loads(answer.body)
+        found += [row["id"] for row in body["data"]]
+        counts.append(len(body["data"]))
+        assert len(answer.body) < FULL_PAGE + 2_000_000
+        if not body["has_next_page"]:
+            break
+        query = f"?limit=100&before={quote(body['next_cursor'])}"
+
+    assert counts == [4, 14]
+    assert len(set(found)) == 18
 
 
 MALFORMED = [
