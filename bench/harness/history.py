@@ -81,6 +81,8 @@ class History:
                     say(f"  … {self.filled:,} rows, {pace:,.0f} a second")
         with psycopg.connect(self.place.live_url, autocommit=True) as connection:
             connection.execute(f"VACUUM ANALYZE {EVENTS}")
+            # Else the fill's own checkpoint is written while the next measurement runs.
+            connection.execute("CHECKPOINT")
 
     def moments(self, count: int, *, seed: int) -> list[datetime]:
         """Random depths of what is there."""
