@@ -33,7 +33,8 @@ SELECT (lpad(to_hex(moment), 12, '0') || '7' || substr(r, 1, 3) || '8' || substr
        jsonb_build_object('tool', 'search_orders', 'table', 'positions', 'rows', floor(kind * 40)),
        'history-' || substr(r, 1, 8), NULL, '[]'::jsonb, 'history'
 FROM (SELECT (%(first)s::bigint + n * %(step)s::float8)::bigint AS moment, md5(random()::text) AS r,
-             random() AS chance, random() AS kind, least(0.99, 0.2 * random() + power(greatest(random(), 0.01), 40)) AS score
+             random() AS chance, random() AS kind,
+             least(0.99, 0.2 * random() + power(greatest(random(), 0.01), 40)) AS score
       FROM generate_series(0, %(rows)s - 1) AS n) AS made
 """
 
