@@ -15,23 +15,18 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 
 from certificates.der import (
-    BIT_STRING,
-    ECDSA_SHA256,
-    NO_UNUSED_BITS,
     OCTET_STRING,
-    RSA_SHA256,
     SEQUENCE,
     TRUE,
+    algorithm_of,
     enumerated,
     header,
     integer,
     moment,
     oid,
+    signature_of,
     tlv,
 )
 from certificates.reasons import REASON_NUMBERS
@@ -117,7 +112,7 @@ class ListDraft:
         self, *, window: CrlWindow, issuer: IssuerInfo, key: PrivateKey, scope: ListScope
     ) -> Iterator[bytes]:
         """The signed list in pieces; raises what the key raises before the first of them."""
-        algorithm = RSA_SHA256 if isinstance(key, rsa.RSAPrivateKey) else ECDSA_SHA256
+        algorithm = algorithm_of(key)
         size = self._entries.tell()
         before = b"".join(
             (
@@ -136,8 +131,7 @@ class ListDraft:
         for piece in self._pieces():
             digest.update(piece)
         digest.update(after)
-        signature = tlv(BIT_STRING, NO_UNUSED_BITS, _signature(key, digest.digest()))
-        after += algorithm + signature
+        after += algorithm + signature_of(key, digest.digest())
         yield header(SEQUENCE, len(before) + size + len(after)) + before
         yield from self._pieces()
         yield after
@@ -189,13 +183,6 @@ _REASONS: Final = {
     **{reason: _reason_extension(number) for reason, number in REASON_NUMBERS.items()},
     x509.ReasonFlags.unspecified: b"",
 }
-
-
-def _signature(key: PrivateKey, digest: bytes) -> bytes:
-    prehashed = Prehashed(hashes.SHA256())
-    if isinstance(key, rsa.RSAPrivateKey):
-        return key.sign(digest, padding.PKCS1v15(), prehashed)
-    return key.sign(digest, ec.ECDSA(prehashed))
 
 
 def _extensions(number: int, issuer: IssuerInfo, scope: ListScope) -> Iterator[bytes]:

@@ -1,7 +1,13 @@
-"""Writing DER (X.690): the few forms that revocation lists and OCSP answers are made of."""
+"""Writing DER (X.690): the few forms that lists and OCSP answers are made of, and their signatures."""
 
 from datetime import UTC, datetime
 from typing import Final
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
+
+from certificates.x509 import PrivateKey
 
 INTEGER: Final = 0x02
 BIT_STRING: Final = 0x03
@@ -74,3 +80,16 @@ def oid(dotted: str) -> bytes:
 RSA_SHA256: Final = tlv(SEQUENCE, oid("1.2.840.113549.1.1.11"), NULL)
 ECDSA_SHA256: Final = tlv(SEQUENCE, oid("1.2.840.10045.4.3.2"))
 """Algorithm identifiers of signatures (RFC 4055, RFC 5758)."""
+
+
+def algorithm_of(key: PrivateKey) -> bytes:
+    """What `signature_of()` signs with."""
+    return RSA_SHA256 if isinstance(key, rsa.RSAPrivateKey) else ECDSA_SHA256
+
+
+def signature_of(key: PrivateKey, digest: bytes) -> bytes:
+    """The key's signature of octets with this SHA-256; raises what the key raises."""
+    prehashed = Prehashed(hashes.SHA256())
+    if isinstance(key, rsa.RSAPrivateKey):
+        return tlv(BIT_STRING, NO_UNUSED_BITS, key.sign(digest, padding.PKCS1v15(), prehashed))
+    return tlv(BIT_STRING, NO_UNUSED_BITS, key.sign(digest, ec.ECDSA(prehashed)))

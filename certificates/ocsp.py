@@ -12,23 +12,19 @@ from asn1crypto import ocsp as asn1
 from asn1crypto import x509 as asn1_x509
 from asn1crypto.core import OctetString
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from certificates.der import (
-    BIT_STRING,
-    ECDSA_SHA256,
     EXPLICIT_0,
     EXPLICIT_1,
     EXPLICIT_2,
-    NO_UNUSED_BITS,
     OCTET_STRING,
-    RSA_SHA256,
     SEQUENCE,
+    algorithm_of,
     enumerated,
     generalized_time,
     oid,
+    signature_of,
     tlv,
 )
 from certificates.reasons import REASON_NUMBERS
@@ -173,10 +169,9 @@ def signed_response(
         tlv(SEQUENCE, *[tlv(SEQUENCE, one.certificate.der, _status(one), since, until) for one in statuses]),
         b"" if nonce is None else tlv(EXPLICIT_1, tlv(SEQUENCE, _nonce_extension(nonce))),
     )
-    algorithm = RSA_SHA256 if isinstance(key, rsa.RSAPrivateKey) else ECDSA_SHA256
-    signature = tlv(BIT_STRING, NO_UNUSED_BITS, _signature(key, data))
+    signature = signature_of(key, hashlib.sha256(data).digest())
     certificates = tlv(EXPLICIT_0, tlv(SEQUENCE, responder.certificate_der))
-    basic = tlv(OCTET_STRING, tlv(SEQUENCE, data, algorithm, signature, certificates))
+    basic = tlv(OCTET_STRING, tlv(SEQUENCE, data, algorithm_of(key), signature, certificates))
     return tlv(SEQUENCE, enumerated(SUCCESSFUL), tlv(EXPLICIT_0, tlv(SEQUENCE, BASIC, basic)))
 
 
@@ -228,9 +223,3 @@ def _key_hash(certificate: x509.Certificate, hash_name: str) -> bytes:
     """Of the subjectPublicKey's octets alone (§4.1.1), which a key identifier made by SHA-1 is too."""
     info = asn1_x509.Certificate.load(certificate.public_bytes(Encoding.DER)).public_key
     return hashlib.new(hash_name, bytes(info["public_key"])).digest()
-
-
-def _signature(key: PrivateKey, data: bytes) -> bytes:
-    if isinstance(key, rsa.RSAPrivateKey):
-        return key.sign(data, padding.PKCS1v15(), hashes.SHA256())
-    return key.sign(data, ec.ECDSA(hashes.SHA256()))
