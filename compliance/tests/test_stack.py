@@ -32,6 +32,7 @@ CONTRACT = re.compile(
     r"(DATABASE_URL|TEST_DATABASE_URL|REDIS_URL|PKCS11_.*|SOFTHSM2_CONF|SECRET_KEY|ENCRYPTION_KEYS|BASE_URL"
     r"|ALLOWED_HOSTS|WEB_.*|WEBHOOK_.*|SERVICE_NAME|PORT|LOCAL_DIR|PYTHONPATH)"
 )
+HEAL_SECONDS = 15
 
 
 @dataclass
@@ -56,6 +57,9 @@ class Stack:
         headers = {"Authorization": f"Bearer {self.exports[key]}"} if key else {}
         url = self.exports["BASE_URL"] + path
         return requests.request(method, url, json=body, headers=headers, timeout=40)
+
+    def is_ready(self) -> bool:
+        return self.call("GET", "/health/ready", key=None).status_code == 200
 
     def register(self) -> requests.Response:
         return self.call("POST", "/v1/agents", {"name": "drill", "model_hash": "h"})
@@ -180,7 +184,7 @@ def test_redis_dies_and_the_api_goes_on(stack: Stack) -> None:
 
     assert (registered.status_code, verified.status_code, event.status_code) == (201, 200, 201)
     assert (ready.status_code, ready.json()["checks"]["redis"]) == (503, "unavailable")
-    assert eventually(lambda: stack.call("GET", "/health/ready", key=None).status_code == 200)
+    assert eventually(stack.is_ready, seconds=HEAL_SECONDS)
 
 
 def test_postgresql_dies_and_comes_back(stack: Stack) -> None:
@@ -196,7 +200,7 @@ def test_postgresql_dies_and_comes_back(stack: Stack) -> None:
 
     for answer in down:
         assert_unavailable(answer)
-    assert eventually(lambda: stack.register().status_code == 201)
+    assert eventually(lambda: stack.register().status_code == 201, seconds=HEAL_SECONDS)
     assert all(stack.register().status_code == 201 for _ in range(20))
 
 
@@ -213,7 +217,7 @@ def test_killed_data_servers_are_brought_up_by_another_run(stack: Stack) -> None
     assert_unavailable(down)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "already up" in again.stdout + again.stderr
-    assert eventually(lambda: stack.certify(agent).status_code == 201)
+    assert eventually(lambda: stack.certify(agent).status_code == 201, seconds=HEAL_SECONDS)
 
 
 def test_hsm_dies_and_comes_back(stack: Stack) -> None:
@@ -230,8 +234,8 @@ def test_hsm_dies_and_comes_back(stack: Stack) -> None:
         assert_unavailable(answer)
     assert "KMS" in down[0].json()["error"]
     assert verified.status_code == 404
-    assert eventually(lambda: stack.certify(agent).status_code in (201, 409))
-    assert eventually(lambda: stack.call("GET", "/health/ready", key=None).status_code == 200)
+    assert eventually(lambda: stack.certify(agent).status_code in (201, 409), seconds=HEAL_SECONDS)
+    assert eventually(stack.is_ready, seconds=HEAL_SECONDS)
 
 
 def test_killed_key_hosts_and_their_keeper_are_replaced(stack: Stack) -> None:
@@ -242,7 +246,7 @@ def test_killed_key_hosts_and_their_keeper_are_replaced(stack: Stack) -> None:
     down = stack.certify(agent)
 
     assert down.status_code in (201, 503)
-    assert eventually(lambda: stack.certify(stack.new_agent()).status_code == 201)
+    assert eventually(lambda: stack.certify(stack.new_agent()).status_code == 201, seconds=HEAL_SECONDS)
     assert len(processes_of(stack, "key_host")) == 3
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 
-def eventually(holds: Callable[[], bool], *, seconds: float = 15.0) -> bool:
+def eventually(holds: Callable[[], bool], *, seconds: float = 10.0) -> bool:
     """Whether `holds` comes true within `seconds`; asked every 20 ms."""
     deadline = time.monotonic() + seconds
     while not holds():

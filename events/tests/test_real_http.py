@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from compliance.tests import test_stack
-from compliance.tests.test_stack import Stack, processes_of
+from compliance.tests.test_stack import HEAL_SECONDS, Stack, processes_of
 from compliance.tests.waiting import eventually
 from events.tests.raw_http import Connection, body_for
 
@@ -264,7 +264,7 @@ def drill(stack: Stack, agents: list[str], kill: Callable[[], None]) -> Burst:
     with ThreadPoolExecutor(SENDERS) as pool:
         sending = [pool.submit(burst.send, number) for number in range(SENDERS)]
         try:
-            assert eventually(lambda: len(burst.acknowledged) > 200)
+            assert eventually(lambda: len(burst.acknowledged) > 200, seconds=HEAL_SECONDS)
             kill()
             time.sleep(0.3)
             healed_from = len(burst.acknowledged)

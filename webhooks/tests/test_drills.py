@@ -16,7 +16,7 @@ import pytest
 import redis
 
 from compliance.tests import test_stack
-from compliance.tests.test_stack import Stack, processes_of
+from compliance.tests.test_stack import HEAL_SECONDS, Stack, processes_of
 from compliance.tests.waiting import eventually
 from webhooks.tests.receivers import Receiver, Script, answer, receiving
 
@@ -113,7 +113,7 @@ def test_sender_killed_when_it_has_claimed_and_not_sent(stack: Stack) -> None:
         port = listener.getsockname()[1]
         webhook = register(stack, Receiver("127.0.0.1", port))
         event_id = ask(stack, webhook)
-        assert eventually(lambda: statuses(stack, webhook) == {"in_flight"})
+        assert eventually(lambda: statuses(stack, webhook) == {"in_flight"}, seconds=HEAL_SECONDS)
         kill_sender(stack)
     with receiving(answer(200)) as receiver:
         stack.call("PATCH", f"/v1/webhooks/{webhook}", {"url": receiver.url})
@@ -137,7 +137,7 @@ def test_sender_killed_when_all_is_done_sends_nothing_again(stack: Stack) -> Non
     with receiving(answer(200)) as receiver:
         webhook = register(stack, receiver)
         event_id = ask(stack, webhook)
-        assert eventually(lambda: statuses(stack, webhook) == {"succeeded"})
+        assert eventually(lambda: statuses(stack, webhook) == {"succeeded"}, seconds=HEAL_SECONDS)
 
         kill_sender(stack)
         time.sleep(12)
@@ -166,7 +166,7 @@ def test_redis_flushed_in_a_burst(stack: Stack) -> None:
 
         assert len(expected) == 100
         assert all_arrive(receiver, expected)
-        assert eventually(lambda: set(arrived(receiver).values()) == {1})
+        assert eventually(lambda: set(arrived(receiver).values()) == {1}, seconds=HEAL_SECONDS)
 
 
 def test_redis_down_throughout(stack: Stack) -> None:

@@ -114,7 +114,7 @@ def test_stuck_calls_cost_their_callers_only_the_deadline() -> None:
 
     assert time.monotonic() - started < 1
     release.set()
-    assert eventually(lambda: lanes.stuck == 0)
+    assert eventually(lambda: lanes.stuck == 0, seconds=2)
     assert lanes.run(lambda: 7, timeout=1) == 7
 
 
