@@ -85,9 +85,9 @@ def plain_drf(place: Place) -> Iterator[WebServer]:
         "RULER_TENANT": place.tenant_id,
     }
     command = [
-        *(sys.executable, "-m", "granian", "--interface", "wsgi", "bench.rulers.plain.wsgi:application"),
-        *("--host", HOST, "--port", str(port), "--no-ws", "--http", "1"),
-        *("--workers", environment["WEB_WORKERS"], "--blocking-threads", environment["WEB_THREADS"]),
+        *(sys.executable, "-m", "gunicorn", "--config", "python:compliance.serving.config"),
+        *("--bind", f"{HOST}:{port}", "--workers", environment["WEB_WORKERS"]),
+        "bench.rulers.plain.wsgi:application",
     ]
     with running("plain-drf", command, environment, place, port=port, path="/") as server:
         yield server

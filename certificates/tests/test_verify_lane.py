@@ -24,7 +24,7 @@ from compliance import environments
 from compliance.api.answers import Answer, Headers, standing_headers
 from compliance.clock import now
 from compliance.environments import Environment
-from compliance.server import Application
+from compliance.serving.wsgi import WsgiApplication
 from compliance.tenancy.models import Tenant
 from compliance.tests.web import Worker, end_sessions, locked_table, shape
 from compliance.wsgi import application
@@ -38,7 +38,7 @@ UNKNOWN = format_serial(new_serial(Environment.LIVE))
 class Verifier(Worker):
     """A worker with the lane of verify, or without."""
 
-    def __init__(self, *, with_lane: bool = True, views: Application = application) -> None:
+    def __init__(self, *, with_lane: bool = True, views: WsgiApplication = application) -> None:
         super().__init__([VerifyLane()] if with_lane else [], views=views)
 
     async def ask(

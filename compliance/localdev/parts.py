@@ -7,9 +7,6 @@ from pathlib import Path
 from .ports import HOST
 
 MARK = "SERVICE_STACK"
-# Connections each web worker holds, idle keep-alive ones included, before others wait in the kernel's queue;
-# below the 1,024 open files that a process may usually have.
-BACKPRESSURE = 512
 WORKER_THREADS = 16
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,11 +17,9 @@ def commands(port: int, environ: Mapping[str, str], *, local: Path) -> dict[str,
     celery = [python, "-m", "celery", "-A", "compliance.celery"]
     return {
         "web": [
-            *(python, "-m", "granian", "--interface", "rsgi", "compliance.server:application"),
-            *("--host", HOST, "--port", str(port), "--no-ws", "--http", "1"),
-            *("--loop", "uvloop", "--runtime-mode", "st"),
-            *("--workers", environ["WEB_WORKERS"], "--backpressure", str(BACKPRESSURE)),
-            *("--respawn-failed-workers", "--respawn-interval", "0.5", "--workers-kill-timeout", "5"),
+            *(python, "-m", "gunicorn", "--config", "python:compliance.serving.config"),
+            *("--bind", f"{HOST}:{port}", "--workers", environ["WEB_WORKERS"]),
+            "compliance.serving.application:application",
         ],
         "worker": [
             *(*celery, "worker", "--pool", "threads", "--concurrency", str(WORKER_THREADS)),

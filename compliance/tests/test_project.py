@@ -32,7 +32,7 @@ WIRING = {
     "compliance.urls",
     "compliance.celery",
     "compliance.wsgi",
-    "compliance.server",
+    "compliance.serving",
     "compliance.warming",
     "compliance.wiring",
     "bench",

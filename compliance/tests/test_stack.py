@@ -255,11 +255,11 @@ def test_only_key_hosts_know_the_pins(stack: Stack) -> None:
         return b"_PIN=" in Path(f"/proc/{process}/environ").read_bytes()
 
     assert all(map(knows, processes_of(stack, "key_host")))
-    assert not any(map(knows, processes_of(stack, "granian") + processes_of(stack, "celery")))
+    assert not any(map(knows, processes_of(stack, "gunicorn") + processes_of(stack, "celery")))
 
 
 def test_killed_web_workers_are_replaced(stack: Stack) -> None:
-    for process in processes_of(stack, "granian"):
+    for process in processes_of(stack, "gunicorn"):
         os.kill(process, signal.SIGKILL)
 
     def answers() -> bool:

@@ -1,7 +1,7 @@
-"""A web worker inside the test's process: granian's part is played, everything behind it is real."""
+"""A web worker inside the test's process: requests are handed to it whole, everything behind that is real."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
 from typing import Any
@@ -11,59 +11,24 @@ from django.db import connection, connections
 from compliance import environments
 from compliance.api.answers import Answer, Headers
 from compliance.api.lanes import Lane
-from compliance.server import Application, Environ, Server
+from compliance.serving.messages import Received
+from compliance.serving.server import Server, Site
+from compliance.serving.wsgi import Environ, WsgiApplication
 from compliance.wsgi import application
-
-
-class Sent:
-    """Granian's view of a request's headers."""
-
-    def __init__(self, items: Headers) -> None:
-        self._items = items
-
-    def items(self) -> Headers:
-        return self._items
-
-
-class Scope:
-    """One request's line and headers."""
-
-    http_version, scheme, server, client = "1.1", "http", "127.0.0.1:8000", "127.0.0.1:40000"
-
-    def __init__(self, method: str, path: str, headers: Headers) -> None:
-        self.method, (self.path, _, self.query_string) = method, path.partition("?")
-        self.headers = Sent(headers)
-
-
-class Protocol:
-    """One request's body on its way in, and its answer on the way out."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-        self.answer: Answer | None = None
-
-    async def __call__(self) -> bytes:
-        return self._body
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield self._body
-
-    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
-        self.answer = Answer(status, headers, body)
 
 
 class Worker:
     """A server with lanes or without; it counts what reaches the views."""
 
-    def __init__(self, lanes: Sequence[Lane] = (), *, views: Application = application) -> None:
+    def __init__(self, lanes: Sequence[Lane] = (), *, views: WsgiApplication = application) -> None:
         self.seen_by_view = 0
         self._views = views
         self._lock = Lock()
         self._runner = asyncio.Runner()
-        self._server = Server(self._application, threads=4, lanes=lanes)
+        self._server = Server(Site(self._application, lanes=lambda: lanes), threads=4)
 
     def close(self) -> None:
-        self._server.__rsgi_del__(self._runner.get_loop())
+        self._server.close()
         self._runner.close()
 
     def run(self, play: Coroutine[Any, Any, Any]) -> Any:
@@ -90,10 +55,10 @@ class Worker:
 
     async def exchange(self, method: str, path: str, headers: Headers, body: bytes = b"") -> Answer:
         """What the server answers."""
-        protocol = Protocol(body)
-        await self._server.__rsgi__(Scope(method, path, headers), protocol)
-        assert protocol.answer is not None
-        return protocol.answer
+        path, _, query = path.partition("?")
+        return await self._server.answer(
+            Received(method, path, query, headers, body, "127.0.0.1", ("127.0.0.1", 8000))
+        )
 
     def _application(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         with self._lock:

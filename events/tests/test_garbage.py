@@ -8,7 +8,7 @@ from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
 from django.test import RequestFactory
 
-from compliance.server import run
+from compliance.serving.wsgi import run
 from compliance.wsgi import application
 from events.tests.conftest import World
 

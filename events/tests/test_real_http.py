@@ -302,7 +302,7 @@ def children_of(process: int) -> list[int]:
 
 
 def test_killed_web_worker_loses_no_acknowledged_event(stack: Stack, agents: list[str]) -> None:
-    servers = processes_of(stack, "granian")
+    servers = processes_of(stack, "gunicorn")
     workers = [process for process in servers if any(process in children_of(other) for other in servers)]
     assert workers
 

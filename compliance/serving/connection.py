@@ -1,0 +1,342 @@
+"""One HTTP/1.1 connection (RFC 9112): llhttp reads, and only a request whose end was seen is answered.
+
+A body that is cut off, by its sender or by a malformed chunk, is refused with a 400 and never handed on: what
+had arrived of it might look whole. Requests that were sent together (pipelined) are answered one by one.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from typing import NoReturn, Protocol, cast
+from urllib.parse import unquote_to_bytes, urlsplit
+
+import httptools
+
+from compliance.api.answers import Answer, Headers
+from compliance.serving import refusals
+from compliance.serving.messages import Received, encoded, ends_connection
+
+log = logging.getLogger(__name__)
+
+LARGEST_TARGET = 8 * 1024
+LARGEST_HEAD = 32 * 1024
+"""Octets of all header names and values together."""
+MOST_HEADERS = 100
+MOST_FRAMING = 8
+"""How many times the largest body a chunked body's framing and trailers may make of it."""
+HEAD_SECONDS = 10.0
+"""How long a client may take from a request's first octet to the end of its headers."""
+IDLE_SECONDS = 75.0
+WRITE_SECONDS = 30.0
+"""How long a client may take to receive anything of an answer before the connection is aborted."""
+LINGER_SECONDS = 2.0
+"""How long what a refused client still sends is read and dropped: closing at once would reset the
+connection, and the client might never read the refusal (RFC 9112 §9.6)."""
+
+Handler = Callable[[Received], Awaitable[Answer]]
+
+
+class Phase(Enum):
+    """What the connection waits for."""
+
+    IDLE = "the first octet of a request"
+    HEAD = "the rest of the request's headers"
+    BODY = "the rest of the request's body"
+    LINGERING = "the end of what is dropped"
+
+
+class Connections(Protocol):
+    """What a connection asks of the listener that accepted it."""
+
+    largest_body: int
+    body_seconds: float
+    is_stopping: bool
+
+    async def answer(self, request: Received) -> Answer:
+        """The answer to a request; raises nothing."""
+
+    def opened(self, connection: "Connection") -> bool:
+        """Take note of a new connection; whether there is room for it."""
+
+    def closed(self, connection: "Connection") -> None:
+        """Take note of a connection's end."""
+
+
+class Connection(asyncio.Protocol):
+    """Reads requests from one client and writes the answers of `listener`."""
+
+    def __init__(self, listener: Connections) -> None:
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport
+        self._phase = Phase.IDLE
+        self._deadline = self._loop.time() + IDLE_SECONDS
+        self._target = b""
+        self._headers: Headers = []
+        self._head_size = 0
+        self._arrived = 0
+        self._body = bytearray()
+        self._complete: deque[tuple[Received, bool]] = deque()
+        self._refusal: Answer | None = None
+        self._is_answering = False
+        self._is_paused = False
+        self._has_eof = False
+        self._writable: asyncio.Future[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is under way."""
+        return self._phase is Phase.IDLE and not self._is_answering
+
+    @property
+    def idle_since(self) -> float:
+        """When its idle time began, in the loop's seconds; infinity unless it is idle."""
+        return self._deadline - IDLE_SECONDS if self.is_idle else float("inf")
+
+    # --- What the event loop calls ------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        self._address, self._server = str(peer[0]) if peer else "", (str(own[0]), int(own[1]))
+        if not self._listener.opened(self):
+            self._refuse(refusals.CROWDED)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._listener.closed(self)
+        self._complete.clear()
+        self.resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        if self._phase is Phase.LINGERING or self._refusal is not None:
+            return
+        began_in, size = self._phase, len(data)
+        while data:
+            try:
+                self._parser.feed_data(data)
+                break
+            except httptools.HttpParserUpgrade as upgrade:
+                # The parser skips the body of a request that would upgrade, so it is read again as one
+                # that would not (RFC 9110 §7.8: a server may ignore Upgrade).
+                data = self._head_without_upgrade() + data[upgrade.args[0] :]
+                self._parser = httptools.HttpRequestParser(self)
+            except httptools.HttpParserError:
+                self._refuse(self._refusal or self._what_is_malformed())
+                return
+        if self._phase is began_in:
+            self._limit_arrivals(size)
+
+    def eof_received(self) -> bool:
+        self._has_eof = True
+        if self._phase is Phase.LINGERING:
+            return False
+        if self._phase is Phase.BODY:
+            self._refuse(refusals.CUT_SHORT)
+        elif self._phase is Phase.HEAD:
+            self._refuse(refusals.MALFORMED)
+        return self._is_answering
+
+    def pause_writing(self) -> None:
+        self._writable = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    # --- What the parser calls ----------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._target, self._headers, self._body = b"", [], bytearray()
+        self._head_size = self._arrived = 0
+        self._wait_for(Phase.HEAD, HEAD_SECONDS)
+
+    def on_url(self, part: bytes) -> None:
+        self._target += part
+        if len(self._target) > LARGEST_TARGET:
+            self._stop_parsing(refusals.LONG_TARGET)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._phase is not Phase.HEAD:
+            return  # a trailer says nothing about the request
+        self._head_size += len(name) + len(value)
+        if self._head_size > LARGEST_HEAD or len(self._headers) >= MOST_HEADERS:
+            self._stop_parsing(refusals.LARGE_HEAD)
+        self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+
+    def on_headers_complete(self) -> None:
+        if self._parser.get_method() == b"CONNECT":
+            self._stop_parsing(refusals.BAD_TARGET)
+        if self._parser.should_upgrade():
+            return
+        self._wait_for(Phase.BODY, self._listener.body_seconds)
+        named = dict(self._headers)
+        if self._parser.get_http_version() != "1.0" and [n for n, _ in self._headers].count("host") != 1:
+            self._stop_parsing(refusals.NO_HOST)
+        length = named.get("content-length", "0")
+        if length.isdecimal() and int(length[:20]) > self._listener.largest_body:
+            self._stop_parsing(refusals.TOO_LARGE)
+        if "expect" in named and self._parser.get_http_version() != "1.0":
+            if named["expect"].lower() != "100-continue":
+                self._stop_parsing(refusals.UNEXPECTED)
+            if not self._is_answering:
+                self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, piece: bytes) -> None:
+        self._body += piece
+        if len(self._body) > self._listener.largest_body:
+            self._stop_parsing(refusals.TOO_LARGE)
+
+    def on_message_complete(self) -> None:
+        if self._parser.should_upgrade():
+            return
+        method = self._parser.get_method().decode("latin-1")
+        target = self._target
+        if not target.startswith(b"/"):
+            target = self._path_of_absolute(target)
+        path, _, query = target.partition(b"#")[0].partition(b"?")
+        if b"%" in path:
+            path = unquote_to_bytes(path)
+        request = Received(
+            method,
+            path.decode("utf-8", "surrogateescape"),
+            query.decode("utf-8", "surrogateescape"),
+            self._headers,
+            bytes(self._body),
+            self._address,
+            self._server,
+            self._parser.get_http_version(),
+        )
+        self._body = bytearray()
+        self._complete.append((request, self._parser.should_keep_alive()))
+        self._phase = Phase.IDLE
+        if self._is_answering:
+            # One is being answered and one waits: the next are not read yet.
+            self._pause_reading()
+        else:
+            self._is_answering = True
+            self._loop.create_task(self._answer_all())
+
+    # --- Answers ------------------------------------------------------------------------------------
+
+    async def _answer_all(self) -> None:
+        while self._complete:
+            request, keeps_alive = self._complete.popleft()
+            answer = await self._listener.answer(request)
+            if self._transport.is_closing():
+                return
+            closes = not keeps_alive or self._listener.is_stopping or ends_connection(answer)
+            self._transport.write(
+                encoded(answer, method=request.method, closes=closes, now=time.time())
+            )
+            if closes:
+                self._transport.close()
+                return
+            if self._writable is not None:
+                await self._drained(self._writable)
+        self._is_answering = False
+        if self._refusal is not None:
+            self._refuse(self._refusal)
+        elif self._has_eof:
+            self._transport.close()
+        else:
+            self._resume_reading()
+            if self._phase is Phase.IDLE:
+                self._wait_for(Phase.IDLE, IDLE_SECONDS)
+
+    async def _drained(self, writable: "asyncio.Future[None]") -> None:
+        """Wait until the client has received most of what was written; abort if it receives nothing."""
+        left = self._transport.get_write_buffer_size()
+        while not writable.done():
+            await asyncio.wait([writable], timeout=WRITE_SECONDS)
+            now_left = self._transport.get_write_buffer_size()
+            if not writable.done() and now_left >= left:
+                self._transport.abort()
+                return
+            left = now_left
+
+    def _refuse(self, refusal: Answer) -> None:
+        """Write the refusal once what came before it is answered, and read nothing more."""
+        self._refusal = refusal
+        self._phase = Phase.IDLE if self._is_answering else self._phase
+        if self._is_answering:
+            self._pause_reading()
+            return
+        self._transport.write(encoded(refusal, method="", closes=True, now=time.time()))
+        if self._has_eof:
+            self._transport.close()
+            return
+        self._transport.write_eof()
+        self._resume_reading()
+        self._wait_for(Phase.LINGERING, LINGER_SECONDS)
+
+    def _limit_arrivals(self, size: int) -> None:
+        """Count octets of one head or body: the parser keeps an unfinished header or trailer by itself."""
+        self._arrived += size
+        most = LARGEST_HEAD + LARGEST_TARGET
+        if self._phase is Phase.HEAD and self._arrived > most:
+            self._refuse(refusals.LARGE_HEAD if self._headers else refusals.LONG_TARGET)
+        elif self._phase is Phase.BODY and self._arrived > MOST_FRAMING * self._listener.largest_body + most:
+            self._refuse(refusals.TOO_LARGE)
+
+    def _stop_parsing(self, refusal: Answer) -> NoReturn:
+        """Have the parser give up; `data_received` refuses the request then."""
+        self._refusal = refusal
+        raise ValueError("refused")
+
+    def _what_is_malformed(self) -> Answer:
+        return refusals.CUT_SHORT if self._phase is Phase.BODY else refusals.MALFORMED
+
+    def _head_without_upgrade(self) -> bytes:
+        """The request line and headers of the present request again, less its wish to upgrade."""
+        headers = "".join(f"{name}: {value}\r\n" for name, value in self._headers if name != "upgrade")
+        version = self._parser.get_http_version().encode()
+        line = self._parser.get_method() + b" " + self._target + b" HTTP/" + version + b"\r\n"
+        return line + headers.encode("latin-1") + b"\r\n"
+
+    def _path_of_absolute(self, target: bytes) -> bytes:
+        """The path and query of an absolute target, whose authority replaces Host (RFC 9112 §3.2.2)."""
+        try:
+            parts = urlsplit(target.decode("ascii"))
+        except ValueError:
+            parts = None
+        if parts is None or parts.scheme not in {"http", "https"} or not parts.netloc:
+            self._stop_parsing(refusals.BAD_TARGET)
+        self._headers = [pair for pair in self._headers if pair[0] != "host"] + [("host", parts.netloc)]
+        return (f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/").encode()
+
+    # --- Time ---------------------------------------------------------------------------------------
+
+    def look(self, now: float) -> None:
+        """Act on a deadline that has passed; called about once a second."""
+        if self._is_answering or now < self._deadline:
+            return
+        if self._phase in {Phase.HEAD, Phase.BODY}:
+            self._refuse(refusals.TOO_SLOW)
+        else:
+            # What is left unread of a lingering connection would keep an ordinary close waiting.
+            end = self._transport.abort if self._phase is Phase.LINGERING else self._transport.close
+            end()
+
+    def end_if_idle(self) -> None:
+        """Close a connection on which no request is under way."""
+        if self.is_idle:
+            self._transport.close()
+
+    def _wait_for(self, phase: Phase, seconds: float) -> None:
+        self._phase = phase
+        self._deadline = self._loop.time() + seconds
+
+    def _pause_reading(self) -> None:
+        if not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self._transport.resume_reading()

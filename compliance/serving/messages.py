@@ -1,0 +1,67 @@
+"""A request as the connection read it, and an answer as the connection writes it (RFC 9112)."""
+
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from typing import NamedTuple
+
+from compliance.api.answers import Answer, Headers
+
+BODILESS = frozenset({204, 304})
+_REASONS = {status.value: status.phrase for status in HTTPStatus}
+# The connection alone decides about these.
+_OWN_HEADERS = frozenset({"connection", "content-length", "date", "keep-alive", "transfer-encoding"})
+
+
+class Received(NamedTuple):
+    """A request whose end was seen.
+
+    `path` is percent-decoded, its octets as UTF-8 with surrogate escapes; header names are lower-case, in the
+    order sent; `address` is the peer's, `server` our own address and port.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Headers
+    body: bytes
+    address: str
+    server: tuple[str, int]
+    http_version: str = "1.1"
+    scheme: str = "http"
+
+
+def encoded(answer: Answer, *, method: str, closes: bool, now: float) -> bytes:
+    """The octets of an answer to a request of `method`; `closes`: the connection ends with it.
+
+    `now` is a Unix time in seconds.
+    """
+    status = answer.status
+    lines = [f"HTTP/1.1 {status} {_REASONS.get(status, '')}\r\ndate: {_date(int(now))}\r\n"]
+    announced = None
+    for name, value in answer.headers:
+        lower = name.lower()
+        if lower not in _OWN_HEADERS:
+            lines.append(f"{lower}: {value}\r\n")
+        elif lower == "content-length":
+            announced = value
+    is_head = method == "HEAD"
+    if status not in BODILESS:
+        # A HEAD request's answer may announce the length of the body that it leaves out.
+        length = announced if is_head and announced is not None else len(answer.body)
+        lines.append(f"content-length: {length}\r\n")
+    if closes:
+        lines.append("connection: close\r\n")
+    lines.append("\r\n")
+    head = "".join(lines).encode("latin-1")
+    return head if is_head or status in BODILESS else head + answer.body
+
+
+def ends_connection(answer: Answer) -> bool:
+    """Whether the answer asks for the connection to be closed after it."""
+    return any(name.lower() == "connection" and value.lower() == "close" for name, value in answer.headers)
+
+
+@lru_cache(maxsize=2)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)

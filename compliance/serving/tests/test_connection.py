@@ -1,0 +1,311 @@
+"""Connections as clients and attackers use them, octet by octet over real sockets (RFC 9112)."""
+
+import socket
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from compliance.serving import connection, refusals
+from compliance.serving.tests.served import LARGEST, Served, parsed, read_all, serving
+from compliance.tests.waiting import eventually
+
+HEAD = b"POST /x HTTP/1.1\r\nHost: h\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+LAST = b"GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    with serving() as served:
+        yield served
+
+
+@pytest.fixture
+def served(server: Served) -> Served:
+    server.seen.clear()
+    server.release.clear()
+    return server
+
+
+@pytest.mark.parametrize(
+    ("octets", "length"),
+    [
+        (HEAD + b"Content-Length: 4\r\n\r\nabcd", 4),
+        (HEAD + b"Content-Length: 0\r\n\r\n", 0),
+        (HEAD + b"\r\n", 0),
+        (CHUNKED + b"2\r\nab\r\n2;x=y\r\ncd\r\n0\r\n\r\n", 4),
+        (HEAD + b"Upgrade: h2c\r\nConnection: Upgrade\r\nContent-Length: 4\r\n\r\nabcd", 4),
+        (HEAD + b"Upgrade: h2c\r\nConnection: Upgrade\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", 1),
+        (CHUNKED + b"4\r\nabcd\r\n0\r\nHost: evil\r\nX-Trailer: 1\r\n\r\n", 4),
+        (HEAD + b"Content-Length: %d\r\n\r\n" % LARGEST + b"a" * LARGEST, LARGEST),
+    ],
+)
+def test_whole_request_is_answered(served: Served, octets: bytes, length: int) -> None:
+    status, headers, body = parsed(served.tell(octets, half_close=True))
+
+    assert (status, body) == (200, {"path": "/x", "length": length})
+    assert headers["date"].endswith(" GMT")
+    assert [value for name, value in served.seen[0].headers if name == "host"] == ["h"]
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        HEAD + b"Content-Length: 500\r\n\r\n{}",
+        CHUNKED,
+        CHUNKED + b"2\r\n{}",
+        CHUNKED + b"2\r\n{}\r\n",
+        CHUNKED + b"2\r\n{}\r\n0\r\n",
+        CHUNKED + b"2\r\n{}\r\n0\r\nX-Trailer: 1\r\n",
+        CHUNKED + b"2\r\n{}\r\nzz\r\n",
+        CHUNKED + b"2\r\n{}x\r\n0\r\n\r\n",
+        CHUNKED + b"2\r\n{}\r\n-1\r\n\r\n",
+        CHUNKED + b"2\r\n{}\r\nfffffffffffffffff\r\n",
+    ],
+)
+def test_body_without_an_end_is_a_400_and_never_handed_on(served: Served, octets: bytes) -> None:
+    status, headers, body = parsed(served.tell(octets, half_close=True))
+
+    assert (status, body) == (400, {"error": "The request body is cut short or its chunks are malformed"})
+    assert headers["connection"] == "close"
+    assert served.seen == []
+
+
+@pytest.mark.parametrize("head", [HEAD + b"Content-Length: 500\r\n\r\n", CHUNKED + b"2\r\n"])
+@pytest.mark.parametrize("resets", [False, True])
+def test_sender_who_goes_away_is_forgotten(served: Served, head: bytes, resets: bool) -> None:
+    with served.connect() as client:
+        client.sendall(head + b"{}")
+        if resets:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    answer = served.tell(LAST)
+
+    assert parsed(answer)[0] == 200
+    assert [request.path for request in served.seen] == ["/last"]
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"NONSENSE\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /x HTTP/9.9\r\nHost: h\r\n\r\n",
+        b"GET /x\r\n\r\n",
+        b"BREW /x HTTP/1.1\r\nHost: h\r\n\r\n",
+        b"GET /x HTTP/1.1\r\nHost : h\r\n\r\n",
+        b"GET /x HTTP/1.1\r\nHost: h\r\nA: b\r\n c\r\n\r\n",
+        b"GET /x HTTP/1.1\r\nHost: h\r\nA: \x00\r\n\r\n",
+        b"GET /x HTTP/1.1\r\n\r\n",
+        b"GET /x HTTP/1.1\r\nHost: h\r\nHost: h\r\n\r\n",
+        b"GET x HTTP/1.1\r\nHost: h\r\n\r\n",
+        b"OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n",
+        b"CONNECT h:443 HTTP/1.1\r\nHost: h\r\n\r\n",
+        HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ",
+        HEAD + b"Content-Length: -2\r\n\r\n{}",
+        HEAD + b"Content-Length: +2\r\n\r\n{}",
+        HEAD + b"Content-Length: 99999999999999999999999\r\n\r\n{}",
+        HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}",
+        HEAD + b"Transfer-Encoding: gzip\r\n\r\n{}",
+        HEAD + b"Transfer-Encoding: chunked, gzip\r\n\r\n{}",
+        HEAD + b"Host: h\r",
+    ],
+)
+def test_what_is_not_http_is_a_400_in_the_envelope(served: Served, octets: bytes) -> None:
+    status, headers, body = parsed(served.tell(octets, half_close=True))
+
+    assert (status, list(body), headers["content-type"]) == (400, ["error"], "application/json")
+    assert served.seen == []
+
+
+@pytest.mark.parametrize(
+    ("octets", "expected"),
+    [
+        (b"GET /" + b"a" * connection.LARGEST_TARGET + b" HTTP/1.1\r\nHost: h\r\n\r\n", 414),
+        (b"GET /" + b"a" * 200_000, 414),
+        (HEAD + b"A: " + b"a" * connection.LARGEST_HEAD + b"\r\n\r\n", 431),
+        (HEAD + b"A: " + b"a" * 2_000_000, 431),
+        (HEAD + b"A: b\r\n" * connection.MOST_HEADERS + b"\r\n", 431),
+        (HEAD + b"Content-Length: %d\r\n\r\n" % (LARGEST + 1) + b"a" * (LARGEST + 1), 413),
+        (CHUNKED + b"%x\r\n" % (LARGEST + 1) + b"a" * (LARGEST + 1) + b"\r\n0\r\n\r\n", 413),
+        (CHUNKED + b"1;" + b"x" * 3_000_000 + b"\r\na\r\n0\r\n\r\n", 413),
+        (CHUNKED + b"1\r\na\r\n0\r\n" + b"X: y\r\n" * 500_000, 413),
+        (HEAD + b"Expect: a-miracle\r\nContent-Length: 2\r\n\r\n{}", 417),
+    ],
+)
+def test_what_is_too_much_is_refused_before_it_is_kept(served: Served, octets: bytes, expected: int) -> None:
+    with served.connect() as client:
+        for start in range(0, len(octets), 10_000):
+            try:
+                client.sendall(octets[start : start + 10_000])
+            except OSError:
+                break  # refused, and closed after lingering
+        status, headers, body = parsed(read_all(client))
+
+    assert (status, list(body), headers["connection"]) == (expected, ["error"], "close")
+    assert served.seen == []
+
+
+def test_requests_sent_together_are_answered_in_order(served: Served) -> None:
+    paths = [f"/{number}" for number in range(20)]
+    octets = b"".join(b"GET %s HTTP/1.1\r\nHost: h\r\n\r\n" % path.encode() for path in paths)
+
+    answers = served.tell(octets + LAST).split(b"HTTP/1.1 ")[1:]
+
+    assert [request.path for request in served.seen] == [*paths, "/last"]
+    assert [parsed(b"HTTP/1.1 " + answer)[2]["path"] for answer in answers] == [*paths, "/last"]
+
+
+def test_malformed_request_behind_a_good_one_costs_only_itself(served: Served) -> None:
+    octets = b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\nNONSENSE\r\n\r\n" + LAST
+    with served.connect() as client:
+        client.sendall(octets)
+        eventually(lambda: bool(served.seen))
+        served.release.set()
+        answers = read_all(client).split(b"HTTP/1.1 ")[1:]
+
+    assert [answer[:3] for answer in answers] == [b"200", b"400"]
+    assert [request.path for request in served.seen] == ["/slow"]
+
+
+def test_client_that_waits_for_100_continue_is_told_to_go_on(served: Served) -> None:
+    with served.connect() as client:
+        client.sendall(HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n")
+        interim = client.recv(1000)
+        client.sendall(b"{}")
+        status, _, body = parsed(read_all(client))
+
+    assert interim == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert (status, body["length"]) == (200, 2)
+
+
+@pytest.mark.parametrize(
+    ("request_line", "closes"),
+    [
+        (b"GET /x HTTP/1.0\r\n\r\n", True),
+        (b"GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", False),
+        (b"GET /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", True),
+        (b"GET /x HTTP/1.1\r\nHost: h\r\n\r\n", False),
+        (b"GET /x HTTP/1.1\r\nHost: h\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n", False),
+        (HEAD + b"Upgrade: h2c\r\nConnection: Upgrade\r\nContent-Length: 2\r\n\r\n{}", False),
+    ],
+)
+def test_connection_is_kept_as_the_client_asks(served: Served, request_line: bytes, closes: bool) -> None:
+    answer = served.tell(request_line + (b"" if closes else LAST))
+
+    assert answer.count(b"HTTP/1.1 200") == (1 if closes else 2)
+
+
+def test_head_is_answered_with_a_length_and_no_body(served: Served) -> None:
+    answer = served.tell(b"HEAD /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"content-length: 27" in head
+    assert body == b""
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "query"),
+    [
+        (b"/a%20b/%C3%A9?x=%20&y", "/a b/é", "x=%20&y"),
+        (b"/a?b?c#d", "/a", "b?c"),
+        (b"/%ff", "/\udcff", ""),
+        (b"http://other:8000/a?b", "/a", "b"),
+        (b"http://other", "/", ""),
+    ],
+)
+def test_target_is_split_and_decoded_once(served: Served, target: bytes, path: str, query: str) -> None:
+    served.tell(b"GET " + target + b" HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+
+    request = served.seen[0]
+    assert (request.path, request.query) == (path, query)
+    is_absolute = target.startswith(b"http")
+    assert dict(request.headers)["host"].startswith("other" if is_absolute else "h")
+
+
+def test_client_that_hangs_up_while_it_is_answered_disturbs_nobody(served: Served) -> None:
+    with served.connect() as client:
+        client.sendall(b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n")
+        eventually(lambda: bool(served.seen))
+    served.release.set()
+
+    assert parsed(served.tell(LAST))[0] == 200
+
+
+@pytest.mark.parametrize("octets", [b"POST /x HT", HEAD, HEAD + b"Content-Length: 5\r\n\r\n{", CHUNKED])
+def test_client_that_stalls_is_answered_408(
+    served: Served, monkeypatch: pytest.MonkeyPatch, octets: bytes
+) -> None:
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.1)
+
+    with serving(body_seconds=0.1) as impatient:
+        answer = impatient.tell(octets)
+
+    assert parsed(answer)[0] == 408
+    assert impatient.seen == []
+
+
+def test_idle_connection_is_closed_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "IDLE_SECONDS", 0.1)
+
+    with serving() as impatient:
+        assert impatient.tell(b"") == b""
+
+
+def test_newcomer_takes_the_place_of_the_longest_idle(served: Served) -> None:
+    with serving(most_connections=2) as full, full.connect() as first, full.connect() as second:
+        first.sendall(LAST.replace(b"close", b"keep-alive"))
+        second.sendall(b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n")
+        eventually(lambda: len(full.seen) == 2)
+
+        third = full.tell(LAST)
+
+        assert parsed(third)[0] == 200
+        assert read_all(first).endswith(b"}")
+        full.release.set()
+        assert second.recv(1000).startswith(b"HTTP/1.1 200")
+
+
+def test_newcomer_is_turned_away_while_all_are_busy() -> None:
+    with serving(most_connections=1) as full, full.connect() as first:
+        first.sendall(b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n")
+        eventually(lambda: bool(full.seen))
+
+        status, headers, _ = parsed(full.tell(LAST))
+
+        assert (status, headers["retry-after"]) == (503, "1")
+        full.release.set()
+        assert first.recv(1000).startswith(b"HTTP/1.1 200")
+
+
+def test_slow_reader_gets_all_of_a_large_answer_and_holds_up_nobody(served: Served) -> None:
+    octets = b"GET /x HTTP/1.1\r\nHost: h\r\n\r\n" * 5_000
+    with served.connect() as slow:
+        slow.sendall(octets + LAST)
+
+        assert parsed(served.tell(LAST))[0] == 200
+        assert read_all(slow).count(b"HTTP/1.1 200") == 5_001
+
+
+def test_listener_that_stops_answers_what_is_under_way() -> None:
+    with serving() as served:
+        client = served.connect()
+        client.sendall(b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n")
+        eventually(lambda: bool(served.seen))
+        served.release.set()
+
+    with client:
+        answer = read_all(client)
+
+    assert answer.startswith(b"HTTP/1.1 200")
+
+
+def test_every_refusal_has_the_envelope_and_the_standing_headers() -> None:
+    found = [one for one in vars(refusals).values() if isinstance(one, refusals.Answer)]
+
+    assert len(found) == 12
+    for answer in found:
+        assert answer.body.startswith(b'{"error":"')
+        assert ("x-content-type-options", "nosniff") in answer.headers

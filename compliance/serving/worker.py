@@ -1,0 +1,57 @@
+"""A gunicorn worker that serves a WSGI application, or one with lanes, from an event loop and threads."""
+
+import asyncio
+import os
+import signal
+from typing import Any
+
+import uvloop
+from django.conf import settings
+from gunicorn.workers.base import Worker
+
+from compliance.serving.listener import Listener
+from compliance.serving.server import DEFAULT_THREADS, Server, Site
+
+HEARTBEAT_SECONDS = 1.0
+
+
+class LoopWorker(Worker):
+    """One process of the web server; gunicorn starts it, replaces it when it dies or hangs, and ends it."""
+
+    def init_signals(self) -> None:
+        """Leave signals to the event loop; until it runs they end the process."""
+        for number in self.SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+    def run(self) -> None:
+        """Serve until gunicorn ends the worker or is gone itself."""
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        site = self.wsgi if isinstance(self.wsgi, Site) else Site(self.wsgi)
+        server = Server(site, threads=int(os.environ.get("WEB_THREADS", DEFAULT_THREADS)))
+        listener = Listener(
+            [one.sock for one in self.sockets],
+            server.answer,
+            largest_body=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+        )
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            loop.add_signal_handler(number, ended.set)
+        server.warm()
+        listener.start()
+        self.log.info("Worker %d serves", self.pid)
+        await self._beat_until(ended)
+        await listener.stop(within=self.cfg.graceful_timeout)
+        server.close()
+
+    async def _beat_until(self, ended: asyncio.Event) -> None:
+        """Tell gunicorn once a second that the loop turns; return when it asks to end or has died."""
+        while not ended.is_set() and os.getppid() == self.ppid:
+            self.notify()
+            waiting: asyncio.Task[Any] = asyncio.ensure_future(ended.wait())
+            await asyncio.wait([waiting], timeout=HEARTBEAT_SECONDS)
+            waiting.cancel()

@@ -1,0 +1,70 @@
+"""A request as a WSGI environment (PEP 3333), and a WSGI application's answer, collected."""
+
+import io
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from compliance.api.answers import Answer, Headers
+from compliance.serving.messages import Received
+
+Environ = dict[str, Any]
+WsgiApplication = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
+
+
+def environ_of(request: Received) -> Environ:
+    """The request as a WSGI environment: text is UTF-8 read as Latin-1.
+
+    A header with an underscore in its name is left out, so that `X_Forwarded_For` does not pass for
+    `X-Forwarded-For`.
+    """
+    name, port = request.server
+    environ: Environ = {
+        "REQUEST_METHOD": request.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": _as_latin(request.path),
+        "QUERY_STRING": _as_latin(request.query),
+        "SERVER_PROTOCOL": f"HTTP/{request.http_version}",
+        "SERVER_NAME": name,
+        "SERVER_PORT": str(port),
+        "REMOTE_ADDR": request.address,
+        "CONTENT_LENGTH": str(len(request.body)),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": request.scheme,
+        "wsgi.input": io.BytesIO(request.body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    for name, value in request.headers:
+        if name == "content-type":
+            environ["CONTENT_TYPE"] = value
+        elif name != "content-length" and "_" not in name:
+            variable = "HTTP_" + name.upper().replace("-", "_")
+            joint = "; " if name == "cookie" else ","
+            environ[variable] = f"{environ[variable]}{joint}{value}" if variable in environ else value
+    return environ
+
+
+def run(application: WsgiApplication, environ: Environ) -> Answer:
+    """The application's whole answer."""
+    told: list[tuple[int, Headers]] = []
+
+    def start_response(status: str, headers: Headers, exc_info: Any = None) -> None:
+        told.append((int(status.split(" ", 1)[0]), headers))
+
+    pieces = application(environ, start_response)
+    try:
+        body = b"".join(pieces)
+    finally:
+        close = getattr(pieces, "close", None)
+        if close is not None:
+            close()
+        environ["wsgi.input"].close()  # else the body stays until the request is collected as garbage
+    status, headers = told[-1]
+    return Answer(status, headers, body)
+
+
+def _as_latin(text: str) -> str:
+    return text.encode("utf-8", errors="surrogateescape").decode("latin-1")
