@@ -6,7 +6,6 @@ Nothing here stops the start or holds it up: what is away is tried again by the 
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
 from importlib import import_module
 
 from django.db import DatabaseError, InterfaceError, connections
@@ -26,8 +25,6 @@ OF_A_MESSAGE = (
     *("celery.events.receiver", "kombu.transport.redis"),
 )
 """What Celery imports when the first message is sent."""
-DATABASE_SECONDS = 2.0
-"""How long a process waits for its threads' connections before it takes requests."""
 ENVIRONMENT = Environment.LIVE
 """The sandbox's connections are opened when they are needed: many a process never sees it used."""
 
@@ -39,16 +36,13 @@ def load() -> None:
         import_module(module)
 
 
-def warm(threads: ThreadPoolExecutor, count: int) -> None:
-    """Connect all `count` threads to the database, and the process to the broker and to the key service."""
+def begin_process() -> None:
+    """Have a thread connect the process to the broker and to the key service."""
     threading.Thread(target=_connect_process, name="warming", daemon=True).start()
-    # Each of them waits for the others: no thread takes two.
-    gathered = threading.Barrier(count, timeout=DATABASE_SECONDS)
-    wait([threads.submit(_connect_thread, gathered) for _ in range(count)], timeout=DATABASE_SECONDS)
 
 
-def _connect_thread(gathered: threading.Barrier) -> None:
-    gathered.wait()
+def begin_thread() -> None:
+    """Connect this thread to the database."""
     with environments.use(ENVIRONMENT):
         sql.reach()
 

@@ -11,7 +11,7 @@ from compliance.wsgi import application as django_application
 from certificates.lane import VerifyLane
 from compliance import warming
 from compliance.api.lanes import Lane
-from compliance.serving.server import Site
+from compliance.serving.site import Site
 from events.lane import EventLane
 from events.page_lane import PageLane
 
@@ -24,4 +24,4 @@ def _lanes() -> Sequence[Lane]:
     return EventLane(), PageLane(), VerifyLane()
 
 
-application = Site(django_application, lanes=_lanes, warm=warming.warm)
+application = Site(django_application, lanes=_lanes, warming=warming)

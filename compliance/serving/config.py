@@ -1,6 +1,6 @@
-"""gunicorn's settings: `gunicorn --config python:compliance.serving.config compliance.serving.application:application`.
+"""gunicorn's settings for the service, given as `--config python:compliance.serving.config`.
 
---bind, --workers and every other option may be given beside it.
+`--bind`, `--workers` and every other option may stand beside it.
 """
 
 import os

@@ -100,7 +100,7 @@ class Connection(asyncio.Protocol):
     # --- What the event loop calls ------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = cast("asyncio.Transport", transport)
         peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         self._address, self._server = str(peer[0]) if peer else "", (str(own[0]), int(own[1]))
         if not self._listener.opened(self):
@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
                 data = self._head_without_upgrade() + data[upgrade.args[0] :]
                 self._parser = httptools.HttpRequestParser(self)
             except httptools.HttpParserError:
-                self._refuse(self._refusal or self._what_is_malformed())
+                self._refuse(self._reason())
                 return
         if self._phase is began_in:
             self._limit_arrivals(size)
@@ -203,8 +203,8 @@ class Connection(asyncio.Protocol):
             path = unquote_to_bytes(path)
         request = Received(
             method,
-            path.decode("utf-8", "surrogateescape"),
-            query.decode("utf-8", "surrogateescape"),
+            path.decode("latin-1"),
+            query.decode("latin-1"),
             self._headers,
             bytes(self._body),
             self._address,
@@ -230,9 +230,7 @@ class Connection(asyncio.Protocol):
             if self._transport.is_closing():
                 return
             closes = not keeps_alive or self._listener.is_stopping or ends_connection(answer)
-            self._transport.write(
-                encoded(answer, method=request.method, closes=closes, now=time.time())
-            )
+            self._transport.write(encoded(answer, method=request.method, closes=closes, now=time.time()))
             if closes:
                 self._transport.close()
                 return
@@ -288,8 +286,10 @@ class Connection(asyncio.Protocol):
         self._refusal = refusal
         raise ValueError("refused")
 
-    def _what_is_malformed(self) -> Answer:
-        return refusals.CUT_SHORT if self._phase is Phase.BODY else refusals.MALFORMED
+    def _reason(self) -> Answer:
+        """Why the parser gave up: it was told to, or what it read is malformed."""
+        malformed = refusals.CUT_SHORT if self._phase is Phase.BODY else refusals.MALFORMED
+        return self._refusal or malformed
 
     def _head_without_upgrade(self) -> bytes:
         """The request line and headers of the present request again, less its wish to upgrade."""

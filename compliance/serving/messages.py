@@ -16,8 +16,8 @@ _OWN_HEADERS = frozenset({"connection", "content-length", "date", "keep-alive", 
 class Received(NamedTuple):
     """A request whose end was seen.
 
-    `path` is percent-decoded, its octets as UTF-8 with surrogate escapes; header names are lower-case, in the
-    order sent; `address` is the peer's, `server` our own address and port.
+    Text is octets as Latin-1. `path` is percent-decoded; header names are lower-case, in the order sent;
+    `address` is the peer's, `server` our own address and port.
     """
 
     method: str

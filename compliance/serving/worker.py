@@ -1,17 +1,25 @@
-"""A gunicorn worker that serves a WSGI application, or one with lanes, from an event loop and threads."""
+"""A gunicorn worker that serves a WSGI application, or one with lanes past it, from an event loop."""
 
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
 from typing import Any
 
 import uvloop
 from django.conf import settings
 from gunicorn.workers.base import Worker
 
+from compliance.api.answers import Answer
+from compliance.api.lanes import Lane
+from compliance.serving import refusals
 from compliance.serving.listener import Listener
-from compliance.serving.server import DEFAULT_THREADS, Server, Site
+from compliance.serving.messages import Received
+from compliance.serving.server import Server
+from compliance.serving.site import Site
+from compliance.serving.views import ForkedViews, ThreadedViews, Views, ViewsLost
 
+DEFAULT_THREADS = 8
 HEARTBEAT_SECONDS = 1.0
 
 
@@ -25,19 +33,33 @@ class LoopWorker(Worker):
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
     def run(self) -> None:
-        """Serve until gunicorn ends the worker or is gone itself."""
+        """Serve until gunicorn ends the worker or is gone itself, or the views' process has ended."""
+        threads = int(os.environ.get("WEB_THREADS", DEFAULT_THREADS))
+        views: Views
+        lanes: Sequence[Lane] = ()
+        if isinstance(self.wsgi, Site):
+            site = self.wsgi
+            views, lanes = ForkedViews(site.application, threads=threads, warming=site.warming), site.lanes()
+        else:
+            views = ThreadedViews(self.wsgi, threads=threads)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(self._serve())
+            runner.run(self._serve(Server(views, lanes=lanes)))
 
-    async def _serve(self) -> None:
-        site = self.wsgi if isinstance(self.wsgi, Site) else Site(self.wsgi)
-        server = Server(site, threads=int(os.environ.get("WEB_THREADS", DEFAULT_THREADS)))
-        listener = Listener(
-            [one.sock for one in self.sockets],
-            server.answer,
-            largest_body=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
-        )
+    async def _serve(self, server: Server) -> None:
         ended = asyncio.Event()
+
+        async def answer(request: Received) -> Answer:
+            try:
+                return await server.answer(request)
+            except ViewsLost:
+                # gunicorn starts another worker with views of its own.
+                self.log.error("The views of worker %d have ended", self.pid)
+                ended.set()
+                return refusals.FULL
+
+        listener = Listener(
+            [one.sock for one in self.sockets], answer, largest_body=settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             loop.add_signal_handler(number, ended.set)

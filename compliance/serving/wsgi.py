@@ -13,7 +13,7 @@ WsgiApplication = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 def environ_of(request: Received) -> Environ:
-    """The request as a WSGI environment: text is UTF-8 read as Latin-1.
+    """The request as a WSGI environment.
 
     A header with an underscore in its name is left out, so that `X_Forwarded_For` does not pass for
     `X-Forwarded-For`.
@@ -22,8 +22,8 @@ def environ_of(request: Received) -> Environ:
     environ: Environ = {
         "REQUEST_METHOD": request.method,
         "SCRIPT_NAME": "",
-        "PATH_INFO": _as_latin(request.path),
-        "QUERY_STRING": _as_latin(request.query),
+        "PATH_INFO": request.path,
+        "QUERY_STRING": request.query,
         "SERVER_PROTOCOL": f"HTTP/{request.http_version}",
         "SERVER_NAME": name,
         "SERVER_PORT": str(port),
@@ -64,7 +64,3 @@ def run(application: WsgiApplication, environ: Environ) -> Answer:
         environ["wsgi.input"].close()  # else the body stays until the request is collected as garbage
     status, headers = told[-1]
     return Answer(status, headers, body)
-
-
-def _as_latin(text: str) -> str:
-    return text.encode("utf-8", errors="surrogateescape").decode("latin-1")

@@ -12,7 +12,8 @@ from compliance import environments
 from compliance.api.answers import Answer, Headers
 from compliance.api.lanes import Lane
 from compliance.serving.messages import Received
-from compliance.serving.server import Server, Site
+from compliance.serving.server import Server
+from compliance.serving.views import ThreadedViews
 from compliance.serving.wsgi import Environ, WsgiApplication
 from compliance.wsgi import application
 
@@ -25,7 +26,7 @@ class Worker:
         self._views = views
         self._lock = Lock()
         self._runner = asyncio.Runner()
-        self._server = Server(Site(self._application, lanes=lambda: lanes), threads=4)
+        self._server = Server(ThreadedViews(self._application, threads=4), lanes=lanes)
 
     def close(self) -> None:
         self._server.close()

@@ -40,8 +40,8 @@ class Served:
 
     async def handle(self, request: Received) -> Answer:
         self.seen.append(request)
-        while request.path == "/slow" and not self.release.is_set():
-            await asyncio.sleep(0.01)
+        if request.path == "/slow":
+            await asyncio.get_running_loop().run_in_executor(None, self.release.wait, WAIT_SECONDS)
         body = json.dumps({"path": request.path, "length": len(request.body)}).encode()
         return Answer(200, [("content-type", "application/json")], body)
 
@@ -74,8 +74,7 @@ def serving(**options: Any) -> Iterator[Served]:
         listener = Listener([listening], served.handle, **{"largest_body": LARGEST, **options})
         listener.start()
         is_ready.set()
-        while not stop.is_set():
-            await asyncio.sleep(0.01)
+        await asyncio.get_running_loop().run_in_executor(None, stop.wait)
         await listener.stop(within=1)
 
     thread = Thread(target=_run, args=[live])

@@ -7,7 +7,8 @@ from typing import Any
 
 from compliance.api.answers import Answer, Headers
 from compliance.serving.messages import Received
-from compliance.serving.server import Server, Site
+from compliance.serving.server import Server
+from compliance.serving.views import ThreadedViews
 from compliance.serving.wsgi import WsgiApplication, run
 
 
@@ -29,11 +30,11 @@ def fails(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[b
 
 def received(*, headers: Headers | None = None, body: bytes = b"", path: str = "/") -> Received:
     address, server = "2001:db8::1", ("127.0.0.1", 8000)
-    return Received("POST", path, "a=é", headers or [], body, address, server)
+    return Received("POST", path, "a=Ã©", headers or [], body, address, server)
 
 
 def answered(request: Received, *, application: WsgiApplication = echo) -> Answer:
-    return asyncio.run(Server(Site(application), threads=1).answer(request))
+    return asyncio.run(Server(ThreadedViews(application, threads=1)).answer(request))
 
 
 def test_body_reaches_the_application_with_its_length() -> None:
@@ -52,7 +53,7 @@ def test_answered_body_is_let_go() -> None:
 
 def test_worker_with_many_requests_ends_one_of_their_connections() -> None:
     async def play() -> list[Answer]:
-        server = Server(Site(echo), threads=1)
+        server = Server(ThreadedViews(echo, threads=1))
         return await asyncio.gather(*(server.answer(received()) for _ in range(5)))
 
     answers = asyncio.run(play())
@@ -78,7 +79,7 @@ def test_header_with_an_underscore_passes_for_no_other() -> None:
 def test_environment_is_as_pep_3333_has_it() -> None:
     headers = [("host", "h"), ("cookie", "a=1"), ("cookie", "b=2"), ("content-type", "application/json")]
 
-    environ = answered(received(headers=headers, path="/é"), application=told).body.decode()
+    environ = answered(received(headers=headers, path="/Ã©"), application=told).body.decode()
 
     for part in ("'PATH_INFO': '/Ã©'", "'QUERY_STRING': 'a=Ã©'", "'REMOTE_ADDR': '2001:db8::1'"):
         assert part in environ

@@ -1,0 +1,121 @@
+"""The web server's processes, started by gunicorn as in production: who answers what, and who may die."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from compliance.localdev.ports import is_free
+from compliance.serving.server import LARGEST_IN_LOOP
+from compliance.tests.waiting import eventually
+
+pytestmark = pytest.mark.slow
+
+PORTS = range(41_800, 41_900)
+SECONDS = 20.0
+
+
+@dataclass
+class Running:
+    """A gunicorn with one worker that serves the tiny site."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+
+    def ask(self, path: str, body: bytes = b"") -> dict[str, Any]:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)) as client:
+            client.request("POST", path, body)
+            answer = client.getresponse()
+            found: dict[str, Any] = json.loads(answer.read())
+            return found | {"status": answer.status}
+
+    def is_answering(self) -> bool:
+        with suppress(OSError, http.client.HTTPException):
+            return bool(self.ask("/here")["status"] == 200 and self.ask("/there")["status"] == 200)
+        return False
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    port = next(port for port in PORTS if is_free(port))
+    command = [
+        *(sys.executable, "-m", "gunicorn", "--config", "python:compliance.serving.config"),
+        *("--bind", f"127.0.0.1:{port}", "--workers", "1", "compliance.serving.tests.tiny:site"),
+    ]
+    process = subprocess.Popen(command, cwd=settings.BASE_DIR)
+    try:
+        found = Running(process, port)
+        assert eventually(found.is_answering, seconds=SECONDS)
+        yield found
+    finally:
+        process.kill()
+        process.wait()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and was not waited for doesn't."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def test_no_lane_is_given_a_large_body(running: Running) -> None:
+    small, large = (running.ask("/here", b"a" * length) for length in (LARGEST_IN_LOOP, LARGEST_IN_LOOP + 1))
+
+    assert (small["lane"], small["length"]) == (True, LARGEST_IN_LOOP)
+    assert (large["lane"], large["length"]) == (False, LARGEST_IN_LOOP + 1)
+
+
+def test_what_no_lane_takes_is_answered_by_another_process(running: Running) -> None:
+    lane, declined, elsewhere = (running.ask(path) for path in ("/here", "/here?a=b", "/%C3%A9%FF"))
+
+    assert [one["lane"] for one in (lane, declined, elsewhere)] == [True, False, False]
+    assert elsewhere["path"] == "/Ã©ÿ"
+    assert lane["pid"] != declined["pid"] == elsewhere["pid"]
+
+
+def test_answers_of_many_at_once_are_not_mixed_up(running: Running) -> None:
+    def ask(number: int) -> tuple[int, int]:
+        return number, running.ask("/there", b"a" * number)["length"]
+
+    with ThreadPoolExecutor(16) as askers:
+        found = list(askers.map(ask, [number * 997 for number in range(300)]))
+
+    assert all(length == number for number, length in found)
+
+
+@pytest.mark.parametrize("victim", ["lane", "views"])
+def test_worker_and_its_views_live_and_die_together(running: Running, victim: str) -> None:
+    before = {"lane": running.ask("/here")["pid"], "views": running.ask("/there")["pid"]}
+
+    os.kill(before[victim], signal.SIGKILL)
+    with suppress(OSError, http.client.HTTPException):
+        running.ask("/there")
+
+    assert eventually(lambda: not any(map(is_alive, before.values())), seconds=SECONDS)
+    assert eventually(running.is_answering, seconds=SECONDS)
+    after = {running.ask("/here")["pid"], running.ask("/there")["pid"]}
+    assert not after & set(before.values())
+
+
+def test_server_that_is_asked_to_end_answers_what_is_under_way(running: Running) -> None:
+    pids = [running.ask(path)["pid"] for path in ("/here", "/there")]
+    with ThreadPoolExecutor(1) as askers:
+        under_way = askers.submit(running.ask, "/there?seconds=1")
+        running.process.send_signal(signal.SIGTERM)
+
+        assert under_way.result()["status"] == 200
+
+    assert running.process.wait(SECONDS) == 0
+    assert not any(map(is_alive, pids))
