@@ -2,6 +2,7 @@
 
 import json
 import socket
+import struct
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -35,8 +36,8 @@ class Connection:
         self._reader.close()
         self._socket.close()
 
-    def head(self, *lines: str, content_type: str = "application/json") -> bytes:
-        usual = ["POST /v1/events HTTP/1.1", "Host: 127.0.0.1", f"Authorization: Bearer {self._key}"]
+    def head(self, *lines: str, content_type: str = "application/json", path: str = "/v1/events") -> bytes:
+        usual = [f"POST {path} HTTP/1.1", "Host: 127.0.0.1", f"Authorization: Bearer {self._key}"]
         return "\r\n".join([*usual, f"Content-Type: {content_type}", *lines, "", ""]).encode()
 
     def request(self, body: bytes, *, content_type: str = "application/json") -> bytes:
@@ -64,6 +65,11 @@ class Connection:
     def ask(self, raw: bytes) -> Reply:
         self.send(raw)
         return self.receive()
+
+    def reset(self) -> None:
+        """End the connection at once, with what was sent last perhaps still under way."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
 
     def finish(self) -> None:
         """Send no more."""
