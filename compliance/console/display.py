@@ -5,7 +5,6 @@ are shown as escapes, so that no name can pose as another or reorder the line it
 """
 
 import json
-import unicodedata
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -46,13 +45,8 @@ STATUS_COLOURS = {
 
 
 def visible(text: object) -> str:
-    """`text` with its control, format and direction-changing characters spelled out (newlines stay)."""
-    return "".join(
-        character
-        if character == "\n" or unicodedata.category(character) not in {"Cc", "Cf", "Cs"}
-        else f"\\u{ord(character):04x}"
-        for character in str(text)
-    )
+    """`text` with its hidden characters (`compliance.plain_text`) spelled out; newlines stay."""
+    return HIDDEN.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", str(text))
 
 
 def chip(text: object, colour: str = "default", *, verbatim: bool = False) -> SafeString:

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compliance.encodings import b64url_decode, b64url_encode
 from delegation import jws
-from delegation.jws import b64url_decode, b64url_encode
 from delegation.rejections import Reason, TokenRejected
 
 KEY = ec.generate_private_key(ec.SECP256R1())
