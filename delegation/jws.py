@@ -42,7 +42,7 @@ def sign(payload: dict[str, Any], *, kid: str, key: ec.EllipticCurvePrivateKey) 
     text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     token = _mechanics.encode(text.encode(), key, algorithm=ALGORITHM, headers={"typ": TYPE, "kid": kid})
     signed, _, signature = token.rpartition(".")
-    return f"{signed}.{b64url_encode(_with_lower_s(b64url_decode(signature)))}"
+    return f"{signed}.{b64url_encode(with_lower_s(b64url_decode(signature)))}"
 
 
 def parse(text: str) -> Jws:
@@ -70,7 +70,7 @@ def verify(jws: Jws, key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
     Of the two signatures that hold for each one made, only the one that `sign` gives counts: a token has a
     single spelling.
     """
-    if len(jws.signature) != SIGNATURE_OCTETS or jws.signature != _with_lower_s(jws.signature):
+    if len(jws.signature) != SIGNATURE_OCTETS or jws.signature != with_lower_s(jws.signature):
         raise TokenRejected(Reason.INVALID_SIGNATURE)
     try:
         _mechanics.decode(jws.text, key, algorithms=[ALGORITHM])
@@ -79,7 +79,7 @@ def verify(jws: Jws, key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
     return jws.payload
 
 
-def _with_lower_s(signature: bytes) -> bytes:
+def with_lower_s(signature: bytes) -> bytes:
     """The signature r ‖ s (RFC 7518 §3.4) with the lower of s and its negative; one out of range stays as it is,
     and holds under no key.
     """
