@@ -92,10 +92,13 @@ class UpdatedAgentSerializer(AgentSerializer):
     """An agent as `PATCH` left it."""
 
     renewal_needed_for = serializers.ListField(
-        child=serializers.ChoiceField(choices=["model", "model_hash", "name", "permitted_actions", "version"]),
+        child=serializers.ChoiceField(
+            choices=["model", "model_hash", "name", "permitted_actions", "version"]
+        ),
         help_text=(
-            "What this request changed and the agent's certificate states: verification, scoring and delegation "
-            "go by the certificate until it is renewed. Empty for a pending agent, which is certified as it is."
+            "What this request changed and the agent's certificate states: verification, scoring and "
+            "delegation go by the certificate until it is renewed. Empty for a pending agent, which is "
+            "certified as it is."
         ),
     )
 

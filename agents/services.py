@@ -38,7 +38,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class Updated:
-    """An edited agent, and which of the changed things its certificate states: they count once it is renewed."""
+    """An edited agent, and what was changed that its certificate states: that counts once it is renewed."""
 
     agent: Agent
     renewal_needed_for: list[str] = field(default_factory=list)
@@ -91,7 +91,7 @@ def update(*, tenant_id: UUID, agent_id: Any, changes: Changes, actor: Actor, no
 
 
 def _renewal_needed_for(agent: Agent, before: dict[str, Any]) -> list[str]:
-    """What certificates state of an agent and is not as it was `before`; a pending one is certified as it is."""
+    """What a certificate states and is not as it was `before`; a pending agent is certified as it is."""
     if agent.status == AgentStatus.PENDING:
         return []
     return sorted(name for name, value in agent.certified_profile().items() if value != before[name])

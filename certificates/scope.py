@@ -1,4 +1,4 @@
-"""What an agent may do, as every decision takes it: the scope that was certified, not the one in its profile."""
+"""What an agent may do, as every decision takes it: the scope that was certified, not its profile's."""
 
 from agents.models import Agent
 from certificates.models import Certificate

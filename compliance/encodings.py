@@ -1,4 +1,4 @@
-"""Base64 with one spelling for each string of octets (RFC 4648 §3.5), with and without an alphabet for URLs."""
+"""Base64 and base64url with one spelling for each string of octets (RFC 4648 §3.5)."""
 
 import base64
 import binascii

@@ -61,7 +61,7 @@ def moment_of(identifier: UUID) -> datetime:
 
 
 def parse_id(text: object) -> UUID | None:
-    """The UUID that `text` spells as RFC 9562 §4 has it, 8-4-4-4-12 hex digits in any case; None for all else."""
+    """The UUID that `text` spells as 8-4-4-4-12 hex digits in any case (RFC 9562 §4); None for all else."""
     if not isinstance(text, str) or not _CANONICAL.fullmatch(text):
         return None
     return UUID(text)

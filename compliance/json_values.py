@@ -8,7 +8,9 @@ def same_json(one: Any, other: Any) -> bool:
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same_json(value, other[name]) for name, value in one.items())
+        return one.keys() == other.keys() and all(
+            same_json(value, other[name]) for name, value in one.items()
+        )
     if isinstance(one, list):
         return len(one) == len(other) and all(map(same_json, one, other))
     return bool(one == other)

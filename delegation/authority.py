@@ -55,7 +55,7 @@ def authority_of(agent: Agent, *, now: datetime) -> Authority:
 
 
 def check_scope(authority: Authority, scope: str) -> None:
-    """Raise `ScopeEmpty` or `ScopeNotPermitted` unless each token of `scope` is permitted, letter by letter."""
+    """Raise `ScopeEmpty` or `ScopeNotPermitted` unless each scope token is permitted, letter by letter."""
     if authority.permitted_actions is None:
         return
     if not authority.permitted_actions:
@@ -63,6 +63,12 @@ def check_scope(authority: Authority, scope: str) -> None:
     beyond = [token for token in scope.split() if token not in authority.permitted_actions]
     if beyond:
         raise ScopeNotPermitted(f"The scope exceeds the agent's permitted actions: {beyond[0]}")
+
+
+def check_certificate(authority: Authority, serial_number: str | None) -> None:
+    """Raise `CertificateDoesNotCount` unless the agent holds this certificate now; None: none as yet."""
+    if authority.certificate_serial != serial_number:
+        raise CertificateDoesNotCount()
 
 
 def check_extends(parent: Delegation, *, chain: Chain, scope: str, audience: str | None) -> None:
@@ -88,8 +94,7 @@ def check_lineage(lineage: Sequence[Delegator], *, scope: str, now: datetime) ->
     try:
         for delegator in lineage:
             authority = authority_of(found[delegator.agent_id], now=now)
-            if authority.certificate_serial != delegator.certificate_serial:
-                raise CertificateDoesNotCount()
+            check_certificate(authority, delegator.certificate_serial)
             check_scope(authority, scope)
     except (KeyError, AgentMayNotDelegate, CertificateDoesNotCount, ScopeEmpty, ScopeNotPermitted) as error:
         raise ParentTokenRejected("An agent behind the parent token can't delegate this any more") from error

@@ -20,7 +20,7 @@ TYPE = "delegation+jwt"
 HEADER_NAMES = frozenset({"alg", "typ", "kid"})
 SIGNATURE_OCTETS = 64
 P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-"""SEC 2 §2.4.2: of a signature (r, s) the pair (r, P256_ORDER - s) holds as well, so only the lower s counts."""
+"""SEC 2 §2.4.2. With a signature (r, s), (r, P256_ORDER - s) holds as well: only the lower s counts."""
 MAX_LENGTH = 16_384
 """Characters of a token: the longest chain, scope and audience that can be issued fit (see the tests)."""
 
@@ -38,7 +38,7 @@ class Jws:
 
 
 def sign(payload: dict[str, Any], *, kid: str, key: ec.EllipticCurvePrivateKey) -> str:
-    """The compact serialization (RFC 7515 §3.1), its signature with the lower s; raises what the key raises."""
+    """The compact serialization (RFC 7515 §3.1), with the lower s; raises what the key's token raises."""
     text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     token = _mechanics.encode(text.encode(), key, algorithm=ALGORITHM, headers={"typ": TYPE, "kid": kid})
     signed, _, signature = token.rpartition(".")
@@ -80,8 +80,9 @@ def verify(jws: Jws, key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
 
 
 def with_lower_s(signature: bytes) -> bytes:
-    """The signature r ‖ s (RFC 7518 §3.4) with the lower of s and its negative; one out of range stays as it is,
-    and holds under no key.
+    """The signature r ‖ s (RFC 7518 §3.4) with the lower of s and its negative.
+
+    An s that is out of range stays as it is, and holds under no key.
     """
     half = SIGNATURE_OCTETS // 2
     s = int.from_bytes(signature[half:], "big")

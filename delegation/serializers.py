@@ -31,7 +31,9 @@ def is_scope(text: str) -> None:
         )
 
 
-@extend_schema_field({"type": "string", "minLength": 1, "maxLength": tokens.MAX_NAME_LENGTH, "pattern": PLAIN_TEXT_PATTERN})
+@extend_schema_field(
+    {"type": "string", "minLength": 1, "maxLength": tokens.MAX_NAME_LENGTH, "pattern": PLAIN_TEXT_PATTERN}
+)
 class NameField(StrictCharField):
     """A name of 1 to 256 characters, each of which shows."""
 
@@ -70,8 +72,8 @@ class IssueDelegationSerializer(serializers.Serializer[Any]):
         allow_null=True,
         allow_blank=True,
         help_text=(
-            "Space-delimited; each token one of the `permitted_actions` in the agent's certificate, or in its "
-            "profile before the first. Omitted: no action."
+            "Space-delimited; each token one of the `permitted_actions` in the agent's certificate, before the "
+            "first in its profile. Omitted: no action."
         ),
     )
     audience = NameField(required=False, allow_null=True)

@@ -14,7 +14,14 @@ from compliance import environments
 from compliance.identifiers import new_id
 from compliance.keys import HsmECPrivateKey, private_key
 from delegation import jws, keyring, keys, tokens
-from delegation.authority import Authority, authority_of, check_extends, check_lineage, check_scope
+from delegation.authority import (
+    Authority,
+    authority_of,
+    check_certificate,
+    check_extends,
+    check_lineage,
+    check_scope,
+)
 from delegation.errors import (
     CertificateDoesNotCount,
     ParentTokenMalformed,
@@ -79,8 +86,7 @@ def issue(*, tenant_id: UUID, agent_id: Any, grant: Grant, actor: Actor, now: da
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         authority = _check(agent, grant, parent, now)
-        if authority.certificate_serial != delegation.certificate_serial:
-            raise CertificateDoesNotCount()
+        check_certificate(authority, delegation.certificate_serial)
         _record(agent, delegation, authority, key, parent, actor, now)
     keyring.learn(key)
     return IssuedDelegation(token, delegation)

@@ -11,7 +11,7 @@ from events.scoring import Context, FinancialScope, normal_actions
 def context_of(
     agent: Agent, certificate: Certificate | None, marked: frozenset[str] = frozenset()
 ) -> Context:
-    """The agent's context under its latest certificate, where attacks on its tenant went to the `marked` places."""
+    """The agent's context; `certificate` is its latest, `marked` are places of attacks on its tenant."""
     permitted = permitted_actions(agent, certificate)
     return Context(
         permitted_actions=None if permitted is None else normal_actions(permitted),

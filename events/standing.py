@@ -1,8 +1,8 @@
 """How agents stand at this moment: read afresh for every group of events, in one statement.
 
-What the scorer is told of an agent (its certified scope, its limits, the places marked for its tenant) changes
-seldom and is kept in the process under the agent's `updated_at`, its certificate and the marks' version, so that
-nobody has to be told when it changes.
+What the scorer is told of an agent (its certified scope, its limits, the places marked for its tenant)
+changes seldom and is kept in the process under the agent's `updated_at`, its certificate and the marks'
+version, so that nobody has to be told when it changes.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,8 +23,8 @@ from events.scoring import Context
 
 KEPT = 5_000
 
-# Ids and versions as text, which costs neither side much; the risk as it has faded by now. A constraint leaves
-# an agent one certificate of status active.
+# Ids and versions as text, which costs neither side much; the risk as it has faded by now. By a
+# constraint, an agent has one certificate of status active at most.
 _QUERY = f"""
 SELECT agent.id::text, concat(agent.updated_at, ' ', (
            SELECT version FROM {TenantMarks._meta.db_table} AS marks WHERE marks.tenant_id = agent.tenant_id

@@ -166,7 +166,9 @@ def test_get_carries_the_request_in_its_address(api: ApiClient, tenant: Tenant) 
 
 def test_the_request_in_an_address_has_one_spelling(api: ApiClient, tenant: Tenant) -> None:
     certificate = make_certificate(make_agent(tenant))
-    text = base64.b64encode(next(der for der in (question(certificate, nonce=b"1" * n) for n in (1, 2)) if len(der) % 3))
+    text = base64.b64encode(
+        next(der for der in (question(certificate, nonce=b"1" * n) for n in (1, 2)) if len(der) % 3)
+    )
     spelled = text.decode().rstrip("=")
     padding = "=" * (len(text) - len(spelled))
     following = chr(ord(spelled[-1]) + 1)

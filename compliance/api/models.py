@@ -25,7 +25,10 @@ class IdempotencyQuerySet(models.QuerySet[Any]):
         now: datetime,
         retention: timedelta,
     ) -> tuple["IdempotencyRecord", bool]:
-        """The API key's record of `key`, and whether this transaction is its first; waits for a rival in flight."""
+        """The API key's record of `key`, and whether this transaction is its first.
+
+        Waits for a rival in flight.
+        """
         same = self.filter(tenant_id=tenant_id, api_key_id=api_key_id, key=key)
         same.expired(now, retention).delete()
         fresh = IdempotencyRecord(
@@ -37,9 +40,9 @@ class IdempotencyQuerySet(models.QuerySet[Any]):
 
 
 class IdempotencyRecord(models.Model):
-    """One answered request of an API key; `body` is its answer, encrypted since it may hold a secret shown once.
+    """One answered request of an API key.
 
-    `api_key_id` is null in rows made before it was kept; they answer nobody.
+    `body` is its answer, encrypted since it may hold a secret shown once. `api_key_id` is null in rows made before it was kept; they answer nobody.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

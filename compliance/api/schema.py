@@ -24,8 +24,8 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     OpenApiTypes.STR,
     location=OpenApiParameter.HEADER,
     description=(
-        "The same value under the same API key gives the same answer for 24 hours; with a different body it is "
-        "a 409. Each API key has values of its own."
+        "The same value under the same API key gives the same answer for 24 hours; with a different body it "
+        "is a 409. Each API key has values of its own."
     ),
 )
 

@@ -40,7 +40,9 @@ def test_unused_bits_are_zero(length: int) -> None:
         assert all(spelled(decode, other) != b"\xff" * length for other in spellings)
 
 
-@pytest.mark.parametrize("text", ["A", "AA", "AAA", "AA=", "AA===", "AAAA=", "=AAA", "A A=", "AA==\n", "é", "__8=", "AA==AA=="])
+@pytest.mark.parametrize(
+    "text", ["A", "AA", "AAA", "AA=", "AA===", "AAAA=", "=AAA", "A A=", "AA==\n", "é", "__8=", "AA==AA=="]
+)
 def test_other_text_is_no_base64(text: str) -> None:
     assert spelled(b64_decode, text) is None
 

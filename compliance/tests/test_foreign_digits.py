@@ -92,7 +92,9 @@ def ask(client: ApiClient, parameter: Parameter, known: dict[str, str], value: s
     if parameter.place == "path" and value is not None:
         names[parameter.name] = value
     path = parameter.path.format(**{name: quote(text, safe=":") for name, text in names.items()})
-    body = BODIES.get(parameter.path.rpartition("/")[2], {"name": "new"} if parameter.method == "patch" else None)
+    body = BODIES.get(
+        parameter.path.rpartition("/")[2], {"name": "new"} if parameter.method == "patch" else None
+    )
     if parameter.method == "patch" and "webhook" in parameter.path:
         body = {"active": True}
     arguments = [] if parameter.method in ("get", "delete") else [body]
@@ -126,17 +128,37 @@ def test_no_parameter_takes_digits_of_another_script(
     [
         ("/v1/events", {"action_type": "api_call"}, "agent_id"),
         ("/v1/events", {"action_type": "api_call"}, "agentId"),
-        ("/v1/events", {"action_type": "api_call", "agent_id": "{agent_id}", "chain_id": str(new_id())}, "chain_id"),
-        ("/v1/events", {"action_type": "api_call", "agent_id": "{agent_id}", "occurred_at": MOMENT}, "occurred_at"),
-        ("/v1/reports", {"type": "mica", "period_start": "2026-01-01", "period_end": "2026-01-02"}, "period_start"),
-        ("/v1/reports", {"type": "mica", "period_start": "2026-01-01", "period_end": "2026-01-02"}, "period_end"),
+        (
+            "/v1/events",
+            {"action_type": "api_call", "agent_id": "{agent_id}", "chain_id": str(new_id())},
+            "chain_id",
+        ),
+        (
+            "/v1/events",
+            {"action_type": "api_call", "agent_id": "{agent_id}", "occurred_at": MOMENT},
+            "occurred_at",
+        ),
+        (
+            "/v1/reports",
+            {"type": "mica", "period_start": "2026-01-01", "period_end": "2026-01-02"},
+            "period_start",
+        ),
+        (
+            "/v1/reports",
+            {"type": "mica", "period_start": "2026-01-01", "period_end": "2026-01-02"},
+            "period_end",
+        ),
         ("/v1/webhooks/{webhook_id}/recover", {}, "since"),
         ("/v1/webhooks/{webhook_id}/rotate-secret", {"overlap_seconds": "60"}, "overlap_seconds"),
         ("/v1/agents/{agent_id}/delegation", {**BODIES["delegation"], "ttl_seconds": "600"}, "ttl_seconds"),
     ],
 )
 def test_no_member_of_a_body_takes_digits_of_another_script(
-    known: tuple[ApiClient, dict[str, str]], path: str, body: dict[str, Any], member: str, script: dict[int, int]
+    known: tuple[ApiClient, dict[str, str]],
+    path: str,
+    body: dict[str, Any],
+    member: str,
+    script: dict[int, int],
 ) -> None:
     client, ids = known
     since = (now() - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")

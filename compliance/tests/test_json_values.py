@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from compliance.json_values import same_json
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
-VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=9)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=9
+)
 
 
 @given(value=VALUES)

@@ -36,7 +36,9 @@ def test_the_published_pattern_refuses_the_same() -> None:
         assert (PUBLISHED.fullmatch(text) is not None) == is_plain_text(text), f"U+{point:04X}"
 
 
-@pytest.mark.parametrize("text", ["alice@example.com", "Zoë Ærø", "山田　太郎", "محمد", "राम", "🤖 bot", "a b", "→"])
+@pytest.mark.parametrize(
+    "text", ["alice@example.com", "Zoë Ærø", "山田　太郎", "محمد", "राम", "🤖 bot", "a b", "→"]
+)
 def test_names_of_all_scripts_are_plain(text: str) -> None:
     assert is_plain_text(text)
 

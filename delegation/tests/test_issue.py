@@ -17,6 +17,11 @@ from delegation.models import TokenKey
 from delegation.tests.factories import CHAIN
 
 
+HIDDEN = (
+    "\u00ad\u034f\u061c\u180e\u200b\u200d\u200f\u2028\u202e\u2060\u2067\u3164\ue000\ufe0f\ufeff\U000e0041"
+)
+
+
 @pytest.fixture
 def client(api: ApiClient, tenant: Tenant) -> ApiClient:
     return api.as_key(make_key(tenant))
@@ -118,10 +123,7 @@ def test_every_issuance_is_audited_in_full(client: ApiClient, tenant: Tenant) ->
         ({"chain": [{"sub": None, "type": "human"}]}, "sub"),
         ({"chain": [{"sub": "a\nb", "type": "human"}]}, "sub"),
         ({"chain": [{"sub": "a\u0000", "type": "human"}]}, "NUL"),
-        *[
-            ({"chain": [{"sub": f"a{hidden}b", "type": "human"}]}, "sub")
-            for hidden in "\u00ad\u034f\u061c\u180e\u200b\u200d\u200f\u2028\u202e\u2060\u2067\u3164\ue000\ufe0f\ufeff\U000e0041"
-        ],
+        *[({"chain": [{"sub": f"a{hidden}b", "type": "human"}]}, "sub") for hidden in HIDDEN],
         ({"audience": "https://api.example\u200b"}, "audience"),
         ({"scope": "x" * 501}, "scope"),
         ({"scope": ["read"]}, "scope"),

@@ -16,10 +16,10 @@ from certificates.tests.factories import make_certificate, make_certified_agent,
 from compliance import environments
 from compliance.clock import now
 from compliance.environments import Environment
+from compliance.keys import private_key
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
-from compliance.keys import private_key
 from delegation import jws, keys, tokens
 from delegation.tests.factories import ACTOR, CHAIN, make_token
 
@@ -207,9 +207,7 @@ def test_what_an_ended_certificate_lent_is_not_handed_on_whatever_follows_it(
     assert client.post("/v1/delegation/verify", {"token": token}).json()["data"]["valid"] is True
 
 
-def test_a_token_of_the_new_certificate_is_handed_on(
-    client: ApiClient, agent: Agent, tenant: Tenant
-) -> None:
+def test_a_token_of_the_new_certificate_is_handed_on(client: ApiClient, agent: Agent, tenant: Tenant) -> None:
     first = make_certified_agent(tenant, name="first")
     recertify_after(revoke)(first)
 

@@ -4,23 +4,24 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('api', '0001_initial'),
+        ("api", "0001_initial"),
     ]
 
     operations = [
         migrations.RemoveConstraint(
-            model_name='idempotencyrecord',
-            name='api_idempotency_unique_key',
+            model_name="idempotencyrecord",
+            name="api_idempotency_unique_key",
         ),
         migrations.AddField(
-            model_name='idempotencyrecord',
-            name='api_key_id',
+            model_name="idempotencyrecord",
+            name="api_key_id",
             field=models.UUIDField(null=True),
         ),
         migrations.AddConstraint(
-            model_name='idempotencyrecord',
-            constraint=models.UniqueConstraint(fields=('tenant_id', 'api_key_id', 'key'), name='api_idempotency_key_of_api_key'),
+            model_name="idempotencyrecord",
+            constraint=models.UniqueConstraint(
+                fields=("tenant_id", "api_key_id", "key"), name="api_idempotency_key_of_api_key"
+            ),
         ),
     ]
