@@ -11,7 +11,7 @@ HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 and line separators.
 """
 # Default_Ignorable_Code_Point (UAX #44) of other categories: fillers, variation selectors, unassigned ones;
-# and the blank Braille pattern. The tags' block and private use stand here whole, which saves searching planes.
+# and the blank Braille pattern. The tags' block and private use stand here whole.
 _ALSO_HIDDEN: Final = (
     *((0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2065, 0x2065)),
     *((0x2800, 0x2800), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8)),

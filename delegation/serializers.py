@@ -72,8 +72,8 @@ class IssueDelegationSerializer(serializers.Serializer[Any]):
         allow_null=True,
         allow_blank=True,
         help_text=(
-            "Space-delimited; each token one of the `permitted_actions` in the agent's certificate, before the "
-            "first in its profile. Omitted: no action."
+            "Space-delimited; each token one of the `permitted_actions` in the agent's certificate, before "
+            "the first in its profile. Omitted: no action."
         ),
     )
     audience = NameField(required=False, allow_null=True)

@@ -42,7 +42,8 @@ class IdempotencyQuerySet(models.QuerySet[Any]):
 class IdempotencyRecord(models.Model):
     """One answered request of an API key.
 
-    `body` is its answer, encrypted since it may hold a secret shown once. `api_key_id` is null in rows made before it was kept; they answer nobody.
+    `body` is its answer, encrypted since it may hold a secret shown once. `api_key_id` is null in rows made
+    before it was kept; they answer nobody.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -16,7 +16,6 @@ from compliance.tests.client import ApiClient
 from delegation.models import TokenKey
 from delegation.tests.factories import CHAIN
 
-
 HIDDEN = (
     "\u00ad\u034f\u061c\u180e\u200b\u200d\u200f\u2028\u202e\u2060\u2067\u3164\ue000\ufe0f\ufeff\U000e0041"
 )
