@@ -1,5 +1,7 @@
 """The agent: who it is, what it may do, how it stands, and its rolling risk."""
 
+from typing import Any
+
 from django.db import models
 
 from agents.did import AgentDid
@@ -62,11 +64,24 @@ class Agent(models.Model):
 
     @property
     def permitted_actions(self) -> list[str] | None:
-        """The declared scope; None when none is declared, [] under the older key `scopes`."""
+        """The scope that the profile declares; None when it declares none, [] under the older key `scopes`.
+
+        What the agent may do is what was certified: `certificates.scope.permitted_actions()`.
+        """
         metadata = self.metadata or {}
         if metadata.get("permitted_actions") is not None:
             return list(metadata["permitted_actions"])
         return [] if "scopes" in metadata else None
+
+    def certified_profile(self) -> dict[str, Any]:
+        """What a certificate issued now would state of the profile."""
+        return {
+            "name": self.name,
+            "model": self.model,
+            "model_hash": self.model_hash,
+            "version": self.version,
+            "permitted_actions": self.permitted_actions,
+        }
 
     @property
     def did(self) -> str:

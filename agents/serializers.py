@@ -88,6 +88,25 @@ class AgentSerializer(serializers.ModelSerializer[Agent]):
         read_only_fields = fields
 
 
+class UpdatedAgentSerializer(AgentSerializer):
+    """An agent as `PATCH` left it."""
+
+    renewal_needed_for = serializers.ListField(
+        child=serializers.ChoiceField(
+            choices=["model", "model_hash", "name", "permitted_actions", "version"]
+        ),
+        help_text=(
+            "What this request changed and the agent's certificate states: verification, scoring and "
+            "delegation go by the certificate until it is renewed. Empty for a pending agent, which is "
+            "certified as it is."
+        ),
+    )
+
+    class Meta(AgentSerializer.Meta):
+        fields = [*AgentSerializer.Meta.fields, "renewal_needed_for"]
+        read_only_fields = fields
+
+
 def shown_agent(agent: Agent) -> dict[str, Any]:
     """An agent as `AgentSerializer` shows it, many times faster."""
     scope = agent.financial_scope

@@ -10,6 +10,7 @@ from agents.models import Agent, AgentStatus
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance import environments, sql
+from compliance.json_values import same_json
 from webhooks import services as webhooks
 from webhooks.vocabulary import EventName
 
@@ -35,6 +36,14 @@ class Changes:
     fields: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Updated:
+    """An edited agent, and what was changed that its certificate states: that counts once it is renewed."""
+
+    agent: Agent
+    renewal_needed_for: list[str] = field(default_factory=list)
+
+
 def register(*, tenant_id: UUID, registration: Registration, actor: Actor, now: datetime) -> Agent:
     """A new agent, pending; audited, and announced as `agent.created`."""
     with environments.atomic():
@@ -52,21 +61,40 @@ def register(*, tenant_id: UUID, registration: Registration, actor: Actor, now: 
     return agent
 
 
-def update(*, tenant_id: UUID, agent_id: Any, changes: Changes, actor: Actor, now: datetime) -> Agent:
+def update(*, tenant_id: UUID, agent_id: Any, changes: Changes, actor: Actor, now: datetime) -> Updated:
     """Edit the profile; certificates already issued stay as signed. `AgentNotFound`, `AgentRetired`."""
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         if agent.status == AgentStatus.RETIRED:
             raise AgentRetired()
-        changed = sorted(name for name, value in changes.fields.items() if getattr(agent, name) != value)
+        changed = sorted(
+            name for name, value in changes.fields.items() if not same_json(getattr(agent, name), value)
+        )
+        before = agent.certified_profile()
+        for name in changed:
+            setattr(agent, name, changes.fields[name])
+        needed = _renewal_needed_for(agent, before)
         if changed:
-            for name in changed:
-                setattr(agent, name, changes.fields[name])
             agent.updated_at = now
             agent.save(update_fields=[*changed, "updated_at"])
             description = f"Agent {agent.name} updated: {', '.join(changed)}"
-            _record(agent, AuditAction.AGENT_UPDATED, actor, now, description, changed=changed)
-    return agent
+            _record(
+                agent,
+                AuditAction.AGENT_UPDATED,
+                actor,
+                now,
+                description,
+                changed=changed,
+                renewal_needed_for=needed,
+            )
+    return Updated(agent, needed)
+
+
+def _renewal_needed_for(agent: Agent, before: dict[str, Any]) -> list[str]:
+    """What a certificate states and is not as it was `before`; a pending agent is certified as it is."""
+    if agent.status == AgentStatus.PENDING:
+        return []
+    return sorted(name for name, value in agent.certified_profile().items() if value != before[name])
 
 
 def activate(*, agent: Agent, actor: Actor, now: datetime) -> None:

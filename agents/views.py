@@ -13,6 +13,7 @@ from agents.serializers import (
     ReasonSerializer,
     RegisterAgentSerializer,
     UpdateAgentSerializer,
+    UpdatedAgentSerializer,
     shown_agent,
 )
 from agents.services import Changes, Registration
@@ -113,23 +114,26 @@ class AgentViewSet(ApiViewSet):
     @extend_schema(
         operation_id="updateAgent",
         summary="Edit an agent's profile",
-        description="Certificates already issued keep what was signed; renew to certify the new profile.",
+        description=(
+            "Certificates already issued keep what was signed, `permitted_actions` too: a change of what the "
+            "certificate states counts with `POST /v1/agents/{id}/renew`, and `renewal_needed_for` says so."
+        ),
         parameters=[AGENT_ID],
         request=UpdateAgentSerializer,
         responses={
-            200: enveloped(AgentSerializer),
+            200: enveloped(UpdatedAgentSerializer),
             **errors(*KEYED, e404="Agent not found", e422="Agent is retired"),
         },
     )
     def partial_update(self, request: ApiRequest, agent_id: str) -> Response:
-        agent = services.update(
+        updated = services.update(
             tenant_id=request.auth.tenant_id,
             agent_id=agent_id,
             changes=Changes(validated(UpdateAgentSerializer, request)),
             actor=Actor.api_key(request.auth.id),
             now=now(),
         )
-        return ok(shown_agent(agent))
+        return ok({**shown_agent(updated.agent), "renewal_needed_for": updated.renewal_needed_for})
 
     @extend_schema(
         operation_id="suspendAgent",

@@ -1,11 +1,12 @@
 """An agent's DID document and its resolution result (W3C DID Core; DID Resolution, HTTP binding)."""
 
-import base64
 from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import Encoding
+
+from compliance.encodings import b64_encode, b64url_encode
 
 CONTEXT = ["https://www.w3.org/ns/did/v1", "https://w3id.org/security/jwk/v1"]
 
@@ -47,10 +48,10 @@ def public_jwk(chain: list[x509.Certificate]) -> dict[str, Any]:
         "alg": "RS256",
         "n": _number(numbers.n),
         "e": _number(numbers.e),
-        "x5c": [base64.b64encode(link.public_bytes(Encoding.DER)).decode() for link in chain],
+        "x5c": [b64_encode(link.public_bytes(Encoding.DER)) for link in chain],
     }
 
 
 def _number(value: int) -> str:
     raw = value.to_bytes((value.bit_length() + 7) // 8, "big")
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+    return b64url_encode(raw)

@@ -1,7 +1,5 @@
 """OCSP messages (RFC 6960, nonces as in RFC 9654) as pure functions: requests read, responses written."""
 
-import base64
-import binascii
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +27,7 @@ from certificates.der import (
 )
 from certificates.reasons import REASON_NUMBERS
 from certificates.x509 import PrivateKey
+from compliance.encodings import b64_decode
 
 MAX_REQUEST: Final = 8 * 1024
 MAX_CERTIFICATES: Final = 16
@@ -141,8 +140,8 @@ def read_encoded_request(text: str) -> Question:
     if len(text) > MAX_REQUEST * 2:
         raise MalformedRequest("too long")
     try:
-        return read_request(base64.b64decode(text, validate=True))
-    except (binascii.Error, ValueError) as error:
+        return read_request(b64_decode(text))
+    except ValueError as error:
         raise MalformedRequest("not base64") from error
 
 

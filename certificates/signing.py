@@ -4,8 +4,6 @@ A raw-string oracle would sign a JWT's signing input and so give away tokens und
 JSON starts with none of the characters that such an input starts with.
 """
 
-import base64
-import binascii
 import hashlib
 from typing import Any, Final
 
@@ -15,6 +13,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
+from compliance.encodings import b64_decode, b64_encode
 from compliance.errors import Invalid
 from compliance.keys import SignatureAlgorithm
 
@@ -38,14 +37,14 @@ def payload_hash(message: bytes) -> str:
 
 def encode_signature(signature: bytes) -> str:
     """Base64 as in RFC 4648 §4, padded."""
-    return base64.b64encode(signature).decode("ascii")
+    return b64_encode(signature)
 
 
 def decode_signature(text: str) -> bytes | None:
-    """The signature that `text` spells; None if it is not base64."""
+    """The signature that `text` spells; None if it is not canonical base64, so each has one spelling."""
     try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
+        return b64_decode(text)
+    except ValueError:
         return None
 
 

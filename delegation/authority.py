@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
 from agents.models import Agent, AgentStatus
 from certificates.models import Certificate, CertificateStatus
+from certificates.scope import permitted_actions
 from delegation.errors import (
     AgentMayNotDelegate,
     CertificateDoesNotCount,
@@ -15,17 +15,26 @@ from delegation.errors import (
     ScopeEmpty,
     ScopeNotPermitted,
 )
-from delegation.tokens import Chain, Delegation
+from delegation.tokens import Chain, Delegation, Delegator
 
 STOPPED = (AgentStatus.SUSPENDED, AgentStatus.RETIRED)
 
 
 @dataclass(frozen=True)
 class Authority:
-    """What an agent in good standing lends to its tokens; no certificate: it was never certified."""
+    """What an agent in good standing lends to its tokens; no certificate: it was never certified.
 
+    `permitted_actions` as in `certificates.scope`.
+    """
+
+    permitted_actions: Sequence[str] | None = None
     certificate_serial: str | None = None
     certificate_expires_at: datetime | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a declared scope to check against."""
+        return self.permitted_actions is not None
 
     def cap(self, moment: datetime) -> datetime:
         """`moment`, or the certificate's end if that is sooner."""
@@ -37,27 +46,29 @@ def authority_of(agent: Agent, *, now: datetime) -> Authority:
     if agent.status in STOPPED:
         raise AgentMayNotDelegate()
     certificate = Certificate.objects.latest_of(agent)
+    permitted = permitted_actions(agent, certificate)
     if certificate is None:
-        return Authority()
+        return Authority(permitted)
     if certificate.status_at(now) is not CertificateStatus.ACTIVE:
         raise CertificateDoesNotCount()
-    return Authority(certificate.serial_number, certificate.expires_at)
+    return Authority(permitted, certificate.serial_number, certificate.expires_at)
 
 
-def check_scope(agent: Agent, scope: str) -> bool:
-    """Raise `ScopeEmpty` or `ScopeNotPermitted`; True if there was a declared scope to check against.
-
-    Every scope token must be one of the agent's permitted actions, letter by letter.
-    """
-    permitted = agent.permitted_actions
-    if permitted is None:
-        return False
-    if not permitted:
+def check_scope(authority: Authority, scope: str) -> None:
+    """Raise `ScopeEmpty` or `ScopeNotPermitted` unless each scope token is permitted, letter by letter."""
+    if authority.permitted_actions is None:
+        return
+    if not authority.permitted_actions:
         raise ScopeEmpty()
-    beyond = [token for token in scope.split() if token not in permitted]
+    beyond = [token for token in scope.split() if token not in authority.permitted_actions]
     if beyond:
         raise ScopeNotPermitted(f"The scope exceeds the agent's permitted actions: {beyond[0]}")
-    return True
+
+
+def check_certificate(authority: Authority, serial_number: str | None) -> None:
+    """Raise `CertificateDoesNotCount` unless the agent holds this certificate now; None: none as yet."""
+    if authority.certificate_serial != serial_number:
+        raise CertificateDoesNotCount()
 
 
 def check_extends(parent: Delegation, *, chain: Chain, scope: str, audience: str | None) -> None:
@@ -71,14 +82,19 @@ def check_extends(parent: Delegation, *, chain: Chain, scope: str, audience: str
         raise ParentExceeded("The audience must be the parent token's")
 
 
-def check_lineage(agent_ids: Sequence[UUID], *, now: datetime) -> None:
-    """Raise `ParentTokenRejected` unless every agent behind the parent token is still in good standing.
+def check_lineage(lineage: Sequence[Delegator], *, scope: str, now: datetime) -> None:
+    """Raise `ParentTokenRejected` unless every agent behind the parent token stands as when it issued.
 
-    Their tenants may be others: who holds a token may be told that it doesn't count any more.
+    It must be in good standing under the certificate of that time (still without one, if it had none then):
+    what was issued under a certificate that was revoked or superseded is not handed on, whatever the agent
+    obtained since. Its scope must still hold what is handed on. The agents' tenants may be others: who holds
+    a token may be told that it doesn't count any more.
     """
-    found = Agent.objects.in_bulk(agent_ids)
+    found = Agent.objects.in_bulk([delegator.agent_id for delegator in lineage])
     try:
-        for agent_id in agent_ids:
-            authority_of(found[agent_id], now=now)
-    except (KeyError, AgentMayNotDelegate, CertificateDoesNotCount) as error:
-        raise ParentTokenRejected("An agent behind the parent token can't delegate any more") from error
+        for delegator in lineage:
+            authority = authority_of(found[delegator.agent_id], now=now)
+            check_certificate(authority, delegator.certificate_serial)
+            check_scope(authority, scope)
+    except (KeyError, AgentMayNotDelegate, CertificateDoesNotCount, ScopeEmpty, ScopeNotPermitted) as error:
+        raise ParentTokenRejected("An agent behind the parent token can't delegate this any more") from error

@@ -5,8 +5,9 @@ import json
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from compliance.encodings import b64url_decode, b64url_encode
 from compliance.keys.base import PublicKey
-from delegation.jws import ALGORITHM, b64url_decode, b64url_encode
+from delegation.jws import ALGORITHM
 
 COORDINATE_OCTETS = 32
 

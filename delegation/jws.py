@@ -5,26 +5,25 @@ names, padded or non-canonical base64url, and headers that bring a key of their 
 or ask for extensions (`crit`).
 """
 
-import base64
-import binascii
 import json
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from compliance.encodings import b64url_decode, b64url_encode
 from delegation.rejections import Reason, TokenRejected
 
 ALGORITHM = "ES256"
 TYPE = "delegation+jwt"
 HEADER_NAMES = frozenset({"alg", "typ", "kid"})
 SIGNATURE_OCTETS = 64
+P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+"""SEC 2 §2.4.2. With a signature (r, s), (r, P256_ORDER - s) holds as well: only the lower s counts."""
 MAX_LENGTH = 16_384
 """Characters of a token: the longest chain, scope and audience that can be issued fit (see the tests)."""
 
-_SEGMENT = re.compile(r"[A-Za-z0-9_-]*", re.ASCII)
 _mechanics = jwt.PyJWS(algorithms=[ALGORITHM])
 
 
@@ -39,9 +38,11 @@ class Jws:
 
 
 def sign(payload: dict[str, Any], *, kid: str, key: ec.EllipticCurvePrivateKey) -> str:
-    """The compact serialization (RFC 7515 §3.1); raises what the key's token raises."""
+    """The compact serialization (RFC 7515 §3.1), with the lower s; raises what the key's token raises."""
     text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return _mechanics.encode(text.encode(), key, algorithm=ALGORITHM, headers={"typ": TYPE, "kid": kid})
+    token = _mechanics.encode(text.encode(), key, algorithm=ALGORITHM, headers={"typ": TYPE, "kid": kid})
+    signed, _, signature = token.rpartition(".")
+    return f"{signed}.{b64url_encode(with_lower_s(b64url_decode(signature)))}"
 
 
 def parse(text: str) -> Jws:
@@ -64,8 +65,12 @@ def parse(text: str) -> Jws:
 
 
 def verify(jws: Jws, key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
-    """The payload, once the signature over it holds; raises `TokenRejected(invalid_signature)`."""
-    if len(jws.signature) != SIGNATURE_OCTETS:
+    """The payload, once the signature over it holds; raises `TokenRejected(invalid_signature)`.
+
+    Of the two signatures that hold for each one made, only the one that `sign` gives counts: a token has a
+    single spelling.
+    """
+    if len(jws.signature) != SIGNATURE_OCTETS or jws.signature != with_lower_s(jws.signature):
         raise TokenRejected(Reason.INVALID_SIGNATURE)
     try:
         _mechanics.decode(jws.text, key, algorithms=[ALGORITHM])
@@ -74,25 +79,16 @@ def verify(jws: Jws, key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
     return jws.payload
 
 
-def b64url_encode(octets: bytes) -> str:
-    """base64url without padding (RFC 7515 §2)."""
-    return base64.urlsafe_b64encode(octets).rstrip(b"=").decode("ascii")
+def with_lower_s(signature: bytes) -> bytes:
+    """The signature r ‖ s (RFC 7518 §3.4) with the lower of s and its negative.
 
-
-def b64url_decode(text: str) -> bytes:
-    """The octets that unpadded, canonical base64url spells; ValueError for anything else.
-
-    Canonical: the unused bits of the last character are zero, so no two texts spell the same octets.
+    An s that is out of range stays as it is, and holds under no key.
     """
-    if not _SEGMENT.fullmatch(text):
-        raise ValueError("not base64url")
-    try:
-        octets = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except binascii.Error as error:
-        raise ValueError("not base64url") from error
-    if b64url_encode(octets) != text:
-        raise ValueError("not canonical base64url")
-    return octets
+    half = SIGNATURE_OCTETS // 2
+    s = int.from_bytes(signature[half:], "big")
+    if not P256_ORDER // 2 < s < P256_ORDER:
+        return signature
+    return signature[:half] + (P256_ORDER - s).to_bytes(half, "big")
 
 
 def _decoded(segment: str) -> bytes:

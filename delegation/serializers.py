@@ -1,12 +1,13 @@
 """Delegations in and out of the API."""
 
-import re
 from datetime import timedelta
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from compliance.api.fields import StrictCharField, StrictIntegerField
+from compliance.plain_text import PLAIN_TEXT_PATTERN, is_plain_text
 from delegation import jws, tokens
 from delegation.lifecycle import MAX_TTL
 from delegation.services import DEFAULT_TTL, Grant, IssuedDelegation, Verdict
@@ -16,27 +17,44 @@ MIN_TTL = timedelta(minutes=1)
 ACTOR_TYPES = [kind.value for kind in ActorType]
 
 
-class Matches:
-    """A validator by regular expression that must match the whole text, its last line break included."""
-
-    def __init__(self, pattern: str, message: str) -> None:
-        self._pattern, self._message = re.compile(pattern), message
-
-    def __call__(self, text: str) -> None:
-        if not self._pattern.fullmatch(text):
-            raise serializers.ValidationError(self._message)
+def is_plain(text: str) -> None:
+    if not is_plain_text(text):
+        raise serializers.ValidationError(
+            "Characters that don't show (control, format, zero-width or direction ones) are not allowed."
+        )
 
 
-is_plain_text = Matches(tokens.PLAIN_TEXT_PATTERN, "Control and direction characters are not allowed.")
-is_scope = Matches(
-    tokens.SCOPE_PATTERN, "Must be space-delimited tokens of printable ASCII without quotes and backslashes."
+def is_scope(text: str) -> None:
+    if not tokens.is_scope(text):
+        raise serializers.ValidationError(
+            "Must be space-delimited tokens of printable ASCII without quotes and backslashes."
+        )
+
+
+@extend_schema_field(
+    {"type": "string", "minLength": 1, "maxLength": tokens.MAX_NAME_LENGTH, "pattern": PLAIN_TEXT_PATTERN}
 )
+class NameField(StrictCharField):
+    """A name of 1 to 256 characters, each of which shows."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=tokens.MAX_NAME_LENGTH, validators=[is_plain], **kwargs)
+
+
+@extend_schema_field(
+    {"type": "string", "maxLength": tokens.MAX_SCOPE_LENGTH, "pattern": tokens.SCOPE_PATTERN}
+)
+class ScopeField(StrictCharField):
+    """Scope tokens between spaces."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=tokens.MAX_SCOPE_LENGTH, validators=[is_scope], **kwargs)
 
 
 class ChainActorInputSerializer(serializers.Serializer[Any]):
     """One actor of a chain."""
 
-    sub = StrictCharField(max_length=tokens.MAX_SUB_LENGTH, validators=[is_plain_text])
+    sub = NameField()
     type = serializers.ChoiceField(choices=ACTOR_TYPES)
 
 
@@ -49,17 +67,16 @@ class IssueDelegationSerializer(serializers.Serializer[Any]):
         max_length=tokens.MAX_CHAIN,
         help_text="Ordered from root to current.",
     )
-    scope = StrictCharField(
-        max_length=tokens.MAX_SCOPE_LENGTH,
+    scope = ScopeField(
         required=False,
         allow_null=True,
         allow_blank=True,
-        validators=[is_scope],
-        help_text="Space-delimited; each token one of the agent's `permitted_actions`. Omitted: no action.",
+        help_text=(
+            "Space-delimited; each token one of the `permitted_actions` in the agent's certificate, before "
+            "the first in its profile. Omitted: no action."
+        ),
     )
-    audience = StrictCharField(
-        max_length=tokens.MAX_AUDIENCE_LENGTH, required=False, allow_null=True, validators=[is_plain_text]
-    )
+    audience = NameField(required=False, allow_null=True)
     ttl_seconds = StrictIntegerField(
         min_value=int(MIN_TTL.total_seconds()),
         max_value=int(MAX_TTL.total_seconds()),

@@ -14,7 +14,14 @@ from compliance import environments
 from compliance.identifiers import new_id
 from compliance.keys import HsmECPrivateKey, private_key
 from delegation import jws, keyring, keys, tokens
-from delegation.authority import Authority, authority_of, check_extends, check_lineage, check_scope
+from delegation.authority import (
+    Authority,
+    authority_of,
+    check_certificate,
+    check_extends,
+    check_lineage,
+    check_scope,
+)
 from delegation.errors import (
     CertificateDoesNotCount,
     ParentTokenMalformed,
@@ -78,8 +85,9 @@ def issue(*, tenant_id: UUID, agent_id: Any, grant: Grant, actor: Actor, now: da
     token = _sign(delegation, key)
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
-        _check(agent, grant, parent, now)
-        _record(agent, delegation, key, parent, actor, now)
+        authority = _check(agent, grant, parent, now)
+        check_certificate(authority, delegation.certificate_serial)
+        _record(agent, delegation, authority, key, parent, actor, now)
     keyring.learn(key)
     return IssuedDelegation(token, delegation)
 
@@ -121,9 +129,9 @@ def _read_parent(token: str | None, now: datetime) -> Delegation | None:
 def _check(agent: Agent, grant: Grant, parent: Delegation | None, now: datetime) -> Authority:
     """What the agent lends to this grant; raises the 422s."""
     authority = authority_of(agent, now=now)
-    check_scope(agent, grant.scope)
+    check_scope(authority, grant.scope)
     if parent is not None:
-        check_lineage([*parent.via, parent.agent_id], now=now)
+        check_lineage(parent.lineage, scope=grant.scope, now=now)
         audience = grant.audience or parent.audience
         check_extends(parent, chain=grant.chain, scope=grant.scope, audience=audience)
     return authority
@@ -148,7 +156,7 @@ def _authorised(agent: Agent, grant: Grant, parent: Delegation | None, now: date
         scope=grant.scope,
         audience=grant.audience or (parent.audience if parent else None),
         certificate_serial=authority.certificate_serial,
-        via=(*parent.via, parent.agent_id) if parent else (),
+        via=parent.lineage if parent else (),
     )
 
 
@@ -162,6 +170,7 @@ def _sign(delegation: Delegation, key: TokenKey) -> str:
 def _record(
     agent: Agent,
     delegation: Delegation,
+    authority: Authority,
     key: TokenKey,
     parent: Delegation | None,
     actor: Actor,
@@ -177,7 +186,7 @@ def _record(
             "principal": delegation.principal,
             "chain": [{"sub": link.sub, "type": link.type.value} for link in delegation.chain],
             "scope": delegation.scope,
-            "scope_checked": agent.permitted_actions is not None,
+            "scope_checked": authority.is_limited,
             "audience": delegation.audience,
             "token_id": str(delegation.token_id),
             "key_id": key.kid,

@@ -12,22 +12,23 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from compliance.plain_text import is_plain_text
 from delegation.rejections import Reason, TokenRejected
 
 MAX_CHAIN = 8
-MAX_SUB_LENGTH = 256
+MAX_NAME_LENGTH = 256
+"""Of an actor's `sub`, and of an audience."""
 MAX_SCOPE_LENGTH = 500
-MAX_AUDIENCE_LENGTH = 256
 LATEST_TIME = 253_402_300_799
 """9999-12-31T23:59:59Z in Unix seconds, the last that a datetime can hold."""
 
 # RFC 6749 §3.3: scope-token = 1*( %x21 / %x23-5B / %x5D-7E ), between spaces.
 SCOPE_PATTERN = r"^[\u0020\u0021\u0023-\u005B\u005D-\u007E]*$"
-# Control characters, line separators and direction marks would let a name pass for another when shown.
-PLAIN_TEXT_PATTERN = r"^[^\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]*$"
 
 _SCOPE = re.compile(SCOPE_PATTERN)
-_PLAIN_TEXT = re.compile(PLAIN_TEXT_PATTERN)
+
+UNKNOWN_SERIAL = ""
+"""Stands for the serial in `via` of tokens of the older form, which names none: no certificate has it."""
 
 
 class ActorType(StrEnum):
@@ -41,24 +42,32 @@ class ActorType(StrEnum):
 
 @dataclass(frozen=True)
 class ChainActor:
-    """One link of a chain; ValueError unless `sub` has 1 to 256 characters that can be shown."""
+    """One actor of a chain; ValueError unless `sub` has 1 to 256 characters, none of them hidden."""
 
     sub: str
     type: ActorType
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.sub) <= MAX_SUB_LENGTH or not is_plain_text(self.sub):
-            raise ValueError(f"sub must be 1 to {MAX_SUB_LENGTH} characters, none of them control characters")
+        if not 1 <= len(self.sub) <= MAX_NAME_LENGTH or not is_plain_text(self.sub):
+            raise ValueError(f"sub must be 1 to {MAX_NAME_LENGTH} characters, none of them hidden")
 
 
 Chain = tuple[ChainActor, ...]
 
 
 @dataclass(frozen=True)
+class Delegator:
+    """An agent that issued a token, and the certificate it then held; None: it had never been certified."""
+
+    agent_id: UUID
+    certificate_serial: str | None = None
+
+
+@dataclass(frozen=True)
 class Delegation:
     """What one token says. Times are whole Unix seconds; `expires_at` is the first second it is void.
 
-    `via` names the agents that issued the tokens this one was re-delegated from, oldest first.
+    `via` names those who issued the tokens this one was re-delegated from, oldest first.
     """
 
     issuer: str
@@ -72,12 +81,17 @@ class Delegation:
     scope: str = ""
     audience: str | None = None
     certificate_serial: str | None = None
-    via: tuple[UUID, ...] = field(default=())
+    via: tuple[Delegator, ...] = field(default=())
 
     @property
     def principal(self) -> str:
         """Who acts now: the last actor's `sub`."""
         return self.chain[-1].sub
+
+    @property
+    def lineage(self) -> tuple[Delegator, ...]:
+        """Everyone behind this token, oldest first, its own agent last."""
+        return (*self.via, Delegator(self.agent_id, self.certificate_serial))
 
     @property
     def scopes(self) -> frozenset[str]:
@@ -114,9 +128,9 @@ def to_claims(delegation: Delegation) -> dict[str, Any]:
         "agent_id": str(delegation.agent_id),
         "cert_serial": delegation.certificate_serial,
         "env": delegation.environment,
-        "via": [str(agent_id) for agent_id in delegation.via] or None,
+        "via": [_delegator_claims(delegator) for delegator in delegation.via] or None,
     }
-    return {name: value for name, value in claims.items() if value is not None}
+    return _present(claims)
 
 
 def from_claims(claims: dict[str, Any]) -> Delegation:
@@ -134,7 +148,7 @@ def from_claims(claims: dict[str, Any]) -> Delegation:
             scope=_text(claims["scope"]),
             audience=_optional_text(claims, "aud"),
             certificate_serial=_optional_text(claims, "cert_serial"),
-            via=tuple(UUID(_text(agent_id)) for agent_id in claims.get("via", [])),
+            via=tuple(_delegator(entry) for entry in claims.get("via", [])),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TokenRejected(Reason.MALFORMED) from error
@@ -160,18 +174,18 @@ def check_time(delegation: Delegation, *, now: datetime) -> None:
         raise TokenRejected(Reason.EXPIRED)
 
 
+def is_scope(text: str) -> bool:
+    """Whether `text` is scope tokens between spaces, or nothing."""
+    return _SCOPE.fullmatch(text) is not None
+
+
 def normalised_scope(text: str) -> str:
     """Scope tokens in their order, each once, single spaces between; ValueError for other characters."""
-    if not _SCOPE.fullmatch(text):
+    if not is_scope(text):
         raise ValueError(
             "scope must be space-delimited tokens of printable ASCII without quotes and backslashes"
         )
     return " ".join(dict.fromkeys(text.split()))
-
-
-def is_plain_text(text: str) -> bool:
-    """Whether `text` shows as what it is: no control characters, line separators, direction marks."""
-    return _PLAIN_TEXT.fullmatch(text) is not None
 
 
 def _nested(later: list[ChainActor]) -> dict[str, Any] | None:
@@ -184,6 +198,21 @@ def _nested(later: list[ChainActor]) -> dict[str, Any] | None:
 
 def _actor(claims: dict[str, Any]) -> ChainActor:
     return ChainActor(_text(claims["sub"]), ActorType(_text(claims["sub_type"])))
+
+
+def _delegator_claims(delegator: Delegator) -> dict[str, Any]:
+    return _present({"agent_id": str(delegator.agent_id), "cert_serial": delegator.certificate_serial})
+
+
+def _delegator(entry: Any) -> Delegator:
+    """An entry of `via`; in tokens of the older form it is the agent's id alone."""
+    if isinstance(entry, dict):
+        return Delegator(UUID(_text(entry["agent_id"])), _optional_text(entry, "cert_serial"))
+    return Delegator(UUID(_text(entry)), UNKNOWN_SERIAL)
+
+
+def _present(claims: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in claims.items() if value is not None}
 
 
 def _text(value: Any) -> str:

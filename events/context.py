@@ -3,12 +3,16 @@
 import msgspec
 
 from agents.models import Agent
+from certificates.models import Certificate
+from certificates.scope import permitted_actions
 from events.scoring import Context, FinancialScope, normal_actions
 
 
-def context_of(agent: Agent, marked: frozenset[str] = frozenset()) -> Context:
-    """The agent's context, where attacks on its tenant went to the `marked` places."""
-    permitted = agent.permitted_actions
+def context_of(
+    agent: Agent, certificate: Certificate | None, marked: frozenset[str] = frozenset()
+) -> Context:
+    """The agent's context; `certificate` is its latest, `marked` are places of attacks on its tenant."""
+    permitted = permitted_actions(agent, certificate)
     return Context(
         permitted_actions=None if permitted is None else normal_actions(permitted),
         financial_scope=_financial_scope(agent.financial_scope),

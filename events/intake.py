@@ -8,6 +8,7 @@ from django.utils.dateparse import parse_datetime
 
 from compliance.errors import Invalid, ServiceError
 from compliance.identifiers import canonical_id
+from compliance.json_values import same_json
 from events.errors import InvalidActionType, SpellingsDisagree
 from events.models import ActionType
 
@@ -82,7 +83,7 @@ def one_spelling(data: dict[str, Any]) -> dict[str, Any]:
         canonical = SPELLINGS.get(name, name)
         if value is None:
             continue
-        if canonical in found and found[canonical] != value:
+        if canonical in found and not same_json(found[canonical], value):
             raise SpellingsDisagree(f"{canonical} is given in two spellings with different values")
         found[canonical] = value
     return found
@@ -127,7 +128,8 @@ def _occurred_at(fields: dict[str, Any], now: datetime) -> datetime:
     """The time an agent gives, UTC where it names no zone."""
     value = fields["occurred_at"]
     try:
-        moment = parse_datetime(value) if isinstance(value, str) else None
+        # Its patterns take the digits of every script.
+        moment = parse_datetime(value) if isinstance(value, str) and value.isascii() else None
         if moment is None:
             raise Invalid("occurred_at: Must be an ISO 8601 date-time.")
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)

@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 from agents.models import Agent
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
+from certificates.models import Certificate
 from compliance import environments
 from events import marks, memory, rebuilding, snapshots
 from events.context import context_of
@@ -139,7 +140,8 @@ def _places(event: BehaviorEvent, now: datetime) -> tuple[str, ...]:
     if state is None:
         state = rebuilding.rebuild(agent_id=agent_id, has_limits=False, now=now)
     was_learned = event.risk_band == RiskBand.LOW
-    return places_of(as_event(event), state, context_of(event.agent), was_learned=was_learned)
+    context = context_of(event.agent, Certificate.objects.latest_of(event.agent))
+    return places_of(as_event(event), state, context, was_learned=was_learned)
 
 
 def _record(made: EventReview, event: BehaviorEvent, before: EventReview | None, actor: Actor) -> None:

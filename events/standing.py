@@ -1,8 +1,8 @@
 """How agents stand at this moment: read afresh for every group of events, in one statement.
 
-What the scorer is told of an agent (its scope and limits, the places marked for its tenant) changes seldom
-and is kept in the process under the agent's `updated_at` and the marks' version, so that nobody has to be
-told when it changes.
+What the scorer is told of an agent (its certified scope, its limits, the places marked for its tenant)
+changes seldom and is kept in the process under the agent's `updated_at`, its certificate and the marks'
+version, so that nobody has to be told when it changes.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,23 +23,29 @@ from events.scoring import Context
 
 KEPT = 5_000
 
-# Ids and versions as text, which costs neither side much; the risk as it has faded by now.
+# Ids and versions as text, which costs neither side much; the risk as it has faded by now. By a
+# constraint, an agent has one certificate of status active at most.
 _QUERY = f"""
 SELECT agent.id::text, concat(agent.updated_at, ' ', (
            SELECT version FROM {TenantMarks._meta.db_table} AS marks WHERE marks.tenant_id = agent.tenant_id
-       )),
+       ), ' ', certificate.id),
        CASE WHEN agent.risk_updated_at IS NULL THEN 0 ELSE agent.risk_score * power(
            0.5, greatest(date_part('epoch', %s - agent.risk_updated_at), 0) / {HALF_LIFE.total_seconds()}
        ) END,
-       agent.status = 'active' AND EXISTS (
-           SELECT FROM {Certificate._meta.db_table} AS certificate
-           WHERE certificate.agent_id = agent.id
-             AND certificate.status = 'active' AND certificate.expires_at >= %s
-       )
+       agent.status = 'active' AND coalesce(certificate.expires_at >= %s, false)
 FROM {Agent._meta.db_table} AS agent
+LEFT JOIN {Certificate._meta.db_table} AS certificate
+    ON certificate.agent_id = agent.id AND certificate.status = 'active'
 WHERE agent.id = ANY(%s::uuid[])
 """  # noqa: S608  (only names of tables and a number are put into the text)
 _OF_AGENTS = "WHERE id = ANY(%s::uuid[])"
+_LATEST_OF_AGENTS = f"""
+WHERE id IN (
+    SELECT DISTINCT ON (agent_id) id FROM {Certificate._meta.db_table}
+    WHERE agent_id = ANY(%s::uuid[])
+    ORDER BY agent_id, issued_at DESC, id DESC
+)
+"""  # noqa: S608
 _OF_THEIR_TENANTS = f"WHERE tenant_id IN (SELECT tenant_id FROM {Agent._meta.db_table} {_OF_AGENTS})"  # noqa: S608
 
 
@@ -95,8 +101,15 @@ def _described(agent_ids: Collection[str]) -> list[tuple[Agent, Context]]:
     """What the scorer is told of each agent, read in one round trip."""
     if not agent_ids:
         return []
-    agents, versions = sql.read_together(
-        (Agent, _OF_AGENTS, [sql.array(agent_ids)]), (TenantMarks, _OF_THEIR_TENANTS, [sql.array(agent_ids)])
+    ids = [sql.array(agent_ids)]
+    agents, versions, certificates = sql.read_together(
+        (Agent, _OF_AGENTS, ids),
+        (TenantMarks, _OF_THEIR_TENANTS, ids),
+        (Certificate, _LATEST_OF_AGENTS, ids),
     )
     marked = marks.places_of(versions)
-    return [(agent, context_of(agent, marked.get(agent.tenant_id, marks.NONE))) for agent in agents]
+    certified = {certificate.agent_id: certificate for certificate in certificates}
+    return [
+        (agent, context_of(agent, certified.get(agent.id), marked.get(agent.tenant_id, marks.NONE)))
+        for agent in agents
+    ]

@@ -4,7 +4,12 @@ from typing import Any
 
 from rest_framework import serializers
 
-from compliance.api.fields import StrictBooleanField, StrictCharField
+from compliance.api.fields import (
+    StrictBooleanField,
+    StrictCharField,
+    StrictDateTimeField,
+    StrictIntegerField,
+)
 from compliance.api.serializers import ChangesSerializer
 from webhooks.addresses import MAX_URL_LENGTH
 from webhooks.models import Attempt, Delivery, Webhook
@@ -65,7 +70,7 @@ class UpdateWebhookSerializer(WebhookInputSerializer, ChangesSerializer):
 class RotateSecretSerializer(serializers.Serializer[Any]):
     """`POST /v1/webhooks/{id}/rotate-secret`."""
 
-    overlap_seconds = serializers.IntegerField(
+    overlap_seconds = StrictIntegerField(
         required=False,
         min_value=0,
         max_value=LONGEST_OVERLAP_SECONDS,
@@ -76,7 +81,7 @@ class RotateSecretSerializer(serializers.Serializer[Any]):
 class RecoverSerializer(serializers.Serializer[Any]):
     """`POST /v1/webhooks/{id}/recover`."""
 
-    since = serializers.DateTimeField(help_text="Deliveries made from then on count.")
+    since = StrictDateTimeField(help_text="Deliveries made from then on count.")
 
 
 class RecoveredSerializer(serializers.Serializer[Any]):

@@ -1,5 +1,7 @@
 """Reading, listing, editing, suspending and reinstating agents."""
 
+from typing import Any
+
 import pytest
 
 from agents.did import parse_did
@@ -127,6 +129,52 @@ def test_profile_is_edited_and_audited(client: ApiClient, tenant: Tenant) -> Non
     entry = AuditEntry.objects.about(agent.id).of_type("agent.updated").get()
     assert entry.metadata is not None
     assert entry.metadata["changed"] == ["name"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "needed"),
+    [
+        ({"name": "new"}, ["name"]),
+        ({"model": "new", "version": "9"}, ["model", "version"]),
+        ({"model_hash": "sha256:new"}, ["model_hash"]),
+        ({"metadata": {}}, ["permitted_actions"]),
+        ({"metadata": {"permitted_actions": ["read", "trade"]}}, ["permitted_actions"]),
+        ({"metadata": {"permitted_actions": ["read"], "team": "x"}}, []),
+        ({"description": "new", "inbox_address": "a@example.com"}, []),
+        ({"name": "new", "description": "new", "metadata": None}, ["name", "permitted_actions"]),
+    ],
+)
+def test_an_edit_says_what_needs_a_renewal_to_count(
+    client: ApiClient, tenant: Tenant, changes: dict[str, Any], needed: list[str]
+) -> None:
+    agent = make_active_agent(tenant, metadata={"permitted_actions": ["read"]})
+
+    answer = client.patch(f"/v1/agents/{agent.id}", changes)
+
+    assert answer.json()["data"]["renewal_needed_for"] == needed
+    entry = AuditEntry.objects.about(agent.id).of_type("agent.updated").get()
+    assert entry.metadata is not None
+    assert entry.metadata["renewal_needed_for"] == needed
+    assert "renewal_needed_for" not in client.get(f"/v1/agents/{agent.id}").json()["data"]
+
+
+def test_an_edit_of_a_pending_agent_needs_no_renewal(client: ApiClient, tenant: Tenant) -> None:
+    answer = client.patch(f"/v1/agents/{make_agent(tenant).id}", {"name": "new", "metadata": {"scopes": []}})
+
+    assert answer.json()["data"]["renewal_needed_for"] == []
+
+
+@pytest.mark.parametrize(("old", "new"), [(1, True), (0, False), (1, 1.0)])
+def test_an_edit_that_python_calls_equal_is_one(
+    client: ApiClient, tenant: Tenant, old: Any, new: Any
+) -> None:
+    agent = make_agent(tenant, metadata={"flag": old})
+
+    client.patch(f"/v1/agents/{agent.id}", {"metadata": {"flag": new}})
+
+    agent.refresh_from_db()
+    assert agent.metadata is not None
+    assert repr(agent.metadata["flag"]) == repr(new)
 
 
 @pytest.mark.parametrize("body", [{}, {"status": "active"}, {"name": ""}, {"model_hash": None}])

@@ -164,6 +164,20 @@ def test_get_carries_the_request_in_its_address(api: ApiClient, tenant: Tenant) 
     assert own["Cache-Control"] == "no-store"
 
 
+def test_the_request_in_an_address_has_one_spelling(api: ApiClient, tenant: Tenant) -> None:
+    certificate = make_certificate(make_agent(tenant))
+    text = base64.b64encode(
+        next(der for der in (question(certificate, nonce=b"1" * n) for n in (1, 2)) if len(der) % 3)
+    )
+    spelled = text.decode().rstrip("=")
+    padding = "=" * (len(text) - len(spelled))
+    following = chr(ord(spelled[-1]) + 1)
+
+    for other in (spelled, spelled[:-1] + following + padding, text.decode() + "="):
+        answer = api.get("/v1/ocsp/" + quote(other, safe=""))
+        assert ocsp.load_der_ocsp_response(answer.content).response_status.name == "MALFORMED_REQUEST"
+
+
 def test_certificates_name_the_responder(api: ApiClient, tenant: Tenant) -> None:
     certificate = make_certificate(make_agent(tenant))
     access = leaf_of(certificate).extensions.get_extension_for_class(x509.AuthorityInformationAccess).value

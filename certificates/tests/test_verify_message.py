@@ -16,6 +16,7 @@ from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import ACTOR
 from compliance.tests.client import ApiClient
 
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 PAYLOAD = {"order": 17, "amount_usd": 250.5, "note": "é\u20ac", "nested": {"b": [1, None, True], "a": {}}}
 
 
@@ -72,6 +73,18 @@ def test_nonsense_signature_is_invalid(api: ApiClient, certificate: Certificate,
     data = check(api, certificate, PAYLOAD, signature).json()["data"]
 
     assert (data["valid"], data["reason"]) == (False, "invalid_signature")
+
+
+def test_a_signature_has_one_spelling(api: ApiClient, certificate: Certificate) -> None:
+    signature = services.sign_message(certificate=certificate, payload=PAYLOAD).signature
+    last = ALPHABET.index(signature[-3])
+    # 256 octets leave four bits of the last character unused.
+    others = [signature[:-3] + ALPHABET[last + bits] + "==" for bits in range(1, 16)]
+    others += [signature.rstrip("="), signature + "=", signature + "\n", signature.replace("+", "-")[:-2]]
+
+    for other in others:
+        data = check(api, certificate, PAYLOAD, other).json()["data"]
+        assert (data["valid"], data["reason"]) == (False, "invalid_signature"), other
 
 
 def test_signature_of_a_revoked_certificate_is_invalid(api: ApiClient, certificate: Certificate) -> None:

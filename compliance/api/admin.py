@@ -12,8 +12,8 @@ class IdempotencyRecordAdmin(SystemAdmin):
 
     secret_fields = frozenset({"body", "fingerprint"})
     related_links = ()
-    list_display = ("created_at", "tenant_id", "key", "status")
+    list_display = ("created_at", "tenant_id", "api_key_id", "key", "status")
     search_fields = ("key",)
-    search_ids = ("pk", "tenant_id")
+    search_ids = ("pk", "tenant_id", "api_key_id")
     ordering = ("-created_at", "-id")
-    fieldsets = ((None, {"fields": ("created_at", "tenant_id", "key", "status")}),)
+    fieldsets = ((None, {"fields": ("created_at", "tenant_id", "api_key_id", "key", "status")}),)

@@ -1,5 +1,6 @@
 """Serializer fields that take JSON types as they are: no number for a string, no string for a number."""
 
+from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
@@ -24,6 +25,15 @@ class StrictCharField(serializers.CharField):
         if not isinstance(data, str):
             self.fail("invalid")
         return super().to_internal_value(data)
+
+
+class StrictDateTimeField(serializers.DateTimeField):
+    """An ISO 8601 date-time in ASCII; the field it builds on takes the digits of every script."""
+
+    def to_internal_value(self, value: Any) -> datetime:
+        if not isinstance(value, str) or not value.isascii():
+            self.fail("invalid", format="ISO 8601")
+        return super().to_internal_value(value)
 
 
 class StrictFloatField(serializers.FloatField):

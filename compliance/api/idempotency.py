@@ -2,7 +2,8 @@
 
 The key's row commits with what the request made, so a crash leaves both or neither; a second request
 with the same key waits for the first one's transaction and then repeats its answer. Only successes are
-kept: an error changed nothing and may be tried again.
+kept: an error changed nothing and may be tried again. Each API key has `Idempotency-Key`s of its own: an
+answer may hold a secret that was shown to one key of the tenant and is not for the others.
 """
 
 import hashlib
@@ -48,7 +49,12 @@ def _once(key: str, view: Any, request: ApiRequest, action: Action, args: Any, k
     moment = now()
     digest = _fingerprint(request)
     record, is_first = IdempotencyRecord.objects.claim(
-        tenant_id=request.auth.tenant_id, key=key, fingerprint=digest, now=moment, retention=RETENTION
+        tenant_id=request.auth.tenant_id,
+        api_key_id=request.auth.id,
+        key=key,
+        fingerprint=digest,
+        now=moment,
+        retention=RETENTION,
     )
     if not is_first:
         if record.fingerprint != digest:

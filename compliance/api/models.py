@@ -16,22 +16,39 @@ class IdempotencyQuerySet(models.QuerySet[Any]):
         return self.filter(created_at__lt=now - retention)
 
     def claim(
-        self, *, tenant_id: UUID, key: str, fingerprint: str, now: datetime, retention: timedelta
+        self,
+        *,
+        tenant_id: UUID,
+        api_key_id: UUID,
+        key: str,
+        fingerprint: str,
+        now: datetime,
+        retention: timedelta,
     ) -> tuple["IdempotencyRecord", bool]:
-        """The record of `key`, and whether this transaction is its first; waits for a rival in flight."""
-        same = self.filter(tenant_id=tenant_id, key=key)
+        """The API key's record of `key`, and whether this transaction is its first.
+
+        Waits for a rival in flight.
+        """
+        same = self.filter(tenant_id=tenant_id, api_key_id=api_key_id, key=key)
         same.expired(now, retention).delete()
-        fresh = IdempotencyRecord(tenant_id=tenant_id, key=key, fingerprint=fingerprint, created_at=now)
+        fresh = IdempotencyRecord(
+            tenant_id=tenant_id, api_key_id=api_key_id, key=key, fingerprint=fingerprint, created_at=now
+        )
         IdempotencyRecord.objects.bulk_create([fresh], ignore_conflicts=True)
         record = same.get()
         return record, record.pk == fresh.pk
 
 
 class IdempotencyRecord(models.Model):
-    """One answered request; `body` is its answer, encrypted since it may hold a secret shown once."""
+    """One answered request of an API key.
+
+    `body` is its answer, encrypted since it may hold a secret shown once. `api_key_id` is null in rows made
+    before it was kept; they answer nobody.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant_id = models.UUIDField()
+    api_key_id = models.UUIDField(null=True)
     key = models.CharField(max_length=255)
     fingerprint = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField(null=True)
@@ -42,7 +59,9 @@ class IdempotencyRecord(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["tenant_id", "key"], name="api_idempotency_unique_key")
+            models.UniqueConstraint(
+                fields=["tenant_id", "api_key_id", "key"], name="api_idempotency_key_of_api_key"
+            )
         ]
 
     def __str__(self) -> str:

@@ -23,7 +23,10 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     OpenApiTypes.STR,
     location=OpenApiParameter.HEADER,
-    description="The same key gives the same answer for 24 hours; with a different body it is a 409.",
+    description=(
+        "The same value under the same API key gives the same answer for 24 hours; with a different body it "
+        "is a 409. Each API key has values of its own."
+    ),
 )
 
 STATUS_TEXT = {

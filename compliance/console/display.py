@@ -1,11 +1,10 @@
 """How values look in the console: chips, JSON, code, scores. Everything is escaped here, once.
 
-What agents and tenants write is hostile until proven otherwise: control and direction-changing characters
+What agents and tenants write is hostile until proven otherwise: characters that hide or change directions
 are shown as escapes, so that no name can pose as another or reorder the line it stands in.
 """
 
 import json
-import unicodedata
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +12,8 @@ from typing import Any
 from django.template.loader import render_to_string
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+
+from compliance.plain_text import HIDDEN
 
 EMPTY = "-"
 JSON_LIMIT = 20_000
@@ -46,13 +47,13 @@ STATUS_COLOURS = {
 
 
 def visible(text: object) -> str:
-    """`text` with its control, format and direction-changing characters spelled out (newlines stay)."""
-    return "".join(
-        character
-        if character == "\n" or unicodedata.category(character) not in {"Cc", "Cf", "Cs"}
-        else f"\\u{ord(character):04x}"
-        for character in str(text)
-    )
+    """`text` with its hidden characters (`compliance.plain_text`) spelled out; newlines stay."""
+    return HIDDEN.sub(lambda found: found[0] if found[0] == "\n" else _spelled_out(found[0]), str(text))
+
+
+def _spelled_out(character: str) -> str:
+    point = ord(character)
+    return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
 
 
 def chip(text: object, colour: str = "default", *, verbatim: bool = False) -> SafeString:

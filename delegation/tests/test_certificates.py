@@ -7,6 +7,7 @@ import jwt
 import pytest
 
 from agents.models import Agent
+from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates import services as certificates
 from certificates.models import Certificate
@@ -76,3 +77,66 @@ def test_a_new_certificate_lends_again(client: ApiClient, tenant: Tenant) -> Non
     certificates.issue(tenant_id=tenant.id, agent_id=agent.id, actor=ACTOR, now=now())
 
     assert issue(client, agent).status_code == 200
+
+
+LIMITED = {"permitted_actions": ["read", "trade"]}
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        {},
+        None,
+        {"permitted_actions": None},
+        {"permitted_actions": ["read", "trade", "withdraw"]},
+        {"permitted_actions": ["withdraw"]},
+        {"scopes": ["withdraw"]},
+    ],
+)
+def test_an_edited_profile_widens_nothing_that_was_certified(
+    client: ApiClient, tenant: Tenant, profile: Any
+) -> None:
+    agent = make_certified_agent(tenant, metadata=LIMITED)
+
+    edited = client.patch(f"/v1/agents/{agent.id}", {"metadata": profile})
+
+    assert edited.status_code == 200
+    assert edited.json()["data"]["renewal_needed_for"] == ["permitted_actions"]
+    assert issue(client, agent, scope="withdraw").status_code == 422
+    assert issue(client, agent, scope="read trade").status_code == 200
+    entry = AuditEntry.objects.filter(event_type="delegation.issued").get()
+    assert entry.metadata is not None
+    assert entry.metadata["scope_checked"] is True
+
+
+def test_renewal_makes_the_edited_profile_count(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_certified_agent(tenant, metadata=LIMITED)
+    client.patch(f"/v1/agents/{agent.id}", {"metadata": {"permitted_actions": ["withdraw"]}})
+
+    client.post(f"/v1/agents/{agent.id}/renew")
+
+    assert issue(client, agent, scope="withdraw").status_code == 200
+    assert issue(client, agent, scope="read").status_code == 422
+
+
+def test_an_agent_certified_without_limits_has_none_until_it_is_renewed(
+    client: ApiClient, tenant: Tenant
+) -> None:
+    agent = make_certified_agent(tenant)
+    client.patch(f"/v1/agents/{agent.id}", {"metadata": LIMITED})
+
+    assert issue(client, agent, scope="withdraw").status_code == 200
+
+    client.post(f"/v1/agents/{agent.id}/renew")
+
+    assert issue(client, agent, scope="withdraw").status_code == 422
+
+
+def test_before_the_first_certificate_the_profile_counts_at_once(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_agent(tenant, metadata=LIMITED)
+
+    edited = client.patch(f"/v1/agents/{agent.id}", {"metadata": {"permitted_actions": ["withdraw"]}})
+
+    assert edited.json()["data"]["renewal_needed_for"] == []
+    assert issue(client, agent, scope="withdraw").status_code == 200
+    assert issue(client, agent, scope="read").status_code == 422

@@ -16,6 +16,10 @@ from compliance.tests.client import ApiClient
 from delegation.models import TokenKey
 from delegation.tests.factories import CHAIN
 
+HIDDEN = (
+    "\u00ad\u034f\u061c\u180e\u200b\u200d\u200f\u2028\u202e\u2060\u2067\u3164\ue000\ufe0f\ufeff\U000e0041"
+)
+
 
 @pytest.fixture
 def client(api: ApiClient, tenant: Tenant) -> ApiClient:
@@ -118,7 +122,8 @@ def test_every_issuance_is_audited_in_full(client: ApiClient, tenant: Tenant) ->
         ({"chain": [{"sub": None, "type": "human"}]}, "sub"),
         ({"chain": [{"sub": "a\nb", "type": "human"}]}, "sub"),
         ({"chain": [{"sub": "a\u0000", "type": "human"}]}, "NUL"),
-        ({"chain": [{"sub": "a\u202eb", "type": "human"}]}, "sub"),
+        *[({"chain": [{"sub": f"a{hidden}b", "type": "human"}]}, "sub") for hidden in HIDDEN],
+        ({"audience": "https://api.example\u200b"}, "audience"),
         ({"scope": "x" * 501}, "scope"),
         ({"scope": ["read"]}, "scope"),
         ({"scope": "read\n"}, "scope"),

@@ -1,5 +1,6 @@
 """`parent_token`: handing a token on, with less and never more."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -11,13 +12,15 @@ from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates import services as certificates
 from certificates.models import Certificate
-from certificates.tests.factories import make_certified_agent
+from certificates.tests.factories import make_certificate, make_certified_agent, revoke_certificate
 from compliance import environments
 from compliance.clock import now
 from compliance.environments import Environment
+from compliance.keys import private_key
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
+from delegation import jws, keys, tokens
 from delegation.tests.factories import ACTOR, CHAIN, make_token
 
 LONGER = [*CHAIN, {"sub": "quote-service", "type": "service"}]
@@ -137,14 +140,111 @@ def test_a_stopped_agent_anywhere_behind_the_parent_ends_the_line(
     assert "behind the parent token" in answer.json()["error"]
 
 
-def test_a_revoked_certificate_behind_the_parent_ends_the_line(
+def certificate_of(agent: Agent) -> Certificate:
+    return Certificate.objects.get(agent=agent, status="active")
+
+
+def revoke(agent: Agent) -> None:
+    revoke_certificate(certificate_of(agent))
+
+
+def renew(agent: Agent) -> None:
+    certificates.renew_of_agent(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
+
+
+def expire(agent: Agent) -> None:
+    past = now() - timedelta(minutes=5)
+    Certificate.objects.filter(agent=agent).update(issued_at=past - timedelta(days=1), expires_at=past)
+
+
+def recertify_after(end: Callable[[Agent], None]) -> Callable[[Agent], None]:
+    def ends_and_is_certified_again(agent: Agent) -> None:
+        end(agent)
+        make_certificate(agent)
+
+    return ends_and_is_certified_again
+
+
+def certify_and_revoke(agent: Agent) -> None:
+    revoke_certificate(make_certificate(agent))
+
+
+def renew_twice(agent: Agent) -> None:
+    renew(agent)
+    renew(agent)
+
+
+@pytest.mark.parametrize("generations", [1, 2])
+@pytest.mark.parametrize(
+    ("make", "happens"),
+    [
+        (make_certified_agent, revoke),
+        (make_certified_agent, recertify_after(revoke)),
+        (make_certified_agent, expire),
+        (make_certified_agent, recertify_after(expire)),
+        (make_certified_agent, renew),
+        (make_certified_agent, renew_twice),
+        (make_agent, make_certificate),
+        (make_agent, recertify_after(certify_and_revoke)),
+    ],
+)
+def test_what_an_ended_certificate_lent_is_not_handed_on_whatever_follows_it(
+    client: ApiClient, agent: Agent, tenant: Tenant, make: Any, happens: Any, generations: int
+) -> None:
+    first = make(tenant, name="first")
+    chain, token = CHAIN, make_token(first).token
+    if generations == 2:
+        chain = [*CHAIN, {"sub": "middle", "type": "agent"}]
+        token = hand_on(client, make_agent(tenant, name="middle"), token, chain=chain).json()["data"]["token"]
+    longer = [*chain, LONGER[3]]
+    assert hand_on(client, agent, token, chain=longer).status_code == 200
+
+    happens(first)
+
+    answer = hand_on(client, agent, token, chain=longer)
+    assert answer.status_code == 422
+    assert "behind the parent token" in answer.json()["error"]
+    assert client.post("/v1/delegation/verify", {"token": token}).json()["data"]["valid"] is True
+
+
+def test_a_token_of_the_new_certificate_is_handed_on(client: ApiClient, agent: Agent, tenant: Tenant) -> None:
+    first = make_certified_agent(tenant, name="first")
+    recertify_after(revoke)(first)
+
+    assert hand_on(client, agent, make_token(first).token).status_code == 200
+
+
+def test_each_agent_behind_a_token_is_named_with_its_certificate(
     client: ApiClient, agent: Agent, tenant: Tenant
 ) -> None:
     first = make_certified_agent(tenant, name="first")
-    token = make_token(first).token
-    certificate = Certificate.objects.get(agent=first)
-    certificates.revoke(
-        tenant_id=tenant.id, certificate_id=certificate.id, reason="keyCompromise", actor=ACTOR, now=now()
-    )
 
+    token = hand_on(client, agent, make_token(first).token).json()["data"]["token"]
+
+    assert jws.parse(token).payload["via"] == [
+        {"agent_id": str(first.id), "cert_serial": certificate_of(first).serial_number}
+    ]
+
+
+def test_a_token_of_the_older_form_still_verifies_and_is_not_handed_on(
+    client: ApiClient, agent: Agent, tenant: Tenant
+) -> None:
+    first = make_agent(tenant, name="first")
+    claims = {**tokens.to_claims(make_token(agent).delegation), "via": [str(first.id)]}
+    key = keys.signing_key()
+    signer: Any = private_key(environments.current(), key.uri)
+    token = jws.sign(claims, kid=key.kid, key=signer)
+
+    assert client.post("/v1/delegation/verify", {"token": token}).json()["data"]["valid"] is True
     assert hand_on(client, agent, token).status_code == 422
+
+
+def test_a_scope_that_an_agent_behind_has_lost_is_not_handed_on(
+    client: ApiClient, agent: Agent, tenant: Tenant
+) -> None:
+    first = make_agent(tenant, name="first", metadata={"permitted_actions": ["read", "trade"]})
+    token = make_token(first, scope="read trade").token
+    client.patch(f"/v1/agents/{first.id}", {"metadata": {"permitted_actions": ["read"]}})
+
+    assert hand_on(client, agent, token, scope="trade").status_code == 422
+    assert hand_on(client, agent, token, scope="read").status_code == 200

@@ -293,7 +293,7 @@ def test_next_event_after_the_certificate_is_gone_is_refused(
     assert (web.post(key, world.report()).status, web.seen_by_view) == (422, 0)
 
 
-def test_edited_permitted_actions_count_at_once(world: World, web: Web, key: str) -> None:
+def test_edited_permitted_actions_count_once_they_are_certified(world: World, web: Web, key: str) -> None:
     body = world.report(details={"tool": "wire_money"})
     before = body_of(web.post(key, body))["data"]["risk_band"]
 
@@ -301,8 +301,12 @@ def test_edited_permitted_actions_count_at_once(world: World, web: Web, key: str
         f"/v1/agents/{world.agent.id}", {"metadata": {"permitted_actions": ["read_file"]}}
     )
 
-    assert edited.status_code == 200
-    assert (before, body_of(web.post(key, body))["data"]["risk_band"]) == ("low", "high")
+    meanwhile = body_of(web.post(key, body))["data"]["risk_band"]
+    renewed = world.api.post(f"/v1/agents/{world.agent.id}/renew")
+    after = body_of(web.post(key, body))["data"]["risk_band"]
+
+    assert (edited.status_code, renewed.status_code) == (200, 201)
+    assert (before, meanwhile, after) == ("low", "low", "high")
 
 
 def test_exhausted_rate_limit_is_429_with_four_headers(world: World, web: Web, settings: Settings) -> None:

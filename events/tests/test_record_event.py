@@ -90,6 +90,9 @@ def test_same_value_in_both_spellings_is_accepted(world: World) -> None:
         {"actionType": "data_access"},
         {"agentId": "00000000-0000-4000-8000-000000000000"},
         {"details": {"a": 1}, "payload": {"a": 2}},
+        {"details": {"a": 1}, "payload": {"a": True}},
+        {"payload": {"a": [{"b": 0}]}, "details": {"a": [{"b": False}]}},
+        {"details": {"a": 1}, "payload": {"a": 1.0}},
         {"session_id": "a", "sessionId": "b"},
     ],
 )
@@ -234,6 +237,29 @@ def test_low_event_writes_no_audit_entry(world: World) -> None:
     world.api.post(PATH, world.report())
 
     assert AuditEntry.objects.for_tenant(world.tenant.id).count() == before
+
+
+@pytest.mark.parametrize("profile", [{}, None, {"permitted_actions": ["api_call", "withdraw"]}])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_the_scope_that_counts_is_the_certified_one(
+    api: ApiClient, profile: dict[str, Any] | None, is_known: bool
+) -> None:
+    """`is_known`: the process has scored the agent before, so it holds what it was told of it."""
+    tenant = make_tenant()
+    client = api.as_key(make_key(tenant))
+    agent = make_certified_agent(tenant, metadata={"permitted_actions": ["read_market_data"]})
+    body = {"agent_id": str(agent.id), "action_type": "api_call", "details": {"tool": "withdraw"}}
+    if is_known:
+        client.post(PATH, {**body, "details": {"tool": "read_market_data"}})
+
+    edited = client.patch(f"/v1/agents/{agent.id}", {"metadata": profile})
+
+    assert edited.json()["data"]["renewal_needed_for"] == ["permitted_actions"]
+    assert client.post(PATH, body).json()["data"]["risk_band"] == "high"
+
+    client.post(f"/v1/agents/{agent.id}/renew")
+
+    assert client.post(PATH, body).json()["data"]["risk_band"] != "high"
 
 
 def test_off_scope_action_is_high_and_explained(world: World) -> None:

@@ -1,0 +1,58 @@
+"""The scope that counts, and what of a profile only counts once it is certified."""
+
+from typing import Any
+
+import pytest
+
+from agents.serializers import UpdateAgentSerializer
+from agents.tests.factories import make_agent
+from certificates.issuance import identity_of
+from certificates.models import Certificate
+from certificates.scope import permitted_actions
+from certificates.tests.factories import make_certificate, make_expired_certificate, make_revoked_certificate
+from compliance.tenancy.models import Tenant
+
+CHANGES: dict[str, Any] = {
+    "name": "new",
+    "model": "new",
+    "model_hash": "new",
+    "version": "new",
+    "description": "new",
+    "inbox_address": "new@example.com",
+    "financial_scope": {"max_single_trade_usd": 1},
+    "metadata": {"permitted_actions": ["new"]},
+}
+
+
+@pytest.mark.parametrize("scope", [None, [], ["read"]])
+def test_before_the_first_certificate_the_profile_counts(tenant: Tenant, scope: list[str] | None) -> None:
+    agent = make_agent(tenant, metadata={"permitted_actions": scope})
+
+    assert permitted_actions(agent, Certificate.objects.latest_of(agent)) == scope
+
+
+@pytest.mark.parametrize("scope", [None, [], ["read"]])
+def test_then_the_certificate_counts(tenant: Tenant, scope: list[str] | None) -> None:
+    agent = make_agent(tenant, metadata={"permitted_actions": scope})
+    make_certificate(agent)
+    agent.metadata = {"permitted_actions": ["withdraw"]}
+
+    assert permitted_actions(agent, Certificate.objects.latest_of(agent)) == scope
+
+
+@pytest.mark.parametrize("make", [make_revoked_certificate, make_expired_certificate])
+def test_the_end_of_a_certificate_lifts_no_limit(tenant: Tenant, make: Any) -> None:
+    certificate = make(tenant)
+    certificate.claims["permitted_actions"] = ["read"]
+
+    assert permitted_actions(certificate.agent, certificate) == ["read"]
+
+
+@pytest.mark.parametrize("name", UpdateAgentSerializer().fields)
+def test_a_profile_knows_what_a_certificate_states_of_it(tenant: Tenant, name: str) -> None:
+    agent = make_agent(tenant)
+    identity, stated = identity_of(agent), agent.certified_profile()
+
+    setattr(agent, name, CHANGES[name])
+
+    assert (agent.certified_profile() != stated) == (identity_of(agent) != identity)
