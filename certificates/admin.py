@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from unfold.decorators import display
 
 from agents.admin import AgentAdmin
-from certificates.console_actions import RETIRE, REVOKE
+from certificates.console_actions import REINSTATE, RETIRE, REVOKE, SUSPEND
 from certificates.decoded import decoded_der, decoded_pem
 from certificates.models import (
     AuthorityState,
@@ -47,8 +47,8 @@ from compliance.console.filters import (
 
 SOON, VERY_SOON = timedelta(days=30), timedelta(days=7)
 
-# Retiring an agent also revokes its certificate, so the action belongs to this room.
-AgentAdmin.confirmed_actions = (*AgentAdmin.confirmed_actions, RETIRE)
+# What stops an agent or readmits it touches its certificate too, so the actions belong to this room.
+AgentAdmin.confirmed_actions = (*AgentAdmin.confirmed_actions, SUSPEND, REINSTATE, RETIRE)
 
 
 class StateFilter(DropdownFilter):
@@ -139,6 +139,8 @@ class CertificateAdmin(TenantScopedAdmin):
         moment_now = now()
         status = certificate.status_at(moment_now)
         left = certificate.expires_at - moment_now
+        if certificate.is_on_hold(moment_now):
+            return chip("revoked, on hold", "warning")
         if status != CertificateStatus.ACTIVE or left > SOON:
             return status_chip(status)
         return chip(f"active, {left.days} days left", "danger" if left <= VERY_SOON else "warning")
