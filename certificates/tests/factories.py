@@ -98,10 +98,15 @@ def make_held_certificate(tenant: Tenant, **fields: Any) -> Certificate:
 def make_overdue_certificate(tenant: Tenant) -> Certificate:
     """A certificate past its end that no sweep has seen."""
     certificate = make_certificate(make_agent(tenant))
+    make_past_end(certificate)
+    return certificate
+
+
+def make_past_end(certificate: Certificate) -> None:
+    """Let the certificate's row end two days ago."""
     past = now() - timedelta(days=2)
     Certificate.objects.filter(id=certificate.id).update(issued_at=past - timedelta(days=1), expires_at=past)
     certificate.refresh_from_db()
-    return certificate
 
 
 def make_expired_certificate(tenant: Tenant) -> Certificate:

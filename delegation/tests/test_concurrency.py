@@ -10,8 +10,8 @@ from django.db import connections
 
 from agents.models import Agent
 from agents.tests.factories import make_agent
-from certificates import services as certificates
 from auditlog.models import AuditEntry
+from certificates import services as certificates
 from compliance import environments
 from compliance.clock import now
 from compliance.environments import Environment
