@@ -172,7 +172,9 @@ def test_suspending_beside_what_else_ends_in_a_coherent_state(
 
 def test_lists_made_during_holds_and_releases_are_right_in_the_end(agent: Agent) -> None:
     subjects = [agent, *(make_agent(agent.tenant) for _ in range(2))]
-    authority = [make_certificate(subject) for subject in subjects][0].authority
+    for subject in subjects:
+        make_certificate(subject)
+    authority = CertificateAuthority.objects.issuing()
 
     def alternate(subject: Agent) -> None:
         for _ in range(8):
