@@ -31,6 +31,7 @@ from compliance.clock import now
 from compliance.environments import Environment
 from compliance.errors import ServiceError
 from compliance.tenancy.tests.factories import ACTOR, make_tenant
+from compliance.tests.waiting import eventually
 
 THREADS = 4
 
@@ -53,17 +54,22 @@ def all_at_once(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     together = Barrier(len(calls))
 
     def run(call: Callable[[], Any]) -> Any:
-        try:
-            with environments.use(Environment.LIVE):
-                together.wait(10)
-                return call()
-        except ServiceError as error:
-            return error
-        finally:
-            connections.close_all()
+        together.wait(10)
+        return call()
 
     with ThreadPoolExecutor(len(calls)) as pool:
-        return [future.result() for future in [pool.submit(run, call) for call in calls]]
+        return [future.result() for future in [pool.submit(in_thread, partial(run, call)) for call in calls]]
+
+
+def in_thread(call: Callable[[], Any]) -> Any:
+    """The call's result or service error, in the live environment; its connections are closed."""
+    try:
+        with environments.use(Environment.LIVE):
+            return call()
+    except ServiceError as error:
+        return error
+    finally:
+        connections.close_all()
 
 
 def test_agent_gets_one_certificate(agent: Agent) -> None:
@@ -194,6 +200,38 @@ def test_lists_made_during_holds_and_releases_are_right_in_the_end(agent: Agent)
     authority.refresh_from_db()
     assert not is_due(authority, now())
     assert list_audit.findings(authority, now()) == []
+
+
+def test_round_that_waits_for_a_release_does_not_mark_the_released(agent: Agent) -> None:
+    certificate = make_certificate(agent)
+    suspend(agent)
+
+    with ThreadPoolExecutor(1) as pool:
+        with environments.atomic():
+            reinstate(agent)
+            making = pool.submit(in_thread, lambda: publish_now(certificate))
+            assert eventually(somebody_waits_for_a_lock)
+        making.result()
+
+    certificate.refresh_from_db()
+    assert (certificate.status, certificate.first_crl_number) == ("active", None)
+    suspend(agent)
+    assert is_due(CertificateAuthority.objects.issuing(), now())
+
+
+def publish_now(certificate: Certificate) -> Any:
+    return publish(authority_id=certificate.authority_id, actor=ACTOR, now=now())
+
+
+def somebody_waits_for_a_lock() -> bool:
+    with connections["default"].cursor() as cursor:
+        # Inside a transaction the view would otherwise stay as it was first seen.
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            " AND datname = current_database()"
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def test_one_of_several_makes_the_lists_and_the_others_are_told(agent: Agent) -> None:

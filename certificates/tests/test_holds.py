@@ -201,6 +201,19 @@ def test_hold_that_no_list_told_of_needs_no_list_for_its_end(tenant: Tenant) -> 
     assert publish_now(certificate.authority) is None
 
 
+def test_delta_tells_a_release_though_the_certificate_is_held_again_meanwhile(tenant: Tenant) -> None:
+    certificate = make_held_certificate(tenant)
+    base = publish_now(certificate.authority)
+    reinstate_agent(certificate.agent)
+    published = publish_now(certificate.authority)
+    assert base is not None
+    assert published is not None
+
+    suspend_agent(certificate.agent)
+
+    assert delta_of(published, base.number) == [(certificate.serial_number, "remove_from_crl")]
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_any_full_list_with_the_delta_to_it_is_the_newest_full_list(
     api: ApiClient, tenant: Tenant, seed: int
