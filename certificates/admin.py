@@ -16,6 +16,7 @@ from certificates.models import (
     Certificate,
     CertificateAuthority,
     CertificateStatus,
+    EndedHold,
     Issuance,
     OcspResponder,
     PooledKey,
@@ -81,6 +82,7 @@ class CertificateAdmin(TenantScopedAdmin):
     confirmed_actions = (REVOKE,)
     related_links = (
         RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
+        RelatedLink("Past holds", "history", "certificates_endedhold", "certificate__id__exact"),
         AUDIT_TRAIL,
     )
     list_display = ("short_serial", "state", "agent_name", "tenant", "issued_at", "expires_at", "revoked_at")
@@ -324,6 +326,35 @@ class IssuanceAdmin(TenantScopedAdmin):
     @display(description="agent", ordering="agent__name")
     def agent_name(self, issuance: Issuance) -> str:
         return visible(issuance.agent.name)
+
+
+@admin.register(EndedHold)
+class EndedHoldAdmin(TenantScopedAdmin):
+    """When certificates were on hold; a hold that lasts stands on the certificate's own page."""
+
+    tenant_field = "certificate__tenant_id"
+    related_links = (
+        RelatedLink(
+            "Certificate",
+            "workspace_premium",
+            "certificates_certificate",
+            "id__exact",
+            lambda row: row.certificate_id,
+        ),
+    )
+    list_display = ("short_serial", "held_at", "ended_at")
+    list_select_related = ("certificate",)
+    search_fields = ("certificate__serial_number__startswith",)
+    search_ids = ("pk", "certificate_id")
+    ordering = ("-ended_at", "-id")
+    fieldsets = (
+        (None, {"fields": ("certificate", "held_at", "ended_at")}),
+        ("Revocation lists", {"fields": ("hold_crl_number", "end_crl_number")}),
+    )
+
+    @display(description="serial number")
+    def short_serial(self, hold: EndedHold) -> str:
+        return code(shortened(hold.certificate.serial_number, 17))
 
 
 @admin.register(PooledKey)
