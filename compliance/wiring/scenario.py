@@ -197,7 +197,7 @@ def _come_back(story: Story, cast: Cast) -> None:
 
 
 def _be_suspended(story: Story, cast: Cast) -> None:
-    with story.step("Suspending puts the certificate on hold, reinstating lifts it") as step:
+    with story.step("Suspend puts it on hold, reinstate lifts the hold") as step:
         serial = cast.api.get("/v1/certificates", agent_id=cast.agent["id"])["data"][0]["serial_number"]
         said = []
         for verb in ("suspend", "reinstate"):
