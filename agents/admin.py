@@ -1,4 +1,4 @@
-"""Agents in the console: what they are, how they stand, and stopping and readmitting them."""
+"""Agents in the console: what they are and how they stand."""
 
 from typing import Any, ClassVar
 
@@ -7,11 +7,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
 
-from agents import services
-from agents.models import Agent, AgentStatus
+from agents.models import Agent
 from agents.risk import HIGH, MEDIUM, band_of
-from auditlog.vocabulary import Actor
-from compliance.console import ActionCall, ConfirmedAction, RelatedLink, TenantScopedAdmin
+from compliance.console import ConfirmedAction, RelatedLink, TenantScopedAdmin
 from compliance.console.admin import AUDIT_TRAIL
 from compliance.console.display import (
     chips,
@@ -26,53 +24,6 @@ from compliance.console.filters import (
     DropdownFilter,
     RangeDateTimeFilter,
     tenant_filter,
-)
-
-
-def suspend(call: ActionCall) -> str:
-    agent = services.suspend(
-        tenant_id=call.row.tenant_id,
-        agent_id=call.row.id,
-        reason=call.data["reason"],
-        actor=Actor.console_user(call.username),
-        now=call.now,
-    )
-    return f"{visible(agent)} is suspended."
-
-
-def reinstate(call: ActionCall) -> str:
-    agent = services.reinstate(
-        tenant_id=call.row.tenant_id,
-        agent_id=call.row.id,
-        reason=call.data["reason"],
-        actor=Actor.console_user(call.username),
-        now=call.now,
-    )
-    return f"{visible(agent)} is pending again and can be certified anew."
-
-
-SUSPEND = ConfirmedAction(
-    name="suspend",
-    label="Suspend agent",
-    icon="pause_circle",
-    explanation=(
-        "The agent's events are refused until it is reinstated and certified anew. Subscribed webhooks "
-        "hear agent.suspended."
-    ),
-    run=suspend,
-    is_offered=lambda agent: agent.status in (AgentStatus.PENDING, AgentStatus.ACTIVE),
-    is_destructive=True,
-)
-REINSTATE = ConfirmedAction(
-    name="reinstate",
-    label="Reinstate agent",
-    icon="restart_alt",
-    explanation=(
-        "Closes the review: the agent is pending again, and certifying it issues a certificate with a new "
-        "serial number. Do this once the cause is fixed."
-    ),
-    run=reinstate,
-    is_offered=lambda agent: agent.status == AgentStatus.SUSPENDED,
 )
 
 
@@ -95,9 +46,9 @@ class RiskFilter(DropdownFilter):
 
 @admin.register(Agent)
 class AgentAdmin(TenantScopedAdmin):
-    """Officers suspend and reinstate; everything else about an agent is its software's to write."""
+    """Nothing is edited here; what officers do to agents touches certificates, so that room adds it."""
 
-    confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = (SUSPEND, REINSTATE)
+    confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = ()
     related_links = (
         RelatedLink("Certificates", "workspace_premium", "certificates_certificate", "agent__id__exact"),
         RelatedLink("Events", "timeline", "events_behaviorevent", "agent__id__exact"),

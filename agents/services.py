@@ -104,16 +104,16 @@ def activate(*, agent: Agent, actor: Actor, now: datetime) -> None:
         _record(agent, AuditAction.AGENT_ACTIVATED, actor, now, f"Agent {agent.name} activated")
 
 
-def suspend(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, now: datetime) -> Agent:
-    """Stop an agent pending review; `AgentNotFound`, `AgentRetired`, `AgentAlreadySuspended`."""
-    with environments.atomic():
-        agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
-        if agent.status == AgentStatus.RETIRED:
-            raise AgentRetired()
-        if agent.status == AgentStatus.SUSPENDED:
-            raise AgentAlreadySuspended()
-        _suspend(agent, reason, actor, now)
-    return agent
+def suspend(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
+    """Stop an agent pending review; called under the row lock by the room that puts its certificate on hold.
+
+    Raises `AgentRetired` and `AgentAlreadySuspended`.
+    """
+    if agent.status == AgentStatus.RETIRED:
+        raise AgentRetired()
+    if agent.status == AgentStatus.SUSPENDED:
+        raise AgentAlreadySuspended()
+    _suspend(agent, reason, actor, now)
 
 
 def halt(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
@@ -124,19 +124,19 @@ def halt(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
     _publish(agent, EventName.AGENT_HALTED, now, reason=reason, status=agent.status)
 
 
-def reinstate(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, now: datetime) -> Agent:
-    """Back to pending after a review, to be certified anew; `AgentNotFound`, `AgentNotSuspended`."""
-    with environments.atomic():
-        agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
-        if agent.status == AgentStatus.RETIRED:
-            raise AgentRetired()
-        if agent.status != AgentStatus.SUSPENDED:
-            raise AgentNotSuspended()
-        agent.reinstated_at = now
-        _move(agent, AgentStatus.PENDING, reason, now, "reinstated_at")
-        description = f"Agent {agent.name} reinstated: {reason}"
-        _record(agent, AuditAction.AGENT_REINSTATED, actor, now, description, reason=reason)
-    return agent
+def reinstate(*, agent: Agent, is_certified: bool, reason: str, actor: Actor, now: datetime) -> None:
+    """End a suspension: the agent is active if its certificate counts again, else pending.
+
+    Called under the row lock by the room that knows; raises `AgentRetired` and `AgentNotSuspended`.
+    """
+    if agent.status == AgentStatus.RETIRED:
+        raise AgentRetired()
+    if agent.status != AgentStatus.SUSPENDED:
+        raise AgentNotSuspended()
+    agent.reinstated_at = now
+    _move(agent, AgentStatus.ACTIVE if is_certified else AgentStatus.PENDING, reason, now, "reinstated_at")
+    description = f"Agent {agent.name} reinstated: {reason}"
+    _record(agent, AuditAction.AGENT_REINSTATED, actor, now, description, reason=reason)
 
 
 def retire(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:

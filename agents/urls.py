@@ -1,4 +1,4 @@
-"""The agents' routes; certify, sign and delegation live in the rooms whose rows they write."""
+"""The agents' routes; suspend, certify, sign and others live in the rooms whose rows they write."""
 
 from django.urls import path
 
@@ -7,6 +7,4 @@ from agents.views import AgentViewSet
 urlpatterns = [
     path("v1/agents", AgentViewSet.as_view({"get": "list", "post": "create"})),
     path("v1/agents/<str:agent_id>", AgentViewSet.as_view({"get": "retrieve", "patch": "partial_update"})),
-    path("v1/agents/<str:agent_id>/suspend", AgentViewSet.as_view({"post": "suspend"})),
-    path("v1/agents/<str:agent_id>/reinstate", AgentViewSet.as_view({"post": "reinstate"})),
 ]

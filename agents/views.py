@@ -1,4 +1,4 @@
-"""`/v1/agents`: register, read, list, edit, suspend, reinstate."""
+"""`/v1/agents`: register, read, list, edit."""
 
 from typing import ClassVar
 
@@ -10,7 +10,6 @@ from agents import services
 from agents.models import Agent, AgentStatus
 from agents.serializers import (
     AgentSerializer,
-    ReasonSerializer,
     RegisterAgentSerializer,
     UpdateAgentSerializer,
     UpdatedAgentSerializer,
@@ -58,8 +57,6 @@ class AgentViewSet(ApiViewSet):
         "list": Scope.AGENTS_READ,
         "retrieve": Scope.AGENTS_READ,
         "partial_update": Scope.AGENTS_WRITE,
-        "suspend": Scope.AGENTS_WRITE,
-        "reinstate": Scope.AGENTS_WRITE,
     }
 
     @extend_schema(
@@ -134,44 +131,3 @@ class AgentViewSet(ApiViewSet):
             now=now(),
         )
         return ok({**shown_agent(updated.agent), "renewal_needed_for": updated.renewal_needed_for})
-
-    @extend_schema(
-        operation_id="suspendAgent",
-        summary="Suspend an agent",
-        parameters=[AGENT_ID],
-        request=ReasonSerializer,
-        responses={
-            200: enveloped(AgentSerializer),
-            **errors(*KEYED, e404="Agent not found", e422="Agent is already suspended"),
-        },
-    )
-    def suspend(self, request: ApiRequest, agent_id: str) -> Response:
-        agent = services.suspend(
-            tenant_id=request.auth.tenant_id,
-            agent_id=agent_id,
-            reason=validated(ReasonSerializer, request)["reason"],
-            actor=Actor.api_key(request.auth.id),
-            now=now(),
-        )
-        return ok(shown_agent(agent))
-
-    @extend_schema(
-        operation_id="reinstateAgent",
-        summary="Set a suspended agent back to pending",
-        description="After the cause is fixed; certify then issues a certificate with a new serial number.",
-        parameters=[AGENT_ID],
-        request=ReasonSerializer,
-        responses={
-            200: enveloped(AgentSerializer),
-            **errors(*KEYED, e404="Agent not found", e422="Only a suspended agent can be reinstated"),
-        },
-    )
-    def reinstate(self, request: ApiRequest, agent_id: str) -> Response:
-        agent = services.reinstate(
-            tenant_id=request.auth.tenant_id,
-            agent_id=agent_id,
-            reason=validated(ReasonSerializer, request)["reason"],
-            actor=Actor.api_key(request.auth.id),
-            now=now(),
-        )
-        return ok(shown_agent(agent))

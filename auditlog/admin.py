@@ -40,6 +40,7 @@ TONES = {
     "revoked": "danger",
     "suspended": "danger",
     "high_risk": "danger",
+    "held": "warning",
     "retired": "warning",
     "deleted": "warning",
 }

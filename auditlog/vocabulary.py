@@ -27,6 +27,8 @@ class AuditAction(models.TextChoices):
     AGENT_HIGH_RISK = "agent.high_risk"
     CERTIFICATE_ISSUED = "certificate.issued"
     CERTIFICATE_RENEWED = "certificate.renewed"
+    CERTIFICATE_HELD = "certificate.held"
+    CERTIFICATE_RELEASED = "certificate.released"
     CERTIFICATE_REVOKED = "certificate.revoked"
     CERTIFICATE_EXPIRED = "certificate.expired"
     CA_CREATED = "ca.created"

@@ -9,13 +9,14 @@ from django.http import HttpRequest
 from unfold.decorators import display
 
 from agents.admin import AgentAdmin
-from certificates.console_actions import RETIRE, REVOKE
+from certificates.console_actions import REINSTATE, RETIRE, REVOKE, SUSPEND
 from certificates.decoded import decoded_der, decoded_pem
 from certificates.models import (
     AuthorityState,
     Certificate,
     CertificateAuthority,
     CertificateStatus,
+    EndedHold,
     Issuance,
     OcspResponder,
     PooledKey,
@@ -47,8 +48,8 @@ from compliance.console.filters import (
 
 SOON, VERY_SOON = timedelta(days=30), timedelta(days=7)
 
-# Retiring an agent also revokes its certificate, so the action belongs to this room.
-AgentAdmin.confirmed_actions = (*AgentAdmin.confirmed_actions, RETIRE)
+# What stops an agent or readmits it touches its certificate too, so the actions belong to this room.
+AgentAdmin.confirmed_actions = (*AgentAdmin.confirmed_actions, SUSPEND, REINSTATE, RETIRE)
 
 
 class StateFilter(DropdownFilter):
@@ -81,6 +82,7 @@ class CertificateAdmin(TenantScopedAdmin):
     confirmed_actions = (REVOKE,)
     related_links = (
         RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
+        RelatedLink("Past holds", "history", "certificates_endedhold", "certificate__id__exact"),
         AUDIT_TRAIL,
     )
     list_display = ("short_serial", "state", "agent_name", "tenant", "issued_at", "expires_at", "revoked_at")
@@ -139,6 +141,8 @@ class CertificateAdmin(TenantScopedAdmin):
         moment_now = now()
         status = certificate.status_at(moment_now)
         left = certificate.expires_at - moment_now
+        if certificate.is_on_hold(moment_now):
+            return chip("revoked, on hold", "warning")
         if status != CertificateStatus.ACTIVE or left > SOON:
             return status_chip(status)
         return chip(f"active, {left.days} days left", "danger" if left <= VERY_SOON else "warning")
@@ -322,6 +326,35 @@ class IssuanceAdmin(TenantScopedAdmin):
     @display(description="agent", ordering="agent__name")
     def agent_name(self, issuance: Issuance) -> str:
         return visible(issuance.agent.name)
+
+
+@admin.register(EndedHold)
+class EndedHoldAdmin(TenantScopedAdmin):
+    """When certificates were on hold; a hold that lasts stands on the certificate's own page."""
+
+    tenant_field = "certificate__tenant_id"
+    related_links = (
+        RelatedLink(
+            "Certificate",
+            "workspace_premium",
+            "certificates_certificate",
+            "id__exact",
+            lambda row: row.certificate_id,
+        ),
+    )
+    list_display = ("short_serial", "held_at", "ended_at")
+    list_select_related = ("certificate",)
+    search_fields = ("certificate__serial_number__startswith",)
+    search_ids = ("pk", "certificate_id")
+    ordering = ("-ended_at", "-id")
+    fieldsets = (
+        (None, {"fields": ("certificate", "held_at", "ended_at")}),
+        ("Revocation lists", {"fields": ("hold_crl_number", "end_crl_number")}),
+    )
+
+    @display(description="serial number")
+    def short_serial(self, hold: EndedHold) -> str:
+        return code(shortened(hold.certificate.serial_number, 17))
 
 
 @admin.register(PooledKey)

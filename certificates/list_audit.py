@@ -6,11 +6,19 @@ from typing import Any, Final
 
 from cryptography import x509
 from django.conf import settings
+from django.db.models import Q
 
-from certificates.models import AuthorityRole, Certificate, CertificateAuthority, RevocationList
+from certificates.models import (
+    AuthorityRole,
+    Certificate,
+    CertificateAuthority,
+    CertificateStatus,
+    EndedHold,
+    RevocationList,
+)
 
 PATIENCE: Final = timedelta(minutes=1)
-"""How long a revocation may wait for its list before it is a finding."""
+"""How long a revocation or the end of a hold may wait for its list before it is a finding."""
 STALE_AT: Final = 0.75
 """Lists are renewed at half their life; one this old was not."""
 SHOWN: Final = 5
@@ -35,6 +43,10 @@ def _waiting(authority: CertificateAuthority, now: datetime) -> Iterator[str]:
     late = revoked.filter(first_crl_number=None, revoked_at__lt=now - PATIENCE).count()
     if late:
         yield f"{late} revocations have been on no list for more than a minute"
+    ended = EndedHold.objects.filter(authority=authority, certificate__expires_at__gte=now)
+    late = ended.unpublished().filter(ended_at__lt=now - PATIENCE).count()
+    if late:
+        yield f"{late} holds ended more than a minute ago and are still on the lists"
 
 
 def _of_list(authority: CertificateAuthority, row: RevocationList, now: datetime) -> Iterator[str]:
@@ -105,19 +117,23 @@ def _entries(
     authority: CertificateAuthority, row: RevocationList, crl: x509.CertificateRevocationList
 ) -> Iterator[str]:
     """Serial, date and reason of each line against its row."""
-    wanted = _wanted(authority, row)
+    wanted = {**_wanted(authority, row), **_ended_since_base(authority, row)}
+    in_between = _ending(authority, row)
     surplus = []
     differing = []
     for entry in crl:
         serial = f"{entry.serial_number:040x}"
         expected = wanted.pop(serial, None)
+        if serial in in_between:
+            continue
         if expected is None:
             surplus.append(serial)
         elif expected != (entry.revocation_date_utc, _reason(entry)):
             differing.append(serial)
     if len(crl) != row.entry_count:
         yield f"has {len(crl)} entries where its row says {row.entry_count}"
-    for what, serials in (("lacks", list(wanted)), ("should not list", surplus), ("misstates", differing)):
+    lacking = [serial for serial in wanted if serial not in in_between]
+    for what, serials in (("lacks", lacking), ("should not list", surplus), ("misstates", differing)):
         if serials:
             yield f"{what} {len(serials)} certificates: {', '.join(serials[:SHOWN])}"
 
@@ -138,6 +154,35 @@ def _wanted(authority: CertificateAuthority, row: RevocationList) -> dict[str, t
         for serial, revoked_at, code in columns.iterator(chunk_size=10_000)
         if revoked_at is not None
     }
+
+
+def _ended_since_base(
+    authority: CertificateAuthority, row: RevocationList
+) -> dict[str, tuple[datetime, str]]:
+    """What a delta says of certificates whose hold has ended since its base: as they stand in its round."""
+    if row.base_number is None:
+        return {}
+    ended = EndedHold.objects.filter(
+        authority=authority,
+        certificate__expires_at__gte=row.this_update - settings.CRL_VALIDITY,
+        end_crl_number__gt=row.base_number,
+        end_crl_number__lte=row.number,
+    )
+    found = {}
+    for hold in ended.select_related("certificate").order_by("end_crl_number", "id"):
+        certificate, moment, reason = hold.certificate, hold.ended_at, "removeFromCRL"
+        is_revoked = certificate.status == CertificateStatus.REVOKED
+        if is_revoked and (certificate.first_crl_number or row.number + 1) <= row.number:
+            moment, reason = certificate.revoked_at or moment, certificate.revocation_code
+        found[certificate.serial_number] = moment.replace(microsecond=0), reason
+    return found
+
+
+def _ending(authority: CertificateAuthority, row: RevocationList) -> set[str]:
+    """Serials of holds whose end belongs to a round after the list's: it may carry them or not."""
+    ended = EndedHold.objects.filter(authority=authority, hold_crl_number__lte=row.number)
+    later = ended.filter(Q(end_crl_number=None) | Q(end_crl_number__gt=row.number))
+    return set(later.order_by().values_list("certificate__serial_number", flat=True))
 
 
 def _reason(entry: x509.RevokedCertificate) -> str:

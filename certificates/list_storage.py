@@ -22,11 +22,31 @@ AT_ONCE: Final = 4_096
 _READ = """
 COPY (
     SELECT count(*), string_agg(crl_entry, ''::bytea) FROM (
-        SELECT crl_entry, row_number() OVER () / %(at_once)s AS chunk FROM certificates_certificate
-        WHERE authority_id = %(authority)s AND status = 'revoked' AND expires_at >= %(oldest_end)s
-            AND first_crl_number <= %(number)s AND first_crl_number > %(base)s {and_shard}
+        SELECT crl_entry, row_number() OVER () / %(at_once)s AS chunk FROM ({lines}) AS lines
     ) AS numbered GROUP BY chunk
 ) TO STDOUT (FORMAT BINARY)
+"""
+_REVOKED = """
+SELECT crl_entry FROM certificates_certificate
+WHERE authority_id = %(authority)s AND status = 'revoked' AND expires_at >= %(oldest_end)s
+    AND first_crl_number <= %(number)s AND first_crl_number > %(base)s
+"""
+_OF_SHARD = "AND crl_shard = %(shard)s"
+# Of a certificate whose hold ended since the base: the line by which it stands now, or its removal. One that
+# was first listed since the base is among the revoked already.
+_ENDED_HOLDS = """
+UNION ALL (
+    SELECT DISTINCT ON (certificate.id)
+        CASE WHEN certificate.status = 'revoked' AND certificate.first_crl_number <= %(number)s
+            THEN certificate.crl_entry ELSE hold.crl_entry END
+    FROM certificates_endedhold AS hold
+    JOIN certificates_certificate AS certificate ON certificate.id = hold.certificate_id
+    WHERE hold.authority_id = %(authority)s AND certificate.expires_at >= %(oldest_end)s
+        AND hold.end_crl_number <= %(number)s AND hold.end_crl_number > %(base)s
+        AND (certificate.status = 'revoked' AND certificate.first_crl_number <= %(number)s
+            AND certificate.first_crl_number > %(base)s) IS NOT TRUE
+    ORDER BY certificate.id, hold.end_crl_number DESC, hold.id DESC
+)
 """
 _WRITE = """
 INSERT INTO certificates_revocationlistpart (revocation_list_id, position, body) VALUES (%s, %s, %b)
@@ -35,7 +55,10 @@ INSERT INTO certificates_revocationlistpart (revocation_list_id, position, body)
 
 @dataclass(frozen=True)
 class Selection:
-    """Which revoked certificates a list carries: those of its rounds that had not expired long before."""
+    """Which revoked certificates a list carries: those of its rounds that had not expired long before.
+
+    With a base, what has changed since it: the holds that have ended too.
+    """
 
     authority: CertificateAuthority
     number: int
@@ -46,7 +69,9 @@ class Selection:
 
 def read_entries(selection: Selection, draft: ListDraft) -> None:
     """Put the selected certificates on a list, as one snapshot sees them."""
-    statement = _READ.format(and_shard="" if selection.shard is None else "AND crl_shard = %(shard)s")
+    of_shard = "" if selection.shard is None else _OF_SHARD
+    ended_holds = _ENDED_HOLDS if selection.base_number else ""
+    statement = _READ.format(lines=f"{_REVOKED} {of_shard} {ended_holds}")
     params = {
         "authority": selection.authority.id,
         "oldest_end": selection.oldest_end,

@@ -7,9 +7,11 @@ from django.db.models import Q
 
 from agents.models import Agent
 from certificates.querysets import (
+    HOLD,
     LISTS_AFTER_RETIREMENT,
     AuthorityQuerySet,
     CertificateQuerySet,
+    EndedHoldQuerySet,
     RevocationListQuerySet,
 )
 from compliance.identifiers import new_id
@@ -135,6 +137,9 @@ class Standing(models.TextChoices):
 class Certificate(models.Model):
     """An agent's certificate. `claims` repeats what was signed of the agent, for answers without parsing.
 
+    While its agent is suspended it is on hold: revoked with the code `certificateHold`, until it is released
+    or revoked for good.
+
     `crl_shard` is the shard that its CDP names, `crl_entry` its line on the lists in DER, written when it is
     revoked, so that a list of a million is put together without encoding any. `first_crl_number` is the first
     round of lists that carries it; a revoked one without it makes a round due.
@@ -218,13 +223,63 @@ class Certificate(models.Model):
             return CertificateStatus.EXPIRED
         return CertificateStatus(self.status)
 
+    def is_on_hold(self, now: datetime) -> bool:
+        """Whether a release would make it active; past its end a hold is as final as any revocation."""
+        return (
+            self.status == CertificateStatus.REVOKED
+            and self.revocation_code == HOLD
+            and now <= self.expires_at
+        )
+
     def standing_at(self, moment: datetime) -> Standing:
-        """What it was worth at a moment that is past: a later revocation doesn't change that."""
+        """What it was worth at a moment that is past: a later revocation doesn't change that.
+
+        Holds that have ended are not looked at; they have rows of their own (`EndedHold`).
+        """
         if moment < self.not_before:
             return Standing.NOT_YET_VALID
         if self.revoked_at is not None and self.revoked_at <= moment:
             return Standing.REVOKED
         return Standing.EXPIRED if moment > self.expires_at else Standing.VALID
+
+
+class EndedHold(models.Model):
+    """A hold that has ended, because the certificate was released or revoked for good.
+
+    `hold_crl_number` is the first round of lists that carried the hold (null: none did), `end_crl_number` the
+    first that doesn't; a listed hold without the latter makes a round due. `crl_entry` is the line, in DER,
+    by which deltas take a released certificate off the list (RFC 5280 §5.3.1, removeFromCRL).
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    certificate = models.ForeignKey(Certificate, on_delete=models.PROTECT, related_name="ended_holds")
+    authority = models.ForeignKey(CertificateAuthority, on_delete=models.PROTECT, related_name="+")
+    held_at = models.DateTimeField()
+    ended_at = models.DateTimeField()
+    crl_entry = models.BinaryField()
+    hold_crl_number = models.PositiveBigIntegerField(null=True)
+    end_crl_number = models.PositiveBigIntegerField(null=True)
+
+    objects = EndedHoldQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-ended_at", "-id"]
+        indexes = [
+            models.Index(fields=["authority", "end_crl_number"], name="certificates_hold_ended_in"),
+            models.Index(
+                fields=["authority"],
+                condition=Q(hold_crl_number__isnull=False, end_crl_number=None),
+                name="certificates_hold_end_unlisted",
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(ended_at__gte=models.F("held_at")), name="certificates_hold_ends_after_start"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.certificate_id} until {self.ended_at:%Y-%m-%d %H:%M}"
 
 
 class IssuanceState(models.TextChoices):

@@ -88,7 +88,11 @@ class VerifyViewSet(UncachedViewSet):
     @extend_schema(
         operation_id="verifyCertificate",
         summary="Verify a certificate by its serial number",
-        description="With `at`, also what the certificate was worth at that time.",
+        description=(
+            "Let a request through only while `status` is `active`. A suspended agent's certificate is on "
+            "hold: `revoked`, with `revocation_reason` `certificateHold`, until the agent is reinstated. "
+            "With `at`, also what the certificate was worth at that time, holds of then included."
+        ),
         parameters=[SERIAL, AT],
         responses={
             200: enveloped(VerificationSerializer),
@@ -177,7 +181,8 @@ class RevocationListViewSet(PublicViewSet):
         summary="One shard of a CA's revocation list, or its delta",
         description=(
             "A certificate's CDP names its shard (a number). `delta` is what was revoked since the base list "
-            "it names; it adds to any full list that has not passed its next update."
+            "it names, and with the reason `removeFromCRL` what came off hold since; it adds to any full "
+            "list that has not passed its next update."
         ),
         parameters=[SERIAL, PART],
         responses={

@@ -23,8 +23,14 @@ from certificates.authorities import issuer_info, signing_key
 from certificates.crl import DELTA, FULL, CrlWindow, ListDraft, ListScope, shard_name
 from certificates.errors import ListBeingMade
 from certificates.list_storage import Selection, read_entries, store
-from certificates.models import AuthorityRole, Certificate, CertificateAuthority, RevocationList
-from certificates.querysets import CertificateQuerySet
+from certificates.models import (
+    AuthorityRole,
+    Certificate,
+    CertificateAuthority,
+    EndedHold,
+    RevocationList,
+)
+from certificates.querysets import CertificateQuerySet, EndedHoldQuerySet
 from compliance import environments
 from compliance.identifiers import new_id
 
@@ -132,8 +138,8 @@ def publish_claimed(
 
 
 def is_due(authority: CertificateAuthority, now: datetime) -> bool:
-    """Whether a list is missing or has spent half its life, a round was not finished, or a revocation is on
-    none yet.
+    """Whether a list is missing or has spent half its life, a round was not finished, or a revocation or the
+    end of a hold is on none yet.
     """
     if authority.crl_completed != authority.crl_number:
         return True
@@ -142,7 +148,8 @@ def is_due(authority: CertificateAuthority, now: datetime) -> bool:
         return True
     if any(_has_aged(found, now) for found in newest.values()):
         return True
-    return _listable(authority, now).unpublished().exists()
+    unpublished = (_listable(authority, now).unpublished(), _ended_holds(authority, now).unpublished())
+    return any(rows.exists() for rows in unpublished)
 
 
 def _begin(lease: Lease, now: datetime, force: bool) -> Plan | None:
@@ -162,25 +169,32 @@ def _begin(lease: Lease, now: datetime, force: bool) -> Plan | None:
 
 
 def _mark(authority: CertificateAuthority, window: CrlWindow) -> None:
-    """Exactly these are on the round's lists: one that is revoked meanwhile stays due."""
+    """Exactly these are on the round's lists: one that is revoked or released meanwhile stays due.
+
+    Ends of holds are marked last: of a certificate held again since, the new hold is then never of an earlier
+    round than the end of the old, which a delta would tell as a release.
+    """
     unmarked = _listable(authority, window.this_update).unpublished()
     while True:
         batch = unmarked.order_by().values("id")[:MARK_BATCH]
-        if Certificate.objects.filter(id__in=batch).update(first_crl_number=window.number) < MARK_BATCH:
-            return
+        # Said again for a row that was released while this statement waited for it.
+        marked = Certificate.objects.revoked().filter(id__in=batch).update(first_crl_number=window.number)
+        if marked < MARK_BATCH:
+            break
+    ended = _ended_holds(authority, window.this_update).unpublished()
+    EndedHold.objects.filter(id__in=ended.order_by().values("id")).update(end_crl_number=window.number)
 
 
 def _shards_to_make(
     authority: CertificateAuthority, newest: dict[str, RevocationList], now: datetime, force: bool
 ) -> tuple[int, ...]:
-    changed = set(
-        Certificate.objects.filter(
-            authority=authority, status="revoked", first_crl_number__gt=authority.crl_completed
-        )
-        .order_by()
-        .values_list("crl_shard", flat=True)
-        .distinct()
-    )
+    since = authority.crl_completed
+    revoked = Certificate.objects.filter(authority=authority, status="revoked", first_crl_number__gt=since)
+    ended = EndedHold.objects.filter(authority=authority, end_crl_number__gt=since)
+    changed = {
+        *revoked.order_by().values_list("crl_shard", flat=True).distinct(),
+        *ended.order_by().values_list("certificate__crl_shard", flat=True).distinct(),
+    }
     return tuple(
         shard
         for shard, name in enumerate(_shard_names(authority))
@@ -269,6 +283,12 @@ def _shard_names(authority: CertificateAuthority) -> list[str]:
 
 def _listable(authority: CertificateAuthority, now: datetime) -> CertificateQuerySet:
     return Certificate.objects.filter(authority=authority).listable(now, settings.CRL_VALIDITY)
+
+
+def _ended_holds(authority: CertificateAuthority, now: datetime) -> EndedHoldQuerySet:
+    """As `_listable`: of certificates that a list may still carry."""
+    since = now - settings.CRL_VALIDITY
+    return EndedHold.objects.filter(authority=authority, certificate__expires_at__gte=since)
 
 
 def _record(

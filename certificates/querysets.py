@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from cryptography.x509 import ReasonFlags
 from django.db import models
 
 from certificates.errors import (
@@ -19,11 +20,18 @@ from compliance.identifiers import parse_id
 
 if TYPE_CHECKING:
     from agents.models import Agent
-    from certificates.models import Certificate, CertificateAuthority, RevocationList
+    from certificates.models import (
+        Certificate,
+        CertificateAuthority,
+        EndedHold,  # noqa: F401  (a string below names it)
+        RevocationList,
+    )
 
 LISTS_AFTER_RETIREMENT: Final = MAX_LIFETIME + timedelta(days=14)
 """By then all that a rotated CA issued has expired, and has stayed on its lists for a period (RFC 5280 §3.3).
 """
+
+HOLD: Final = ReasonFlags.certificate_hold.value
 
 
 class AuthorityQuerySet(models.QuerySet["CertificateAuthority"]):
@@ -85,6 +93,12 @@ class CertificateQuerySet(models.QuerySet["Certificate"]):
         """Neither revoked nor past their end, whether the sweep has seen it or not."""
         return self.filter(status="active", expires_at__gte=now)
 
+    def revocable(self, now: datetime) -> "CertificateQuerySet":
+        """Active or on hold: those that can still be revoked for good."""
+        return self.filter(
+            models.Q(status="active") | models.Q(status="revoked", revocation_code=HOLD), expires_at__gte=now
+        )
+
     def overdue(self, now: datetime) -> "CertificateQuerySet":
         """Past their end, and not yet marked so."""
         return self.filter(status="active", expires_at__lt=now)
@@ -136,6 +150,18 @@ class CertificateQuerySet(models.QuerySet["Certificate"]):
         if serial is None:
             raise CertificateNotFound()
         return self.with_serial(serial)
+
+
+class EndedHoldQuerySet(models.QuerySet["EndedHold"]):
+    """Holds that have ended."""
+
+    def covering(self, moment: datetime) -> "EndedHoldQuerySet":
+        """Those during which `moment` lies."""
+        return self.filter(held_at__lte=moment, ended_at__gt=moment)
+
+    def unpublished(self) -> "EndedHoldQuerySet":
+        """Those that lists told of and whose end no list has told yet."""
+        return self.filter(hold_crl_number__isnull=False, end_crl_number=None)
 
 
 class RevocationListQuerySet(models.QuerySet["RevocationList"]):

@@ -33,10 +33,15 @@ REASON_NUMBERS: Final = {
     ReasonFlags.superseded: 4,
     ReasonFlags.cessation_of_operation: 5,
     ReasonFlags.certificate_hold: 6,
+    ReasonFlags.remove_from_crl: 8,
     ReasonFlags.privilege_withdrawn: 9,
     ReasonFlags.aa_compromise: 10,
 }
-"""How lists and OCSP answers number them; without a number a reason is left out."""
+"""How lists and OCSP answers number them; without a number a reason is left out.
+
+No text gives `certificateHold` or `removeFromCRL`: suspending an agent sets the first, the second says on a
+delta that a certificate came off hold.
+"""
 
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=CA)(?=C[a-z])")
 _NOT_WORD = re.compile(r"[^0-9a-z]+")

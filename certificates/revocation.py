@@ -1,4 +1,8 @@
-"""The end of certificates: revoked by a person, by the service, with the agent's retirement, or by time."""
+"""The end of certificates: revoked by a person, by the service, with the agent's retirement, or by time.
+
+A suspended agent's certificate is put on hold, which is a revocation that can be taken back (RFC 5280 §5.3.1,
+certificateHold).
+"""
 
 from datetime import datetime
 from typing import Any
@@ -12,7 +16,7 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from certificates.crl import RevokedEntry, encode_entry
 from certificates.errors import AlreadyRevoked, CertificateExpired
-from certificates.models import Certificate, CertificateStatus
+from certificates.models import Certificate, CertificateStatus, EndedHold
 from certificates.publication import PUBLISH
 from certificates.reasons import reason_code
 from compliance import environments
@@ -25,7 +29,7 @@ EXPIRY_BATCH = 500
 
 
 def revoke(*, tenant_id: UUID, certificate_id: Any, reason: str, actor: Actor, now: datetime) -> Certificate:
-    """Revoke by hand; the agent keeps its status.
+    """Revoke by hand, for good if it was on hold; the agent keeps its status.
 
     Raises `CertificateNotFound`, `AlreadyRevoked`, `CertificateExpired`.
     """
@@ -34,7 +38,7 @@ def revoke(*, tenant_id: UUID, certificate_id: Any, reason: str, actor: Actor, n
         Agent.objects.for_tenant(tenant_id).locked().find(certificate.agent_id)
         certificate = Certificate.objects.locked().find(certificate.id)
         status = certificate.status_at(now)
-        if status == CertificateStatus.REVOKED:
+        if status == CertificateStatus.REVOKED and not certificate.is_on_hold(now):
             raise AlreadyRevoked()
         if status == CertificateStatus.EXPIRED:
             raise CertificateExpired()
@@ -45,8 +49,8 @@ def revoke(*, tenant_id: UUID, certificate_id: Any, reason: str, actor: Actor, n
 def revoke_for_agent(
     *, agent: Agent, reason: str, reason_code: ReasonFlags, actor: Actor, now: datetime
 ) -> Certificate | None:
-    """Revoke the agent's active certificate, if it has one; called under the agent's row lock."""
-    certificate = Certificate.objects.of_agent(agent.id).active(now).locked().first()
+    """Revoke the agent's certificate if one is active or on hold; called under the agent's row lock."""
+    certificate = Certificate.objects.of_agent(agent.id).revocable(now).locked().first()
     if certificate is not None:
         revoke_locked(certificate=certificate, reason=reason, code=reason_code, actor=actor, now=now)
     return certificate
@@ -67,21 +71,66 @@ def retire_agent(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, n
     return agent
 
 
+def suspend_agent(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, now: datetime) -> Agent:
+    """Suspend an agent and put its certificate on hold.
+
+    The reason stays with the agent and in the audit log: anyone can read why a certificate is revoked, and is
+    told `certificateHold`. Raises `AgentNotFound`, `AgentRetired`, `AgentAlreadySuspended`.
+    """
+    with environments.atomic():
+        agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
+        agents.suspend(agent=agent, reason=reason, actor=actor, now=now)
+        certificate = Certificate.objects.of_agent(agent.id).active(now).locked().first()
+        if certificate is not None:
+            code = ReasonFlags.certificate_hold
+            _revoke(certificate, AuditAction.CERTIFICATE_HELD, code.value, code, actor, now)
+    return agent
+
+
+def reinstate_agent(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, now: datetime) -> Agent:
+    """Reinstate an agent: active at once if its certificate can be released from hold, else pending.
+
+    Raises `AgentNotFound`, `AgentRetired`, `AgentNotSuspended`.
+    """
+    with environments.atomic():
+        agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
+        found = Certificate.objects.of_agent(agent.id).revocable(now).locked().first()
+        agents.reinstate(agent=agent, is_certified=found is not None, reason=reason, actor=actor, now=now)
+        if found is not None and found.is_on_hold(now):
+            _release(found, actor, now)
+    return agent
+
+
 def revoke_locked(
     *, certificate: Certificate, reason: str, code: ReasonFlags, actor: Actor, now: datetime
 ) -> None:
-    """Revoke a certificate whose agent and row are locked: audited, announced, and put on the next list."""
+    """Revoke a certificate whose agent and row are locked: audited, announced, and put on the next list.
+
+    One on hold stays revoked since the hold began, as X.509 asks of a revocation that replaces a hold.
+    """
+    if certificate.is_on_hold(now):
+        _keep_ended_hold(certificate, now)
+    _revoke(certificate, AuditAction.CERTIFICATE_REVOKED, reason, code, actor, now)
+
+
+def _revoke(
+    certificate: Certificate,
+    action: AuditAction,
+    reason: str,
+    code: ReasonFlags,
+    actor: Actor,
+    now: datetime,
+) -> None:
+    revoked_at = certificate.revoked_at or now
     certificate.status = CertificateStatus.REVOKED
-    certificate.revoked_at = now
+    certificate.revoked_at = revoked_at
     certificate.revocation_reason = reason
     certificate.revocation_code = code.value
-    certificate.crl_entry = encode_entry(
-        RevokedEntry(int(certificate.serial_number, 16), revoked_at=now, reason=code)
-    )
+    certificate.crl_entry = _entry(certificate, revoked_at, code)
     certificate.save(
         update_fields=["status", "revoked_at", "revocation_reason", "revocation_code", "crl_entry"]
     )
-    _record(certificate, AuditAction.CERTIFICATE_REVOKED, actor, now, reason=reason, code=code.value)
+    _record(certificate, action, actor, now, reason=reason, code=code.value)
     webhooks.publish(
         tenant_id=certificate.tenant_id,
         name=EventName.CERTIFICATE_REVOKED,
@@ -89,11 +138,51 @@ def revoke_locked(
             "serial_number": certificate.serial_number,
             "agent_id": certificate.agent_id,
             "revocation_reason": reason,
-            "revoked_at": now,
+            "revoked_at": revoked_at,
         },
         now=now,
     )
     enqueue_on_commit(PUBLISH, authority_id=str(certificate.authority_id))
+
+
+def _release(certificate: Certificate, actor: Actor, now: datetime) -> None:
+    """Lift the hold of a certificate whose agent and row are locked."""
+    _keep_ended_hold(certificate, now)
+    certificate.status = CertificateStatus.ACTIVE
+    certificate.revoked_at = certificate.revocation_reason = None
+    certificate.revocation_code = ""
+    certificate.crl_entry = certificate.first_crl_number = None
+    certificate.save(
+        update_fields=[
+            "status",
+            "revoked_at",
+            "revocation_reason",
+            "revocation_code",
+            "crl_entry",
+            "first_crl_number",
+        ]
+    )
+    _record(certificate, AuditAction.CERTIFICATE_RELEASED, actor, now)
+    enqueue_on_commit(PUBLISH, authority_id=str(certificate.authority_id))
+
+
+def _keep_ended_hold(certificate: Certificate, now: datetime) -> None:
+    """Note that the certificate's hold has ended, for the next delta and for questions about the past."""
+    held_at = certificate.revoked_at or now
+    # Another process may have read its clock after this one, and yet have had the lock first.
+    ended_at = max(held_at, now)
+    EndedHold.objects.create(
+        certificate=certificate,
+        authority_id=certificate.authority_id,
+        held_at=held_at,
+        ended_at=ended_at,
+        crl_entry=_entry(certificate, ended_at, ReasonFlags.remove_from_crl),
+        hold_crl_number=certificate.first_crl_number,
+    )
+
+
+def _entry(certificate: Certificate, moment: datetime, code: ReasonFlags) -> bytes:
+    return encode_entry(RevokedEntry(int(certificate.serial_number, 16), revoked_at=moment, reason=code))
 
 
 def expire_due(*, now: datetime) -> int:

@@ -101,7 +101,11 @@ class VerificationSerializer(serializers.Serializer[Any]):
     not_before = serializers.DateTimeField(source="certificate.not_before")
     not_after = serializers.DateTimeField(source="certificate.expires_at")
     revoked_at = serializers.DateTimeField(source="certificate.revoked_at", allow_null=True)
-    revocation_reason = serializers.CharField(source="certificate.revocation_reason", allow_null=True)
+    revocation_reason = serializers.CharField(
+        source="certificate.revocation_reason",
+        allow_null=True,
+        help_text="`certificateHold` while the agent is suspended, unless it was revoked for good",
+    )
     operator = serializers.CharField(source="certificate.claims.operator")
     did = serializers.CharField(source="certificate.claims.did")
     model = serializers.CharField(source="certificate.claims.model", allow_null=True)

@@ -16,7 +16,14 @@ from certificates.publication import (
     publish_due,
 )
 from certificates.responders import answer as answer_ocsp
-from certificates.revocation import expire_due, retire_agent, revoke, revoke_for_agent
+from certificates.revocation import (
+    expire_due,
+    reinstate_agent,
+    retire_agent,
+    revoke,
+    revoke_for_agent,
+    suspend_agent,
+)
 from certificates.verification import (
     MessageSignature,
     sign_message,
@@ -37,6 +44,7 @@ __all__ = [
     "publish",
     "publish_claimed",
     "publish_due",
+    "reinstate_agent",
     "renew",
     "renew_of_agent",
     "retire_agent",
@@ -44,6 +52,7 @@ __all__ = [
     "revoke_for_agent",
     "rotate",
     "sign_message",
+    "suspend_agent",
     "verifications",
     "verify",
     "verify_message",

@@ -15,6 +15,8 @@ from certificates.views import AgentCertificateViewSet, CertificateViewSet
 urlpatterns = [
     path("v1/agents/<str:agent_id>/certify", AgentCertificateViewSet.as_view({"post": "certify"})),
     path("v1/agents/<str:agent_id>/renew", AgentCertificateViewSet.as_view({"post": "renew"})),
+    path("v1/agents/<str:agent_id>/suspend", AgentCertificateViewSet.as_view({"post": "suspend"})),
+    path("v1/agents/<str:agent_id>/reinstate", AgentCertificateViewSet.as_view({"post": "reinstate"})),
     path("v1/agents/<str:agent_id>/retire", AgentCertificateViewSet.as_view({"post": "retire"})),
     path("v1/certificates", CertificateViewSet.as_view({"get": "list"})),
     path("v1/certificates/<str:certificate_id>", CertificateViewSet.as_view({"get": "retrieve"})),

@@ -11,7 +11,7 @@ from django.db.models.base import ModelState
 from agents.models import Agent
 from certificates import signing
 from certificates.errors import CertificateNotFound, MomentNotPast
-from certificates.models import Certificate, CertificateStatus, Standing
+from certificates.models import Certificate, CertificateStatus, EndedHold, Standing
 from certificates.serials import environment_of, format_serial, parse_serial
 from compliance import environments, sql
 from compliance.environments import Environment
@@ -106,9 +106,9 @@ def verify(*, serial: str, now: datetime, at: datetime | None = None) -> Verific
         raise CertificateNotFound()
     with environments.use(environment_of(number)):
         found = verify_all([number], now=now).get(number)
-    if found is None:
-        raise CertificateNotFound()
-    return found if at is None else replace(found, at=_standing(found.certificate, at))
+        if found is None:
+            raise CertificateNotFound()
+        return found if at is None else replace(found, at=_standing(found.certificate, at))
 
 
 def verify_all(numbers: Collection[int], *, now: datetime) -> dict[int, Verification]:
@@ -151,6 +151,9 @@ def _of_row(model: type[Row], database: str, names: Sequence[str], values: Seque
 
 def _standing(certificate: Certificate, at: datetime) -> PastStanding:
     standing = certificate.standing_at(at)
+    if standing == Standing.VALID:
+        was_held = EndedHold.objects.filter(certificate=certificate).covering(at).exists()
+        standing = Standing.REVOKED if was_held else standing
     revoked_since = standing == Standing.VALID and certificate.revoked_at is not None
     return PastStanding(at, standing, revoked_since)
 

@@ -1,4 +1,4 @@
-"""Certify, revoke, renew, retire, and reads of certificates, for a tenant's key."""
+"""Certify, revoke, renew, suspend, reinstate, retire, and reads of certificates, for a tenant's key."""
 
 from typing import ClassVar
 
@@ -38,6 +38,8 @@ class AgentCertificateViewSet(ApiViewSet):
     required_scopes: ClassVar = {
         "certify": Scope.CERTIFICATES_ISSUE,
         "renew": Scope.CERTIFICATES_ISSUE,
+        "suspend": Scope.AGENTS_WRITE,
+        "reinstate": Scope.AGENTS_WRITE,
         "retire": Scope.AGENTS_WRITE,
     }
 
@@ -96,6 +98,56 @@ class AgentCertificateViewSet(ApiViewSet):
             now=moment,
         )
         return ok(shown_certificate(certificate, moment), status=201)
+
+    @extend_schema(
+        operation_id="suspendAgent",
+        summary="Suspend an agent and put its certificate on hold",
+        description=(
+            "The certificate is `revoked` with the reason `certificateHold` at the next verify, in OCSP and "
+            "on the revocation lists, until the agent is reinstated. `reason` is kept with the agent and in "
+            "the audit log, and is not public."
+        ),
+        parameters=[AGENT_ID],
+        request=ReasonSerializer,
+        responses={
+            200: enveloped(AgentSerializer),
+            **errors(*KEYED, e404="Agent not found", e422="Agent is already suspended"),
+        },
+    )
+    def suspend(self, request: ApiRequest, agent_id: str) -> Response:
+        agent = services.suspend_agent(
+            tenant_id=request.auth.tenant_id,
+            agent_id=agent_id,
+            reason=validated(ReasonSerializer, request)["reason"],
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        return ok(shown_agent(agent))
+
+    @extend_schema(
+        operation_id="reinstateAgent",
+        summary="Reinstate a suspended agent",
+        description=(
+            "Its certificate comes off hold and the agent is `active` at once. Where the certificate was "
+            "revoked for good (an automatic revocation does) or has ended, the agent becomes `pending`, and "
+            "certify issues a certificate with a new serial number."
+        ),
+        parameters=[AGENT_ID],
+        request=ReasonSerializer,
+        responses={
+            200: enveloped(AgentSerializer),
+            **errors(*KEYED, e404="Agent not found", e422="Only a suspended agent can be reinstated"),
+        },
+    )
+    def reinstate(self, request: ApiRequest, agent_id: str) -> Response:
+        agent = services.reinstate_agent(
+            tenant_id=request.auth.tenant_id,
+            agent_id=agent_id,
+            reason=validated(ReasonSerializer, request)["reason"],
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        return ok(shown_agent(agent))
 
     @extend_schema(
         operation_id="retireAgent",
@@ -170,7 +222,10 @@ class CertificateViewSet(ApiViewSet):
     @extend_schema(
         operation_id="revokeCertificate",
         summary="Revoke a certificate",
-        description="The next verify shows it; the revocation list follows within seconds.",
+        description=(
+            "The next verify shows it; the revocation list follows within seconds. A certificate on hold is "
+            "revoked for good, and stays revoked as of the hold's beginning."
+        ),
         parameters=[CERTIFICATE_ID],
         request=ReasonInputSerializer,
         responses={

@@ -6,6 +6,7 @@ from agents import services
 from agents.models import Agent, AgentStatus
 from agents.services import Registration
 from auditlog.vocabulary import Actor
+from compliance import environments
 from compliance.clock import now
 from compliance.tenancy.models import Tenant
 
@@ -19,10 +20,12 @@ def make_agent(tenant: Tenant, **fields: Any) -> Agent:
 
 
 def make_suspended_agent(tenant: Tenant, **fields: Any) -> Agent:
+    """A suspended agent that was never certified (see certificates.tests.factories)."""
     agent = make_agent(tenant, **fields)
-    return services.suspend(
-        tenant_id=tenant.id, agent_id=agent.id, reason="under review", actor=ACTOR, now=now()
-    )
+    with environments.atomic():
+        agent = Agent.objects.locked().find(agent.id)
+        services.suspend(agent=agent, reason="under review", actor=ACTOR, now=now())
+    return agent
 
 
 def make_retired_agent(tenant: Tenant, **fields: Any) -> Agent:

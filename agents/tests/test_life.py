@@ -1,4 +1,4 @@
-"""Reading, listing, editing, suspending and reinstating agents."""
+"""Reading, listing and editing agents; suspending and reinstating those without a certificate."""
 
 from typing import Any
 
@@ -184,7 +184,7 @@ def test_bad_edits_are_400(client: ApiClient, tenant: Tenant, body: dict[str, ob
     assert client.patch(f"/v1/agents/{agent.id}", body).status_code == 400
 
 
-def test_active_agent_is_suspended_then_reinstated_to_pending(client: ApiClient, tenant: Tenant) -> None:
+def test_agent_without_a_certificate_is_reinstated_to_pending(client: ApiClient, tenant: Tenant) -> None:
     agent = make_active_agent(tenant)
 
     suspended = client.post(f"/v1/agents/{agent.id}/suspend", {"reason": "odd trades"})

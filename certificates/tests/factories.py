@@ -75,13 +75,38 @@ def revoke_certificate(certificate: Certificate, *, reason: str = "keyCompromise
     )
 
 
+def suspend_agent(agent: Agent, *, at: datetime | None = None) -> Agent:
+    """Suspend the agent, which puts its certificate on hold."""
+    return services.suspend_agent(
+        tenant_id=agent.tenant_id, agent_id=agent.id, reason="under review", actor=ACTOR, now=at or now()
+    )
+
+
+def reinstate_agent(agent: Agent, *, at: datetime | None = None) -> Agent:
+    return services.reinstate_agent(
+        tenant_id=agent.tenant_id, agent_id=agent.id, reason="cause fixed", actor=ACTOR, now=at or now()
+    )
+
+
+def make_held_certificate(tenant: Tenant, **fields: Any) -> Certificate:
+    """A certificate on hold, whose agent is suspended."""
+    certificate = make_certificate(make_agent(tenant, **fields))
+    suspend_agent(certificate.agent)
+    return Certificate.objects.get(id=certificate.id)
+
+
 def make_overdue_certificate(tenant: Tenant) -> Certificate:
     """A certificate past its end that no sweep has seen."""
     certificate = make_certificate(make_agent(tenant))
+    make_past_end(certificate)
+    return certificate
+
+
+def make_past_end(certificate: Certificate) -> None:
+    """Let the certificate's row end two days ago."""
     past = now() - timedelta(days=2)
     Certificate.objects.filter(id=certificate.id).update(issued_at=past - timedelta(days=1), expires_at=past)
     certificate.refresh_from_db()
-    return certificate
 
 
 def make_expired_certificate(tenant: Tenant) -> Certificate:

@@ -1,19 +1,29 @@
 """What must hold when several do the same at once: one certificate, rising list numbers, no lost key."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier
 from typing import Any
 
 import pytest
 from django.db import connections
 
-from agents.models import Agent
+from agents.errors import AgentAlreadySuspended, AgentNotSuspended
+from agents.models import Agent, AgentStatus
 from agents.tests.factories import make_agent
-from certificates import key_pool, services
+from certificates import key_pool, list_audit, services
 from certificates.errors import AlreadyCertified, AlreadyRevoked, ListBeingMade
-from certificates.models import Certificate, CertificateAuthority, Issuance, PooledKey, RevocationList
+from certificates.models import (
+    Certificate,
+    CertificateAuthority,
+    CertificateStatus,
+    EndedHold,
+    Issuance,
+    PooledKey,
+    RevocationList,
+)
 from certificates.publication import is_due, publish
 from certificates.tests.factories import make_authorities, make_certificate
 from compliance import environments
@@ -21,6 +31,7 @@ from compliance.clock import now
 from compliance.environments import Environment
 from compliance.errors import ServiceError
 from compliance.tenancy.tests.factories import ACTOR, make_tenant
+from compliance.tests.waiting import eventually
 
 THREADS = 4
 
@@ -35,20 +46,30 @@ def agent() -> Agent:
 
 def at_once(call: Callable[[], Any]) -> list[Any]:
     """The results, or the service errors, of the same call in several threads that start together."""
-    together = Barrier(THREADS)
+    return all_at_once([call] * THREADS)
 
-    def run() -> Any:
-        try:
-            with environments.use(Environment.LIVE):
-                together.wait(10)
-                return call()
-        except ServiceError as error:
-            return error
-        finally:
-            connections.close_all()
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        return [future.result() for future in [pool.submit(run) for _ in range(THREADS)]]
+def all_at_once(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    """As `at_once`, of several calls."""
+    together = Barrier(len(calls))
+
+    def run(call: Callable[[], Any]) -> Any:
+        together.wait(10)
+        return call()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return [future.result() for future in [pool.submit(in_thread, partial(run, call)) for call in calls]]
+
+
+def in_thread(call: Callable[[], Any]) -> Any:
+    """The call's result or service error, in the live environment; its connections are closed."""
+    try:
+        with environments.use(Environment.LIVE):
+            return call()
+    except ServiceError as error:
+        return error
+    finally:
+        connections.close_all()
 
 
 def test_agent_gets_one_certificate(agent: Agent) -> None:
@@ -74,6 +95,143 @@ def test_certificate_is_revoked_once(agent: Agent) -> None:
     )
 
     assert Counter(map(type, outcomes)) == {Certificate: 1, AlreadyRevoked: THREADS - 1}
+
+
+def suspend(agent: Agent) -> Any:
+    return services.suspend_agent(
+        tenant_id=agent.tenant_id, agent_id=agent.id, reason="x", actor=ACTOR, now=now()
+    )
+
+
+def reinstate(agent: Agent) -> Any:
+    return services.reinstate_agent(
+        tenant_id=agent.tenant_id, agent_id=agent.id, reason="x", actor=ACTOR, now=now()
+    )
+
+
+def certify(agent: Agent) -> Any:
+    return services.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
+
+
+def renew(agent: Agent) -> Any:
+    return services.renew_of_agent(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
+
+
+def revoke(agent: Agent) -> Any:
+    newest = Certificate.objects.latest_of(agent)
+    assert newest is not None
+    return services.revoke(
+        tenant_id=agent.tenant_id, certificate_id=newest.id, reason="x", actor=ACTOR, now=now()
+    )
+
+
+def retire(agent: Agent) -> Any:
+    return services.retire_agent(
+        tenant_id=agent.tenant_id, agent_id=agent.id, reason="x", actor=ACTOR, now=now()
+    )
+
+
+def assert_coherent(agent: Agent) -> None:
+    """Only an active agent may have an active certificate, only a suspended one a certificate on hold."""
+    agent.refresh_from_db()
+    rows = list(Certificate.objects.of_agent(agent.id))
+    active = [row for row in rows if row.status == CertificateStatus.ACTIVE]
+    held = [row for row in rows if row.is_on_hold(now())]
+    assert len(active) + len(held) <= 1
+    assert not active or agent.status == AgentStatus.ACTIVE
+    assert not held or agent.status == AgentStatus.SUSPENDED
+    assert agent.status != AgentStatus.PENDING or not active
+
+
+def test_agent_is_suspended_once(agent: Agent) -> None:
+    make_certificate(agent)
+
+    suspended = at_once(lambda: suspend(agent))
+    reinstated = at_once(lambda: reinstate(agent))
+
+    assert Counter(map(type, suspended)) == {Agent: 1, AgentAlreadySuspended: THREADS - 1}
+    assert Counter(map(type, reinstated)) == {Agent: 1, AgentNotSuspended: THREADS - 1}
+    assert EndedHold.objects.filter(certificate__agent=agent).count() == 1
+    assert_coherent(agent)
+
+
+@pytest.mark.parametrize("before", ["registered", "certified", "suspended"])
+@pytest.mark.parametrize(
+    "others",
+    [(certify,), (renew,), (revoke,), (retire,), (reinstate,), (certify, reinstate), (revoke, reinstate)],
+    ids=lambda others: "+".join(other.__name__ for other in others),
+)
+def test_suspending_beside_what_else_ends_in_a_coherent_state(
+    agent: Agent, before: str, others: tuple[Callable[[Agent], Any], ...]
+) -> None:
+    if before != "registered":
+        make_certificate(agent)
+    elif revoke in others:
+        pytest.skip("nothing to revoke")
+    if before == "suspended":
+        suspend(agent)
+
+    all_at_once([partial(call, agent) for call in (suspend, *others)])
+
+    assert_coherent(agent)
+
+
+def test_lists_made_during_holds_and_releases_are_right_in_the_end(agent: Agent) -> None:
+    subjects = [agent, *(make_agent(agent.tenant) for _ in range(2))]
+    for subject in subjects:
+        make_certificate(subject)
+    authority = CertificateAuthority.objects.issuing()
+
+    def alternate(subject: Agent) -> None:
+        for _ in range(8):
+            suspend(subject)
+            reinstate(subject)
+        suspend(subject)
+
+    def publish_often() -> None:
+        for _ in range(12):
+            publish(authority_id=authority.id, actor=ACTOR, now=now())
+
+    all_at_once([*(partial(alternate, subject) for subject in subjects), publish_often])
+    for subject in subjects[1:]:
+        reinstate(subject)
+    publish(authority_id=authority.id, actor=ACTOR, now=now())
+
+    authority.refresh_from_db()
+    assert not is_due(authority, now())
+    assert list_audit.findings(authority, now()) == []
+
+
+def test_round_that_waits_for_a_release_does_not_mark_the_released(agent: Agent) -> None:
+    certificate = make_certificate(agent)
+    suspend(agent)
+
+    with ThreadPoolExecutor(1) as pool:
+        with environments.atomic():
+            reinstate(agent)
+            making = pool.submit(in_thread, lambda: publish_now(certificate))
+            assert eventually(somebody_waits_for_a_lock)
+        making.result()
+
+    certificate.refresh_from_db()
+    assert (certificate.status, certificate.first_crl_number) == ("active", None)
+    suspend(agent)
+    assert is_due(CertificateAuthority.objects.issuing(), now())
+
+
+def publish_now(certificate: Certificate) -> Any:
+    return publish(authority_id=certificate.authority_id, actor=ACTOR, now=now())
+
+
+def somebody_waits_for_a_lock() -> bool:
+    with connections["default"].cursor() as cursor:
+        # Inside a transaction the view would otherwise stay as it was first seen.
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            " AND datname = current_database()"
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def test_one_of_several_makes_the_lists_and_the_others_are_told(agent: Agent) -> None:

@@ -106,6 +106,28 @@ def test_retiring_an_agent_revokes_its_certificate(acme: Tenant) -> None:
     assert Certificate.objects.get(agent=agent).status == CertificateStatus.REVOKED
 
 
+@BOTH
+def test_officer_suspends_and_reinstates_an_agent_with_its_certificate(
+    acme: Tenant, environment: Environment
+) -> None:
+    client = console_of(make_member(acme, Role.OFFICER), environment)
+    with environments.use(environment):
+        agent = make_certified_agent(tenancy.get_tenant(tenant_id=acme.id))
+        certificate = Certificate.objects.get(agent=agent)
+
+        client.post(reverse("admin:agents_agent_suspend", args=[agent.pk]), {"reason": "odd"})
+        certificate.refresh_from_db()
+        held, page = certificate.revocation_code, client.get(row_page(certificate)).content.decode()
+        client.post(reverse("admin:agents_agent_reinstate", args=[agent.pk]), {"reason": "fixed"})
+
+        agent.refresh_from_db()
+        certificate.refresh_from_db()
+    assert held == "certificateHold"
+    assert "revoked, on hold" in page
+    assert reverse("admin:certificates_certificate_revoke", args=[certificate.pk]) in page
+    assert (agent.status, certificate.status) == (AgentStatus.ACTIVE, CertificateStatus.ACTIVE)
+
+
 def test_the_page_shows_the_certificates_own_fields(acme: Tenant) -> None:
     agent = make_certified_agent(acme, name="Treasury bot", metadata={"permitted_actions": ["place_order"]})
     certificate = Certificate.objects.get(agent=agent)

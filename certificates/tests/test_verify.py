@@ -18,8 +18,10 @@ from certificates.tests.factories import (
     make_authorities,
     make_certificate,
     make_expired_certificate,
+    make_held_certificate,
     make_overdue_certificate,
     make_revoked_certificate,
+    reinstate_agent,
     revoke_certificate,
 )
 from compliance import environments, sql
@@ -213,13 +215,35 @@ def test_bad_moment_is_400(api: ApiClient, at: str) -> None:
     assert (answer.status_code, answer.json()["error"][:8]) == (400, "at must ")
 
 
-def test_suspended_agent_is_told_beside_an_active_certificate(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
-    Agent.objects.filter(id=certificate.agent_id).update(status="suspended")
+def test_suspended_agents_certificate_is_on_hold(api: ApiClient, tenant: Tenant) -> None:
+    certificate = make_held_certificate(tenant)
 
     data = api.get(f"/v1/verify/{certificate.serial_number}").json()["data"]
 
-    assert (data["status"], data["agent_status"]) == ("active", "suspended")
+    assert (data["status"], data["agent_status"]) == ("revoked", "suspended")
+    assert data["revocation_reason"] == "certificateHold"
+    assert data["revoked_at"] is not None
+
+
+def test_past_hold_is_told_of_moments_during_it(api: ApiClient, tenant: Tenant) -> None:
+    certificate = make_held_certificate(tenant)
+    held_at = certificate.revoked_at
+    assert held_at is not None
+    reinstate_agent(certificate.agent)
+    released_at = certificate.ended_holds.get().ended_at
+
+    standings = [
+        verified_at(api, certificate, moment)["at"]
+        for moment in (
+            held_at - timedelta(microseconds=1),
+            held_at,
+            released_at - timedelta(microseconds=1),
+            released_at,
+        )
+    ]
+
+    told = [(standing["standing"], standing["revoked_since"]) for standing in standings]
+    assert told == [("valid", False), ("revoked", False), ("revoked", False), ("valid", False)]
 
 
 @pytest.mark.parametrize("path", ["nonsense", f"{'4' * 40}", f"{'4' * 40}?at=x"])

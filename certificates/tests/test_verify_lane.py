@@ -18,7 +18,12 @@ from certificates import services
 from certificates.lane import SIZES, VerifyLane
 from certificates.models import Certificate
 from certificates.serials import format_serial, new_serial
-from certificates.tests.factories import make_certificate, revoke_certificate
+from certificates.tests.factories import (
+    make_certificate,
+    reinstate_agent,
+    revoke_certificate,
+    suspend_agent,
+)
 from certificates.verification import Verification
 from compliance import environments
 from compliance.api.answers import Answer, Headers, standing_headers
@@ -99,7 +104,12 @@ def _let_expire(certificate: Certificate) -> None:
 
 
 def _suspend(certificate: Certificate) -> None:
-    Agent.objects.filter(id=certificate.agent_id).update(status="suspended")
+    suspend_agent(certificate.agent)
+
+
+def _suspend_and_reinstate(certificate: Certificate) -> None:
+    suspend_agent(certificate.agent)
+    reinstate_agent(certificate.agent)
 
 
 def assert_the_same(web: Verifier, plain: Verifier, serial: str, *more: tuple[str, str]) -> Answer:
@@ -114,7 +124,7 @@ def assert_the_same(web: Verifier, plain: Verifier, serial: str, *more: tuple[st
     return quick
 
 
-@pytest.mark.parametrize("change", [_as_it_is, _revoke, _let_expire, _suspend])
+@pytest.mark.parametrize("change", [_as_it_is, _revoke, _let_expire, _suspend, _suspend_and_reinstate])
 def test_answer_is_the_views_byte_for_byte(
     web: Verifier, plain: Verifier, certificate: Certificate, change: Callable[[Certificate], None]
 ) -> None:

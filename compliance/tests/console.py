@@ -10,7 +10,7 @@ from django.test import Client
 from agents.models import Agent
 from agents.tests.factories import make_agent
 from auditlog.vocabulary import Actor
-from certificates.models import Issuance, OcspResponder, PooledKey, RevocationList
+from certificates.models import EndedHold, Issuance, OcspResponder, PooledKey, RevocationList
 from certificates.tests.factories import make_certificate
 from compliance import environments
 from compliance.api.models import IdempotencyRecord
@@ -99,6 +99,13 @@ def _authority_rows(agent: Agent, label: str) -> dict[str, Any]:
         "certificates_certificateauthority": certificate.authority,
         "certificates_ocspresponder": OcspResponder.objects.get(authority=certificate.authority),
         "certificates_revocationlist": RevocationList.objects.latest_of(certificate.authority),
+        "certificates_endedhold": EndedHold.objects.create(
+            certificate=certificate,
+            authority=certificate.authority,
+            held_at=tomorrow,
+            ended_at=tomorrow,
+            crl_entry=b"",
+        ),
         "certificates_pooledkey": PooledKey.objects.create(
             id=UUID(new_id_at(tomorrow)), key_uri=f"pkcs11:object={label}", spki=b"", created_at=tomorrow
         ),

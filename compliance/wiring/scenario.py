@@ -60,6 +60,7 @@ def play(story: Story, api: Api) -> None:
             _go_astray(story, cast)
             _be_told_of(story, cast)
             _come_back(story, cast)
+            _be_suspended(story, cast)
         finally:
             if cast.webhook:
                 api.delete(f"/v1/webhooks/{cast.webhook['id']}")
@@ -193,6 +194,20 @@ def _come_back(story: Story, cast: Cast) -> None:
         answer = cast.api.public_get(f"/v1/verify/{fresh['serial_number']}").json()["data"]
         expect(answer["status"] == "active", f"the new certificate is {answer['status']}")
         step.note = f"serial {fresh['serial_number']}"
+
+
+def _be_suspended(story: Story, cast: Cast) -> None:
+    with story.step("Suspend puts it on hold, reinstate lifts the hold") as step:
+        serial = cast.api.get("/v1/certificates", agent_id=cast.agent["id"])["data"][0]["serial_number"]
+        said = []
+        for verb in ("suspend", "reinstate"):
+            cast.api.post(f"{cast.agent_path}/{verb}", {"reason": "a look at it"}, status=200)
+            answer = cast.api.public_get(f"/v1/verify/{serial}").json()["data"]
+            said.append((answer["status"], answer["revocation_reason"], answer["agent_status"]))
+        held, released = said
+        expect(held == ("revoked", "certificateHold", "suspended"), f"suspended, it is {held}")
+        expect(released == ("active", None, "active"), f"reinstated, it is {released}")
+        step.note = "revoked (certificateHold), then active"
 
 
 def _send(cast: Cast, event: dict[str, Any]) -> dict[str, Any]:

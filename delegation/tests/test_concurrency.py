@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from agents import services as agents
 from agents.models import Agent
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
+from certificates import services as certificates
 from compliance import environments
 from compliance.clock import now
 from compliance.environments import Environment
@@ -99,7 +99,9 @@ def _issue_while_being_suspended(agent: Agent, pool: ThreadPoolExecutor) -> "Fut
         return make_token(agent)
 
     with environments.atomic():
-        agents.suspend(tenant_id=agent.tenant_id, agent_id=agent.id, reason="test", actor=ACTOR, now=now())
+        certificates.suspend_agent(
+            tenant_id=agent.tenant_id, agent_id=agent.id, reason="test", actor=ACTOR, now=now()
+        )
         issuing = pool.submit(in_thread, issue)
         begun.wait(10)
         _wait_until_somebody_waits_for_a_lock()

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from agents import services as agents
 from agents.models import Agent
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
@@ -132,7 +131,7 @@ def test_a_stopped_agent_anywhere_behind_the_parent_ends_the_line(
         chain = [*CHAIN, {"sub": "middle", "type": "agent"}]
         middle = make_agent(tenant, name="middle")
         token = hand_on(client, middle, token, chain=chain).json()["data"]["token"]
-    agents.suspend(tenant_id=tenant.id, agent_id=first.id, reason="test", actor=ACTOR, now=now())
+    certificates.suspend_agent(tenant_id=tenant.id, agent_id=first.id, reason="test", actor=ACTOR, now=now())
 
     answer = hand_on(client, agent, token, chain=[*chain, LONGER[3]])
 

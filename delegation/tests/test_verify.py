@@ -9,9 +9,9 @@ import pytest
 from django.db import OperationalError, connections
 from django.test.utils import CaptureQueriesContext
 
-from agents import services as agents
 from agents.models import Agent
 from agents.tests.factories import make_agent
+from certificates import services as certificates
 from compliance import environments
 from compliance.clock import now
 from compliance.encodings import b64url_decode, b64url_encode
@@ -142,7 +142,7 @@ def test_a_sandbox_token_verifies_and_says_so(api: ApiClient, tenant: Tenant) ->
 
 def test_a_suspension_after_the_issue_is_not_seen(api: ApiClient, agent: Agent, tenant: Tenant) -> None:
     token = make_token(agent).token
-    agents.suspend(tenant_id=tenant.id, agent_id=agent.id, reason="test", actor=ACTOR, now=now())
+    certificates.suspend_agent(tenant_id=tenant.id, agent_id=agent.id, reason="test", actor=ACTOR, now=now())
 
     assert verify(api, token)["valid"] is True
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connections
 
-from agents import services as agents
 from agents.errors import AgentNotActive
 from agents.models import Agent, AgentStatus
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
+from certificates import services as certificates
 from certificates.models import Certificate
 from certificates.tests.factories import make_certificate, make_certified_agent
 from compliance import environments
@@ -184,7 +184,7 @@ def test_announcements_carry_what_the_receivers_guide_promises(world: World) -> 
 def test_old_strikes_do_not_count_after_reinstatement(world: World) -> None:
     for minute in range(3):
         make_high_event(world.agent, received_at=minutes(minute))
-    agents.reinstate(
+    certificates.reinstate_agent(
         tenant_id=world.tenant.id, agent_id=world.agent.id, reason="fixed", actor=ACTOR, now=minutes(4)
     )
     make_certificate(Agent.objects.get(id=world.agent.id))

@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 from django.db import connections
 
-from agents import services as agents
 from agents.models import Agent
 from agents.tests.factories import make_agent
 from auditlog.vocabulary import Actor
@@ -171,7 +170,7 @@ def test_a_revocation_long_after_has_no_delay(tenant: Tenant) -> None:
 
 def test_interventions_of_people_are_told_from_the_services_own(tenant: Tenant) -> None:
     for name, actor in (("one", PERSON), ("two", Actor.system("sweep"))):
-        agents.suspend(
+        certificates.suspend_agent(
             tenant_id=tenant.id, agent_id=make_agent(tenant, name=name).id, reason="r", actor=actor, now=now()
         )
 

@@ -1,0 +1,413 @@
+"""Certificates on hold: what suspending and reinstating an agent does to its certificate, rows and lists."""
+
+import random
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from asn1crypto import crl as asn1
+from cryptography import x509
+from django.apps import apps
+from django.conf import settings
+from django.db import IntegrityError, connections
+
+from agents.models import Agent, AgentStatus
+from agents.tests.factories import make_agent
+from auditlog.models import AuditEntry
+from certificates import list_audit, services
+from certificates.crl import ListDraft
+from certificates.der import SEQUENCE, tlv
+from certificates.list_storage import Selection, read_entries
+from certificates.models import Certificate, CertificateAuthority, EndedHold, RevocationList
+from certificates.publication import publish
+from certificates.tests import outside
+from certificates.tests.factories import (
+    make_certificate,
+    make_held_certificate,
+    make_past_end,
+    reinstate_agent,
+    revoke_certificate,
+    suspend_agent,
+)
+from certificates.tests.test_crl_api import read
+from certificates.tests.test_ocsp import issuer_of, leaf_of
+from compliance import environments
+from compliance.clock import now
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import ACTOR
+from compliance.tests.client import ApiClient
+from webhooks.models import Message
+from webhooks.tests.factories import make_webhook
+
+Lines = dict[str, str]
+"""What a list says: the reason, by serial number."""
+
+
+def fresh(certificate: Certificate) -> Certificate:
+    return Certificate.objects.select_related("agent").get(id=certificate.id)
+
+
+def publish_now(authority: CertificateAuthority, **options: Any) -> RevocationList | None:
+    return publish(authority_id=authority.id, actor=ACTOR, now=now(), **options)
+
+
+def findings(authority: CertificateAuthority) -> list[str]:
+    authority.refresh_from_db()
+    return list_audit.findings(authority, now())
+
+
+def lines_of(api: ApiClient, authority: CertificateAuthority, part: str = "") -> Lines:
+    crl = read(api.get(f"/v1/crl/{authority.serial_number}{part}"))
+    return {
+        f"{entry.serial_number:040x}": str(
+            entry.extensions.get_extension_for_class(x509.CRLReason).value.reason.value
+        )
+        for entry in crl
+    }
+
+
+def test_suspending_and_reinstating_goes_over_the_api(client: ApiClient, tenant: Tenant) -> None:
+    certificate = make_certificate(make_agent(tenant))
+    agent_path = f"/v1/agents/{certificate.agent_id}"
+
+    suspended = client.post(f"{agent_path}/suspend", {"reason": "odd trades"}).json()["data"]
+    held = client.get(f"/v1/certificates/{certificate.id}").json()["data"]
+    reinstated = client.post(f"{agent_path}/reinstate", {"reason": "cause fixed"}).json()["data"]
+    released = client.get(f"/v1/certificates/{certificate.id}").json()["data"]
+
+    assert (suspended["status"], reinstated["status"]) == ("suspended", "active")
+    assert (held["status"], held["revocation_reason"]) == ("revoked", "certificateHold")
+    assert released["status"] == "active"
+    assert (released["revoked_at"], released["revocation_reason"]) == (None, None)
+    assert client.post(f"{agent_path}/certify").status_code == 409
+    assert client.post(f"{agent_path}/renew").status_code == 201
+
+
+def test_hold_and_release_are_told_without_the_tenants_reason(
+    client: ApiClient, api: ApiClient, tenant: Tenant
+) -> None:
+    make_webhook(tenant, events=["certificate.revoked", "agent.suspended"])
+    certificate = make_certificate(make_agent(tenant))
+
+    client.post(f"/v1/agents/{certificate.agent_id}/suspend", {"reason": "odd trades"})
+    shown = api.get(f"/v1/verify/{certificate.serial_number}")
+    client.post(f"/v1/agents/{certificate.agent_id}/reinstate", {"reason": "fixed"})
+
+    assert b"odd trades" not in shown.content
+    bodies = {message.event: bytes(message.body) for message in Message.objects.filter(tenant=tenant)}
+    assert set(bodies) == {"certificate.revoked", "agent.suspended"}
+    assert b'"revocation_reason":"certificateHold"' in bodies["certificate.revoked"]
+    assert b"odd trades" not in bodies["certificate.revoked"]
+    told = AuditEntry.objects.for_tenant(tenant.id).order_by("created_at", "id")
+    assert list(told.values_list("event_type", flat=True))[-4:] == [
+        "agent.suspended",
+        "certificate.held",
+        "agent.reinstated",
+        "certificate.released",
+    ]
+
+
+def test_certificate_on_hold_is_revoked_for_good_since_the_hold(client: ApiClient, tenant: Tenant) -> None:
+    certificate = make_held_certificate(tenant)
+    path = f"/v1/certificates/{certificate.id}/revoke"
+
+    answer = client.post(path, {"reason": "keyCompromise"})
+
+    revoked = fresh(certificate)
+    assert (answer.status_code, answer.json()["data"]["reason"]) == (200, "keyCompromise")
+    assert (revoked.revoked_at, revoked.revocation_code) == (certificate.revoked_at, "keyCompromise")
+    assert client.post(path, {"reason": "again"}).status_code == 409
+    assert reinstate_agent(revoked.agent).status == AgentStatus.PENDING
+    assert fresh(certificate).status == "revoked"
+
+
+def test_certificate_past_its_end_stays_on_hold(client: ApiClient, tenant: Tenant) -> None:
+    certificate = make_held_certificate(tenant)
+    make_past_end(certificate)
+
+    assert services.expire_due(now=now()) == 0
+    answer = client.post(f"/v1/certificates/{certificate.id}/revoke", {"reason": "x"})
+    assert (answer.status_code, fresh(certificate).status) == (409, "revoked")
+    assert reinstate_agent(certificate.agent).status == AgentStatus.PENDING
+    assert fresh(certificate).status == "revoked"
+
+
+def test_certificate_on_hold_is_not_renewed(client: ApiClient, tenant: Tenant) -> None:
+    certificate = make_held_certificate(tenant)
+
+    by_agent = client.post(f"/v1/agents/{certificate.agent_id}/renew")
+    by_certificate = client.post(f"/v1/certificates/{certificate.id}/renew")
+
+    assert (by_agent.status_code, by_certificate.status_code) == (422, 422)
+
+
+def test_agent_suspended_without_a_certificate_leaves_no_hold(tenant: Tenant) -> None:
+    agent = make_agent(tenant)
+
+    suspend_agent(agent)
+
+    assert not Certificate.objects.of_agent(agent.id).exists()
+    assert reinstate_agent(agent).status == AgentStatus.PENDING
+
+
+def test_agent_with_a_revoked_certificate_holds_nothing(tenant: Tenant) -> None:
+    certificate = make_certificate(make_agent(tenant))
+    revoke_certificate(certificate)
+
+    suspend_agent(certificate.agent)
+
+    assert fresh(certificate).revocation_code == "keyCompromise"
+    assert reinstate_agent(certificate.agent).status == AgentStatus.PENDING
+
+
+def test_database_keeps_one_active_certificate_of_an_agent(tenant: Tenant) -> None:
+    held = make_held_certificate(tenant)
+    Agent.objects.filter(id=held.agent_id).update(status="pending")
+    make_certificate(fresh(held).agent)
+    Agent.objects.filter(id=held.agent_id).update(status="suspended")
+
+    with pytest.raises(IntegrityError, match="one_active"), environments.atomic():
+        Certificate.objects.filter(id=held.id).update(
+            status="active", revoked_at=None, revocation_reason=None, crl_entry=None
+        )
+
+
+def test_released_certificate_leaves_every_list(api: ApiClient, tenant: Tenant) -> None:
+    certificate = make_held_certificate(tenant)
+    authority, serial = certificate.authority, certificate.serial_number
+    parts = ("", f"/{certificate.crl_shard}", "/delta")
+
+    publish_now(authority)
+    held = [lines_of(api, authority, part) for part in parts]
+    reinstate_agent(certificate.agent)
+    published = publish_now(authority)
+    released = [lines_of(api, authority, part) for part in parts]
+
+    assert held == [{serial: "certificateHold"}] * 3
+    assert published is not None
+    assert released == [{}, {}, {serial: "removeFromCRL"}]
+    assert findings(authority) == []
+    assert publish_now(authority) is None
+
+
+def test_hold_that_no_list_told_of_needs_no_list_for_its_end(tenant: Tenant) -> None:
+    certificate = make_held_certificate(tenant)
+
+    reinstate_agent(certificate.agent)
+
+    assert publish_now(certificate.authority) is None
+
+
+def test_delta_tells_a_release_though_the_certificate_is_held_again_meanwhile(tenant: Tenant) -> None:
+    certificate = make_held_certificate(tenant)
+    base = publish_now(certificate.authority)
+    reinstate_agent(certificate.agent)
+    published = publish_now(certificate.authority)
+    assert base is not None
+    assert published is not None
+
+    suspend_agent(certificate.agent)
+
+    assert delta_of(published, base.number) == [(certificate.serial_number, "remove_from_crl")]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_full_list_with_the_delta_to_it_is_the_newest_full_list(
+    api: ApiClient, tenant: Tenant, seed: int
+) -> None:
+    """Over a walk of holds, releases, revocations and rounds, for every base there was."""
+    chance = random.Random(seed)
+    certificates = [make_certificate(make_agent(tenant)) for _ in range(3)]
+    authority = certificates[0].authority
+    full: dict[int, Lines] = {1: {}}
+
+    for _ in range(10):
+        for _ in range(chance.randrange(4)):
+            _one_step(chance, fresh(chance.choice(certificates)))
+        published = publish_now(authority, force=True)
+        assert published is not None
+        full[published.number] = lines_of(api, authority)
+        combined = {base: apply(told, delta_of(published, base)) for base, told in full.items()}
+        assert combined == dict.fromkeys(full, full[published.number])
+        assert findings(authority) == []
+    assert EndedHold.objects.count() > 3
+
+
+def _one_step(chance: random.Random, certificate: Certificate) -> None:
+    if certificate.agent.status == AgentStatus.SUSPENDED and certificate.is_on_hold(now()):
+        if chance.random() < 0.85:
+            reinstate_agent(certificate.agent)
+        else:
+            revoke_certificate(certificate)
+    elif certificate.status == "active":
+        suspend_agent(certificate.agent)
+
+
+def delta_of(published: RevocationList, base: int) -> list[tuple[str, str]]:
+    """The entries of the delta between a base and a round."""
+    oldest_end = published.this_update - settings.CRL_VALIDITY
+    with ListDraft() as draft:
+        read_entries(Selection(published.authority, published.number, oldest_end, base), draft)
+        octets = b"".join(draft._pieces())
+    entries = asn1.RevokedCertificates.load(tlv(SEQUENCE, octets))
+    return [(f"{entry['user_certificate'].native:040x}", _reason(entry)) for entry in entries]
+
+
+def _reason(entry: Any) -> str:
+    names = {"certificate_hold": "certificateHold", "key_compromise": "keyCompromise"}
+    found = str(entry.crl_reason_value.native)
+    return names.get(found, found)
+
+
+def apply(told: Lines, delta: list[tuple[str, str]]) -> Lines:
+    """A list as its delta changes it (RFC 5280 §5.2.4)."""
+    assert len({serial for serial, _ in delta}) == len(delta)
+    changed = {**told, **dict(delta)}
+    return {serial: reason for serial, reason in changed.items() if reason != "remove_from_crl"}
+
+
+def test_openssl_follows_a_hold_and_its_release(api: ApiClient, tenant: Tenant, tmp_path: Path) -> None:
+    certificate = make_held_certificate(tenant)
+    authority, base = certificate.authority, f"/v1/crl/{certificate.authority.serial_number}"
+    (tmp_path / "ca").write_text(api.get("/v1/ca", Accept="text/plain").content.decode())
+    (tmp_path / "leaf").write_text(certificate.certificate_pem)
+    judge: list[str | Path] = ["verify", "-crl_check", "-CAfile", tmp_path / "ca"]
+
+    publish_now(authority)
+    full = _saved(api, base, tmp_path / "full")
+    assert "Certificate Hold" in outside.openssl("crl", "-in", full, "-text", "-noout")
+    assert "revoked" in outside.openssl_refusal(*judge, "-CRLfile", full, tmp_path / "leaf")
+
+    reinstate_agent(certificate.agent)
+    publish_now(authority)
+    delta = _saved(api, f"{base}/delta", tmp_path / "delta")
+    assert "Remove From CRL" in outside.openssl("crl", "-in", delta, "-text", "-noout")
+    assert outside.pkilint_crl(api.get(f"{base}/delta").content) == []
+    with_delta: list[str | Path] = ["-CRLfile", full, "-CRLfile", delta, "-extended_crl", "-use_deltas"]
+    assert outside.openssl(*judge, *with_delta, tmp_path / "leaf")
+    newest = _saved(api, base, tmp_path / "newest")
+    assert outside.openssl(*judge, "-CRLfile", newest, tmp_path / "leaf")
+
+
+def _saved(api: ApiClient, path: str, file: Path) -> Path:
+    file.write_text(api.get(path, Accept="text/plain").content.decode())
+    return file
+
+
+def test_openssl_reads_the_hold_in_ocsp_answers(api: ApiClient, tenant: Tenant, tmp_path: Path) -> None:
+    certificate = make_held_certificate(tenant)
+    (tmp_path / "chain").write_text(api.get("/v1/ca", Accept="text/plain").content.decode())
+    named: list[str | Path] = ["-issuer", outside.write_pem(tmp_path / "issuer", issuer_of(certificate))]
+    named += ["-cert", outside.write_pem(tmp_path / "leaf", leaf_of(certificate))]
+    request, response = tmp_path / "request", tmp_path / "response"
+    outside.openssl("ocsp", *named, "-no_nonce", "-reqout", request)
+
+    said = []
+    for _ in range(2):
+        answer = api.raw("POST", "/v1/ocsp", request.read_bytes(), "application/ocsp-request")
+        response.write_bytes(answer.content)
+        checked: list[str | Path] = ["-CAfile", tmp_path / "chain", "-respin", response, "-no_nonce"]
+        said.append(outside.openssl("ocsp", *named, *checked))
+        if len(said) == 1:
+            reinstate_agent(certificate.agent)
+
+    assert "revoked" in said[0]
+    assert "Reason: certificateHold" in said[0]
+    assert f"{tmp_path / 'leaf'}: good" in said[1]
+
+
+def test_java_follows_a_hold_and_its_release(api: ApiClient, tenant: Tenant, tmp_path: Path) -> None:
+    certificate = make_held_certificate(tenant)
+    authority = certificate.authority
+    assert authority.parent is not None
+    issuing = outside.write_pem(tmp_path / "issuing", issuer_of(certificate))
+    leaf = outside.write_pem(tmp_path / "leaf", leaf_of(certificate))
+    root = tmp_path / "root"
+    root.write_text(api.get(f"/v1/ca/{authority.parent.serial_number}", Accept="text/plain").content.decode())
+    base, shard = f"/v1/crl/{authority.serial_number}", certificate.crl_shard
+
+    verdicts = []
+    for _ in range(2):
+        publish_now(authority)
+        crls = [
+            _saved(api, f"{base}/{shard}", tmp_path / "shard.crl"),
+            _saved(api, f"{base}/delta", tmp_path / "delta.crl"),
+            _saved(api, f"/v1/crl/{authority.parent.serial_number}", tmp_path / "root.crl"),
+        ]
+        verdicts.append(outside.java_pkix(root, [leaf, issuing], crls))
+        if len(verdicts) == 1:
+            reinstate_agent(certificate.agent)
+
+    assert verdicts == ["invalid: REVOKED", "valid"]
+
+
+def test_audit_waits_a_minute_for_the_end_of_a_hold(tenant: Tenant) -> None:
+    certificate = make_held_certificate(tenant)
+    authority = certificate.authority
+    publish_now(authority)
+
+    reinstate_agent(certificate.agent)
+
+    assert findings(authority) == []
+    later = list_audit.findings(authority, now() + timedelta(minutes=2))
+    assert "1 holds ended more than a minute ago and are still on the lists" in later
+
+
+def test_audit_notices_a_released_certificate_on_a_list(tenant: Tenant) -> None:
+    certificate = make_held_certificate(tenant)
+    authority, serial = certificate.authority, certificate.serial_number
+    publish_now(authority)
+    reinstate_agent(certificate.agent)
+    authority.refresh_from_db()
+
+    EndedHold.objects.update(end_crl_number=authority.crl_number)
+
+    number, found = authority.crl_number, findings(authority)
+    assert f"full #{number}: should not list 1 certificates: {serial}" in found
+    assert f"delta #{number}: misstates 1 certificates: {serial}" in found
+
+
+def test_automatic_revocation_of_a_certificate_on_hold_is_final(tenant: Tenant) -> None:
+    certificate = make_held_certificate(tenant)
+
+    with environments.atomic():
+        agent = Agent.objects.locked().find(certificate.agent_id)
+        services.revoke_for_agent(
+            agent=agent,
+            reason="Automatic revocation",
+            reason_code=x509.ReasonFlags.privilege_withdrawn,
+            actor=ACTOR,
+            now=now(),
+        )
+
+    assert fresh(certificate).revocation_code == "privilegeWithdrawn"
+    assert reinstate_agent(agent).status == AgentStatus.PENDING
+
+
+def test_clock_of_another_process_may_be_ahead(tenant: Tenant) -> None:
+    certificate = make_held_certificate(tenant)
+    assert certificate.revoked_at is not None
+
+    reinstate_agent(certificate.agent, at=certificate.revoked_at - timedelta(seconds=1))
+
+    assert certificate.ended_holds.get().ended_at == certificate.revoked_at
+
+
+def test_migration_puts_certificates_of_suspended_agents_on_hold(tenant: Tenant) -> None:
+    suspended, reinstated, untouched = [make_certificate(make_agent(tenant)) for _ in range(3)]
+    since = now() - timedelta(days=1)
+    Agent.objects.filter(id=suspended.agent_id).update(status="suspended", status_changed_at=since)
+    Agent.objects.filter(id=reinstated.agent_id).update(status="pending")
+
+    migration = import_module("certificates.migrations.0008_suspended_agents_on_hold")
+    migration.put_on_hold(apps, SimpleNamespace(connection=connections["default"]))
+
+    held = fresh(suspended)
+    assert (held.status, held.revoked_at, held.is_on_hold(now())) == ("revoked", since, True)
+    states = [(row.status, row.agent.status) for row in (fresh(reinstated), fresh(untouched))]
+    assert states == [("active", "active")] * 2
+    publish_now(held.authority)
+    assert findings(held.authority) == []
