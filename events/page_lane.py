@@ -1,7 +1,7 @@
 """The lane of `GET /v1/events`, in the event loop: an ordinary page is answered from here.
 
 A request takes it when its key was checked a moment ago, its query is sound and nothing asks for more (a
-body, a cookie). Its rate limit is counted while its rows are read, over one of a few connections that tenants
+body). Its rate limit is counted while its rows are read, over one of a few connections that tenants
 share. Every other request goes to the view, untouched: it writes every error of form. The lane answers only
 what the view would answer, word for word.
 """
@@ -136,8 +136,7 @@ class PageLane:
 
 
 def _is_plain(request: Request) -> bool:
-    # A cookie may be one that the view's middleware has to take back.
-    return not request.body and "cookie" not in request.headers and request.is_for_us
+    return not request.body and request.is_for_us
 
 
 def _question(query: str, tenant_id: UUID) -> Question | None:

@@ -55,6 +55,11 @@ class PublicViewSet(LimitedViewSet):
     throttle_classes: Sequence[type[BaseThrottle]] = ()
 
 
+def is_public(view: Any) -> bool:
+    """Whether a view that a route leads to (`as_view()`'s) needs no credentials."""
+    return issubclass(getattr(view, "cls", object), PublicViewSet)
+
+
 def validated(serializer: type[BaseSerializer], request: Request, **kwargs: Any) -> dict[str, Any]:
     """The request's body through an input serializer; raises DRF's `ValidationError` or `Invalid`."""
     if not isinstance(request.data, dict):
