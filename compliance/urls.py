@@ -14,8 +14,8 @@ urlpatterns = [
     *[path("", include(f"{room}.urls")) for room in ROOMS],
     path("v1/schema", DescriptionView.as_view(), name="schema"),
     path("v1/docs", DocumentationView.as_view(url_name="schema"), name="docs"),
-    path("health/live", health.live),
-    path("health/ready", health.ready),
+    path("health/live", health.LiveView.as_view()),
+    path("health/ready", health.ReadyView.as_view()),
     path("admin/environment/", switch_environment, name="console_environment"),
     path("admin/", admin.site.urls),
 ]

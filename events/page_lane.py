@@ -90,7 +90,7 @@ class PageLane:
         credentials = credentials_of(request) if _is_plain(request) else None
         if credentials is None:
             return None
-        key = await self._callers.find(credentials, Scope.EVENTS_READ)
+        key = await self._callers.find(credentials, Scope.EVENTS_READ, request)
         question = _question(request.query, key.tenant_id) if key is not None else None
         if key is None or question is None:
             return None

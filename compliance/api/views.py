@@ -47,6 +47,14 @@ class ApiViewSet(LimitedView, ViewSet):
 
     required_scopes: ClassVar[dict[str, Scope]] = {}
 
+    def check_permissions(self, request: Request) -> None:
+        # What the key may not do counts as well.
+        super().check_throttles(request)
+        super().check_permissions(request)
+
+    def check_throttles(self, request: Request) -> None:
+        """Done with the permissions."""
+
 
 class PublicView(LimitedView):
     """A view that needs no credentials; sent credentials are ignored."""

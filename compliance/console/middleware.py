@@ -86,6 +86,7 @@ def error_page(envelope: HttpResponse) -> HttpResponse:
         "explanation": EXPLANATIONS.get(status) or json.loads(envelope.content).get("error", ""),
     }
     page = HttpResponse(render_to_string("admin/console/error.html", context), status=status)
-    if "Retry-After" in envelope.headers:
-        page.headers["Retry-After"] = envelope.headers["Retry-After"]
+    for name, value in envelope.headers.items():
+        if not name.startswith("Content-"):
+            page.headers[name] = value
     return page
