@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from compliance.api.fields import StrictBooleanField, StrictCharField
+from compliance.api.fields import StrictBooleanField, StrictCharField, StrictIntegerField
 from compliance.api.serializers import ChangesSerializer
 from webhooks.addresses import MAX_URL_LENGTH
 from webhooks.models import Attempt, Delivery, Webhook
@@ -29,6 +29,7 @@ def _events_field(**kwargs: Any) -> serializers.ListField:
     return serializers.ListField(
         child=child,
         allow_empty=False,
+        min_length=1,
         max_length=MAX_NAMED_EVENTS,
         help_text="Repeated names count once.",
         **kwargs,
@@ -65,7 +66,7 @@ class UpdateWebhookSerializer(WebhookInputSerializer, ChangesSerializer):
 class RotateSecretSerializer(serializers.Serializer[Any]):
     """`POST /v1/webhooks/{id}/rotate-secret`."""
 
-    overlap_seconds = serializers.IntegerField(
+    overlap_seconds = StrictIntegerField(
         required=False,
         min_value=0,
         max_value=LONGEST_OVERLAP_SECONDS,
