@@ -242,7 +242,11 @@ REST_FRAMEWORK: dict[str, Any] = {
 
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": SERVICE_TITLE,
-    "DESCRIPTION": "Registers AI agents, certifies them, scores what they do, and proves it to anyone.",
+    "DESCRIPTION": (
+        "Registers AI agents, certifies them, scores what they do, and proves it to anyone. Unknown query "
+        "parameters are ignored; of one that is repeated the last counts. Strings hold no NUL and no lone "
+        "surrogates."
+    ),
     "VERSION": "1.0.0",
     "OAS_VERSION": "3.0.3",
     "SERVE_INCLUDE_SCHEMA": False,

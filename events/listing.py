@@ -145,5 +145,3 @@ def _sql(
         f" ORDER BY occurred_at DESC, id DESC LIMIT {limit:d}) AS asked) AS measured"
         " ORDER BY occurred_at DESC, measured.id DESC"
     ), tuple(names)
-
-

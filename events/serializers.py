@@ -150,8 +150,10 @@ class ExplainedEventSerializer(BehaviorEventSerializer):
 
 
 @extend_schema_field(
-    {"oneOf": [{"type": kind} for kind in ("object", "string", "number", "boolean")]
-     + [{"type": "array", "items": {}}]}
+    {
+        "oneOf": [{"type": kind} for kind in ("object", "string", "number", "boolean")]
+        + [{"type": "array", "items": {}}]
+    }
 )
 class PayloadField(serializers.JSONField):
     """Any JSON value but null."""

@@ -46,7 +46,7 @@ def draw() -> dict[str, Text]:
         if not _texts:
             description = SchemaGenerator().get_schema(public=True)  # type: ignore[no-untyped-call]
             _texts["json"] = _text(OpenApiJsonRenderer().render(description))
-            _texts["yaml"] = _text(OpenApiYamlRenderer().render(description))
+            _texts["yaml"] = _text(OpenApiYamlRenderer().render(description))  # type: ignore[no-untyped-call]
     return _texts
 
 
@@ -81,7 +81,7 @@ class DescriptionView(DescribingView):
         name = slugify(spectacular_settings.TITLE)
         response["Content-Disposition"] = f'inline; filename="{name}.{renderer.format}"'
         conditional = get_conditional_response(request._request, text.etag, None, response)
-        if conditional is not response:
+        if conditional is not None and conditional is not response:
             return conditional
         response.content = text.body
         return response

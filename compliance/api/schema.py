@@ -106,7 +106,7 @@ class ServiceAutoSchema(AutoSchema):
         return [getattr(self.view, "schema_tag", None) or super().get_tags()[0]]
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
-        schema = super()._map_basic_serializer(serializer, direction)
+        schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
         if isinstance(serializer, ChangesSerializer):
             schema |= {"minProperties": 1, "additionalProperties": False}
         return schema

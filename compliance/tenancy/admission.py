@@ -26,7 +26,7 @@ hosts = logging.getLogger("django.security.DisallowedHost")
 
 
 class AdmissionMiddleware:
-    """Refuses those who have used up their requests before their view runs, and counts the others after it."""
+    """Refuses those who have used up their requests before their view runs, counts the others after it."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

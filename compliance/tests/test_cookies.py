@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.test.utils import CaptureQueriesContext
 from django.db import connections
+from django.test.utils import CaptureQueriesContext
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from compliance.console.views import CONSOLE_PREFIX

@@ -81,7 +81,7 @@ def test_on_commit_waits_for_the_environments_own_transaction(committed: None) -
 @pytest.mark.parametrize("origin", Environment)
 @pytest.mark.parametrize("elsewhere", [*Environment, None])
 def test_row_is_read_on_in_its_own_database(origin: Environment, elsewhere: Environment | None) -> None:
-    """A deferred column, a refreshed row, and what it leads to, in whatever environment the code is by then."""
+    """A deferred column, a refreshed row, and what it leads to, wherever the code is by then."""
     tenant = make_tenant("Original")
     with environments.use(Environment.TEST):
         Tenant.objects.filter(id=tenant.id).update(name="Mirrored")

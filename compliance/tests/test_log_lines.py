@@ -1,4 +1,4 @@
-"""What clients can do wrong fills no log: a line a minute at most for each kind, and tracebacks for defects."""
+"""What clients do wrong fills no log: a line a minute at most for each kind; tracebacks are for defects."""
 
 import io
 import json

@@ -1,7 +1,7 @@
 """The server takes what the description calls valid and refuses what it does not, one field at a time."""
 
 import copy
-import datetime
+import datetime as dt
 import json
 import re
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ from agents.tests.factories import make_agent
 from certificates.tests.factories import make_certificate
 from compliance import environments
 from compliance.api.description import draw
-from compliance.environments import Environment
 from compliance.clock import now
+from compliance.environments import Environment
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from delegation import keyring
@@ -32,11 +32,18 @@ OPERATIONS = {
 }  # fmt: skip
 JSON = "application/json"
 
+# Where a URL leads; two spellings that disagree; another token; the order of two moments.
 MEANING = {
-    ("createWebhook", "url"), ("updateWebhook", "url"),  # where it leads
-    ("recordEvent", "agentId"), ("recordEvent", "actionType"), ("recordEvent", "payload"),  # two spellings
-    ("recordEvent", "details"), ("issueDelegation", "parent_token"), ("requestReport", "period_start"), ("requestReport", "period_end"),
-}  # fmt: skip
+    ("createWebhook", "url"),
+    ("updateWebhook", "url"),
+    ("recordEvent", "agentId"),
+    ("recordEvent", "actionType"),
+    ("recordEvent", "payload"),
+    ("recordEvent", "details"),
+    ("issueDelegation", "parent_token"),
+    ("requestReport", "period_start"),
+    ("requestReport", "period_end"),
+}
 """Fields whose value may be refused for what it means, beside their form."""
 
 
@@ -116,7 +123,7 @@ def resolved(schema: Any) -> Any:
 
 def is_date_time(text: str) -> bool:
     try:
-        return bool(re.match(r"\d{4}-\d\d-\d\dT\d\d:", text)) and bool(datetime.datetime.fromisoformat(text))
+        return bool(re.match(r"\d{4}-\d\d-\d\dT\d\d:", text)) and bool(dt.datetime.fromisoformat(text))
     except ValueError:
         return False
 
@@ -218,16 +225,15 @@ def test_bodies_are_judged_as_described(world: World, operation_id: str) -> None
     wrong = []
 
     for place, inner, present in fields(schema, sound):
-        if place[0] == "metadata" and len(place) > 1:
-            base = with_value(sound, ("metadata",), {})
-        else:
-            base = sound
+        base = {**sound, "metadata": {}} if place[0] == "metadata" else sound
         for value in candidates(inner, present):
             body = with_value(base, place, value)
             answer = send(world, operation_id, body)
             valid = is_valid(schema, body)
             if is_refused(answer) is valid and not (valid and (operation_id, place[0]) in MEANING):
-                wrong.append((".".join(place), str(value)[:60], valid, answer.status_code, answer.content[:120]))
+                wrong.append(
+                    (".".join(place), str(value)[:60], valid, answer.status_code, answer.content[:120])
+                )
         assert send(world, operation_id, first_without(base, place)).status_code != 500
 
     assert wrong == []
@@ -241,7 +247,13 @@ def first_without(body: dict[str, Any], place: tuple[str, ...]) -> dict[str, Any
 def test_required_and_unknown_fields_are_judged_as_described(world: World, operation_id: str) -> None:
     schema = request_schema(OPERATIONS[operation_id][2])
     sound = world.bodies[operation_id]
-    bodies = [first_without(sound, (name,)) for name in sound] + [{**sound, "unknown": 1}, {}, [], "x", None]
+    bodies: list[Any] = [first_without(sound, (name,)) for name in sound] + [
+        {**sound, "unknown": 1},
+        {},
+        [],
+        "x",
+        None,
+    ]
 
     for body in bodies:
         answer = send(world, operation_id, body)

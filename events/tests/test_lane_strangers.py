@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pytest_django.fixtures import Settings
@@ -48,7 +49,7 @@ def test_wrong_keys_are_limited_by_address_and_then_not_looked_up(
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "unauthenticated": LIMIT}
     looked_up: list[str] = []
 
-    def check(**asked: object) -> object:
+    def check(**asked: Any) -> object:
         looked_up.append(str(asked["digest"]))
         return services_check(**asked)
 

@@ -115,7 +115,10 @@ def test_nothing_is_looked_up_for_an_address_that_has_tried_too_many(api: ApiCli
         api.as_key(keys.new_secret(Environment.LIVE)).get("/v1/agents")
     commands = redis.client().info("commandstats")
 
-    with CaptureQueriesContext(connections["default"]) as live, CaptureQueriesContext(connections["test"]) as test:
+    with (
+        CaptureQueriesContext(connections["default"]) as live,
+        CaptureQueriesContext(connections["test"]) as test,
+    ):
         for environment in Environment:
             answer = api.as_key(keys.new_secret(environment)).get("/v1/agents")
             assert answer.status_code == 429
@@ -163,7 +166,9 @@ def test_revoked_key_is_a_stranger_again(api: ApiClient) -> None:
     assert statuses == [401] * LIMIT + [429]
 
 
-@pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/v1/crl", "/v1/ca", "/v1/schema", "/v1/docs"])
+@pytest.mark.parametrize(
+    "path", ["/health/live", "/health/ready", "/v1/crl", "/v1/ca", "/v1/schema", "/v1/docs"]
+)
 def test_public_endpoints_and_probes_go_on(api: ApiClient, path: str) -> None:
     before = api.get(path).status_code
     for _ in range(LIMIT + 1):
