@@ -16,7 +16,7 @@ from django.test.utils import setup_databases, teardown_databases
 from hypothesis import HealthCheck, settings
 
 from compliance import environments, redis
-from compliance.api import rate_limits
+from compliance.api import health, rate_limits, unauthenticated
 from compliance.environments import Environment
 from compliance.tests.client import ApiClient
 
@@ -88,6 +88,8 @@ def fresh_limits() -> None:
     for name in client.scan_iter("*:limit:*"):
         client.delete(name)
     rate_limits.forget_leases()
+    unauthenticated.forget()
+    health.readiness.forget()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agents.models import Agent
@@ -23,6 +24,24 @@ class FinancialScopeSerializer(serializers.Serializer[Any]):
     max_leverage_ratio = PositiveField(required=False)
 
 
+@extend_schema_field(
+    {
+        "type": "object",
+        "properties": {
+            "permitted_actions": {
+                "type": "array",
+                "items": {"type": "string", "minLength": 1, "maxLength": MAX_ACTION_LENGTH},
+                "maxItems": MAX_PERMITTED_ACTIONS,
+                "nullable": True,
+            }
+        },
+        "additionalProperties": {},
+    }
+)
+class MetadataField(serializers.DictField):
+    """An object of the tenant's; `permitted_actions` gives the agent's scope."""
+
+
 class AgentProfileSerializer(serializers.Serializer[Any]):
     """The fields of an agent that its tenant states."""
 
@@ -31,7 +50,7 @@ class AgentProfileSerializer(serializers.Serializer[Any]):
     description = StrictCharField(max_length=10_000, required=False, allow_null=True, allow_blank=True)
     inbox_address = StrictCharField(max_length=320, required=False, allow_null=True, allow_blank=True)
     financial_scope = FinancialScopeSerializer(required=False, allow_null=True)
-    metadata = serializers.DictField(required=False, allow_null=True)
+    metadata = MetadataField(required=False, allow_null=True)
 
     def validate_metadata(self, metadata: dict[str, Any] | None) -> dict[str, Any] | None:
         if metadata is not None and metadata.get("permitted_actions") is not None:

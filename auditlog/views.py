@@ -13,7 +13,7 @@ from compliance.api.pagination import keyset_page, read_choice, read_cursor, rea
 from compliance.api.permissions import Scope
 from compliance.api.requests import ApiRequest
 from compliance.api.responses import page
-from compliance.api.schema import BEFORE, KEYED, LIMIT, errors, paged
+from compliance.api.schema import BEFORE, EXACT_LIMIT, KEYED, errors, paged
 from compliance.api.views import ApiViewSet
 
 
@@ -27,10 +27,14 @@ class AuditLogViewSet(ApiViewSet):
         operation_id="listAuditLog",
         summary="Query the audit log",
         parameters=[
-            OpenApiParameter("event_type", OpenApiTypes.STR, description="For example `delegation.issued`."),
+            OpenApiParameter(
+                "event_type",
+                {"type": "string", "maxLength": 255},
+                description="For example `delegation.issued`.",
+            ),
             OpenApiParameter("actor_type", OpenApiTypes.STR, enum=ActorType.values),
             BEFORE,
-            LIMIT,
+            EXACT_LIMIT,
         ],
         responses={200: paged(AuditLogSerializer), **errors(*KEYED)},
     )

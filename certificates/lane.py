@@ -1,6 +1,6 @@
 """The lane of `GET /v1/verify/{serial}`, in the event loop: the plain question is answered from here.
 
-A request takes it when its serial can be one of ours and nothing asks for more (a query, a body, a cookie).
+A request takes it when its serial can be one of ours and nothing asks for more (a query, a body).
 Those that wait while an answer is fetched are answered together: one count of their rate limits, one
 statement, read after the last of them came; nothing is kept. Every other request goes to the view, untouched,
 and so does one that meets a defect. The lane answers only what the view would answer, word for word.
@@ -120,9 +120,7 @@ class VerifyLane:
     async def answer(self, request: Request) -> Answer | None:
         """The answer to a request, or None: the view must see it."""
         serial = parse_serial(request.path[len(self.path) :])
-        # A cookie may be one that the view's middleware has to take back.
-        is_plain = not (request.query or request.body or "cookie" in request.headers)
-        if serial is None or not is_plain or not request.is_for_us:
+        if serial is None or request.query or request.body or not request.is_for_us:
             return None
         address = address_behind(request.address, request.headers.get("x-forwarded-for", ""))
         question = Question(serial, address, request.is_secure)

@@ -33,7 +33,7 @@ from compliance import environments
 from compliance.api.negotiation import accepted_types
 from compliance.api.pagination import read_choice, read_moment
 from compliance.api.responses import ok
-from compliance.api.schema import PUBLIC, enveloped, errors
+from compliance.api.schema import MOMENT, PUBLIC, enveloped, errors
 from compliance.api.throttling import PublicThrottle, VerifyThrottle
 from compliance.api.views import PublicViewSet, validated
 from compliance.clock import now
@@ -52,7 +52,7 @@ ENVIRONMENT = OpenApiParameter(
 )
 AT = OpenApiParameter(
     "at",
-    OpenApiTypes.STR,
+    MOMENT,
     description="A past ISO 8601 date-time, UTC where no zone is given.",
 )
 PART = OpenApiParameter(

@@ -17,15 +17,13 @@ from certificates.serializers import (
     shown_certificate,
 )
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
+from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_id, read_limit
 from compliance.api.permissions import Scope
 from compliance.api.requests import ApiRequest
 from compliance.api.responses import ok, page
 from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.views import ApiViewSet, validated
 from compliance.clock import now
-from compliance.errors import Invalid
-from compliance.identifiers import parse_id
 
 AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 CERTIFICATE_ID = OpenApiParameter("certificate_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
@@ -195,12 +193,9 @@ class CertificateViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         params, moment = request.query_params, now()
-        agent_id = parse_id(params["agent_id"]) if params.get("agent_id") else None
-        if params.get("agent_id") and agent_id is None:
-            raise Invalid("agent_id must be a UUID")
         certificates = (
             Certificate.objects.for_tenant(request.auth.tenant_id)
-            .of_agent(agent_id)
+            .of_agent(read_id(params, "agent_id"))
             .with_status(read_choice(params, "status", CertificateStatus.values), moment)
         )
         found = keyset_page(

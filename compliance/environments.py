@@ -2,7 +2,9 @@
 
 Every row of the service lives in the database of its environment; Django's own tables (users,
 sessions, admin log) and what hangs on them live in `default`, the live database. The environment is
-carried by a context variable: code that touches a row outside `use()` fails loudly.
+carried by a context variable: code that touches a row outside `use()` fails loudly. A row that was read
+belongs to the database it came from: what is read of it later (a deferred column, a relation) comes from
+there, whatever the environment is by then, and it is written only inside its own environment.
 
 Django's bare `transaction.atomic()` and `on_commit()` ignore routers and act on `default`; use
 `atomic()` and `on_commit()` of this module instead.
@@ -37,6 +39,10 @@ class EnvironmentNotSet(RuntimeError):
     """A row was touched outside `use()`; a defect of the calling code."""
 
 
+class WrongEnvironment(RuntimeError):
+    """A row of one environment was about to be written in the other; a defect of the calling code."""
+
+
 _current: ContextVar[Environment | None] = ContextVar("environment", default=None)
 
 
@@ -51,6 +57,11 @@ def current() -> Environment:
 def current_or_none() -> Environment | None:
     """As `current()`, but None outside `use()`; for logs and labels."""
     return _current.get()
+
+
+def leave() -> None:
+    """Act in no environment until the end of the enclosing `use()`: what touches a row must choose one."""
+    _current.set(None)
 
 
 @contextmanager
@@ -94,13 +105,21 @@ def snapshot(*, timeout_seconds: int) -> Iterator[None]:
 
 
 class EnvironmentRouter:
-    """Sends every model to the database of the current environment (see the module's docstring)."""
+    """Sends every model to the database of the current environment (see the module's docstring).
 
-    def db_for_read(self, model: type[Model], **hints: Any) -> str:
-        return self._alias(model)
+    Django's hint `instance` is the row that is read on, followed to another, or written.
+    """
 
-    def db_for_write(self, model: type[Model], **hints: Any) -> str:
-        return self._alias(model)
+    def db_for_read(self, model: type[Model], *, instance: Model | None = None, **hints: Any) -> str:
+        return "default" if _is_always_live(model) else _origin(instance) or current().alias
+
+    def db_for_write(self, model: type[Model], *, instance: Model | None = None, **hints: Any) -> str:
+        if _is_always_live(model):
+            return "default"
+        alias, origin = current().alias, _origin(instance)
+        if origin is not None and origin != alias:
+            raise WrongEnvironment(f"{model._meta.label} of database {origin} written in {alias}")
+        return alias
 
     def allow_relation(self, obj1: Model, obj2: Model, **hints: Any) -> bool:
         return obj1._state.db == obj2._state.db
@@ -109,9 +128,12 @@ class EnvironmentRouter:
         always_live = app_label in ALWAYS_LIVE_APPS or (app_label, model_name) in ALWAYS_LIVE_MODELS
         return db == "default" or not always_live
 
-    @staticmethod
-    def _alias(model: type[Model]) -> str:
-        label, name = model._meta.app_label, model._meta.model_name
-        if label in ALWAYS_LIVE_APPS or (label, name) in ALWAYS_LIVE_MODELS:
-            return "default"
-        return current().alias
+
+def _is_always_live(model: type[Model]) -> bool:
+    label, name = model._meta.app_label, model._meta.model_name
+    return label in ALWAYS_LIVE_APPS or (label, name) in ALWAYS_LIVE_MODELS
+
+
+def _origin(row: Model | None) -> str | None:
+    """The database that a row was read from or written to; None for one that no database has yet."""
+    return None if row is None else row._state.db

@@ -58,15 +58,16 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "compliance.console.middleware.ConsoleMiddleware",
+    "compliance.tenancy.admission.AdmissionMiddleware",
     "compliance.api.middleware.EnvelopeMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "compliance.tenancy.middleware.EnvironmentMiddleware",
 ]
 
@@ -216,6 +217,7 @@ RATE_LIMITS: dict[str, int] = {
     "public": env.int("RATE_LIMIT_PUBLIC", default=6_000),
     "key": env.int("RATE_LIMIT_KEY", default=6_000),
     "events": env.int("RATE_LIMIT_EVENTS", default=120_000),
+    "unauthenticated": env.int("RATE_LIMIT_UNAUTHENTICATED", default=600),
     "sign_in": env.int("RATE_LIMIT_SIGN_IN", default=20),
 }
 RATE_LIMIT_WINDOW_SECONDS: int = 60
@@ -240,7 +242,11 @@ REST_FRAMEWORK: dict[str, Any] = {
 
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": SERVICE_TITLE,
-    "DESCRIPTION": "Registers AI agents, certifies them, scores what they do, and proves it to anyone.",
+    "DESCRIPTION": (
+        "Registers AI agents, certifies them, scores what they do, and proves it to anyone. Unknown query "
+        "parameters are ignored; of one that is repeated the last counts. Strings hold no NUL and no lone "
+        "surrogates."
+    ),
     "VERSION": "1.0.0",
     "OAS_VERSION": "3.0.3",
     "SERVE_INCLUDE_SCHEMA": False,
@@ -315,10 +321,17 @@ X_FRAME_OPTIONS = "DENY"
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"environment": {"()": "compliance.logs.EnvironmentFilter"}},
+    "filters": {
+        "environment": {"()": "compliance.logs.EnvironmentFilter"},
+        "client_faults": {"()": "compliance.logs.ClientFaultFilter"},
+    },
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s [%(environment)s] %(message)s"}},
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["environment"]}
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["client_faults", "environment"],
+        }
     },
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
     "loggers": {

@@ -2,10 +2,9 @@
 
 from django.contrib import admin
 from django.urls import include, path
-from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from compliance.api import exceptions, health
-from compliance.api.description import DescriptionView
+from compliance.api.description import DescriptionView, DocumentationView
 from compliance.console.views import switch_environment
 
 # Patterns are tried one after the other: the rooms that are asked most come first.
@@ -14,9 +13,9 @@ ROOMS = ["events", "certificates", "agents", "delegation", "webhooks", "auditlog
 urlpatterns = [
     *[path("", include(f"{room}.urls")) for room in ROOMS],
     path("v1/schema", DescriptionView.as_view(), name="schema"),
-    path("v1/docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
-    path("health/live", health.live),
-    path("health/ready", health.ready),
+    path("v1/docs", DocumentationView.as_view(url_name="schema"), name="docs"),
+    path("health/live", health.LiveView.as_view()),
+    path("health/ready", health.ReadyView.as_view()),
     path("admin/environment/", switch_environment, name="console_environment"),
     path("admin/", admin.site.urls),
 ]

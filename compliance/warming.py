@@ -14,6 +14,7 @@ from django.urls import get_resolver
 from certificates.authorities import issuer_info, signing_key
 from certificates.models import CertificateAuthority
 from compliance import environments, sql, tasks
+from compliance.api import description
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.errors import ServiceError
@@ -30,8 +31,12 @@ ENVIRONMENT = Environment.LIVE
 
 
 def load() -> None:
-    """Import what the first request and the first message would: every view, and how messages travel."""
+    """Import what the first request and the first message would: every view, and how messages travel.
+
+    The API's description is drawn from the views.
+    """
     _ = get_resolver().reverse_dict
+    description.draw()
     for module in OF_A_MESSAGE:
         import_module(module)
 

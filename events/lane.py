@@ -58,7 +58,7 @@ class EventLane:
         credentials = credentials_of(request) if _is_ordinary(request) else None
         if credentials is None:
             return None
-        key = await self._callers.find(credentials, Scope.EVENTS_WRITE)
+        key = await self._callers.find(credentials, Scope.EVENTS_WRITE, request)
         if key is None:
             return None
         environment, identity = credentials.environment, key.identity

@@ -14,9 +14,7 @@ import orjson
 
 from agents.models import Agent
 from compliance import sql
-from compliance.api.pagination import FULL_PAGE, Cursor, read_choice, read_cursor, read_limit
-from compliance.errors import Invalid
-from compliance.identifiers import parse_id
+from compliance.api.pagination import FULL_PAGE, Cursor, read_choice, read_cursor, read_id, read_limit
 from events.models import ActionType, BehaviorEvent, RiskBand
 
 PLAIN_OCTETS = 2_000
@@ -57,7 +55,7 @@ def read_question(params: Mapping[str, str], *, tenant_id: UUID) -> Question:
     """What a request's query asks of the tenant's events; raises `Invalid`."""
     return Question(
         tenant_id=tenant_id,
-        agent_id=_read_id(params, "agent_id"),
+        agent_id=read_id(params, "agent_id"),
         band=read_choice(params, "band", BANDS),
         action_type=read_choice(params, "action_type", TYPES),
         cursor=read_cursor(params),
@@ -147,14 +145,3 @@ def _sql(
         f" ORDER BY occurred_at DESC, id DESC LIMIT {limit:d}) AS asked) AS measured"
         " ORDER BY occurred_at DESC, measured.id DESC"
     ), tuple(names)
-
-
-def _read_id(params: Mapping[str, str], name: str) -> UUID | None:
-    """An optional UUID in the query; raises `Invalid`."""
-    text = params.get(name)
-    if text is None or text == "":
-        return None
-    found = parse_id(text)
-    if found is None:
-        raise Invalid(f"{name} must be a UUID")
-    return found

@@ -1,7 +1,7 @@
 """The lane of `GET /v1/events`, in the event loop: an ordinary page is answered from here.
 
 A request takes it when its key was checked a moment ago, its query is sound and nothing asks for more (a
-body, a cookie). Its rate limit is counted while its rows are read, over one of a few connections that tenants
+body). Its rate limit is counted while its rows are read, over one of a few connections that tenants
 share. Every other request goes to the view, untouched: it writes every error of form. The lane answers only
 what the view would answer, word for word.
 """
@@ -90,7 +90,7 @@ class PageLane:
         credentials = credentials_of(request) if _is_plain(request) else None
         if credentials is None:
             return None
-        key = await self._callers.find(credentials, Scope.EVENTS_READ)
+        key = await self._callers.find(credentials, Scope.EVENTS_READ, request)
         question = _question(request.query, key.tenant_id) if key is not None else None
         if key is None or question is None:
             return None
@@ -136,8 +136,7 @@ class PageLane:
 
 
 def _is_plain(request: Request) -> bool:
-    # A cookie may be one that the view's middleware has to take back.
-    return not request.body and "cookie" not in request.headers and request.is_for_us
+    return not request.body and request.is_for_us
 
 
 def _question(query: str, tenant_id: UUID) -> Question | None:

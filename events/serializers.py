@@ -3,6 +3,7 @@
 from datetime import UTC
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from compliance.api.fields import StrictCharField
@@ -12,9 +13,10 @@ from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict
 from events.storage import ScoredEvent
 
 _UUID = {"type": "string", "format": "uuid"}
+_REQUIRED = {"agent_id": _UUID, "action_type": {"type": "string", "enum": list(ActionType.values)}}
 _FIELDS: dict[str, dict[str, Any]] = {
-    "agent_id": _UUID,
-    "action_type": {"type": "string", "enum": list(ActionType.values)},
+    "agent_id": {**_UUID, "nullable": True},
+    "action_type": {"type": "string", "enum": [*ActionType.values, None], "nullable": True},
     "details": {"type": "object", "additionalProperties": True, "nullable": True},
     "occurred_at": {
         "type": "string",
@@ -28,11 +30,18 @@ _FIELDS: dict[str, dict[str, Any]] = {
 
 RECORD_EVENT_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "description": "Either spelling of a field; both only with the same value.",
+    "description": (
+        "Either spelling of a field; both only with the same value. A field that is null counts as left out."
+    ),
     "properties": {**_FIELDS, **{old: _FIELDS[new] for old, new in SPELLINGS.items()}},
     "allOf": [
-        {"anyOf": [{"required": ["agentId"]}, {"required": ["agent_id"]}]},
-        {"anyOf": [{"required": ["actionType"]}, {"required": ["action_type"]}]},
+        {
+            "anyOf": [
+                {"required": [spelling], "properties": {spelling: _REQUIRED[name]}}
+                for spelling in (*(old for old, new in SPELLINGS.items() if new == name), name)
+            ]
+        }
+        for name in _REQUIRED
     ],
 }
 
@@ -140,10 +149,20 @@ class ExplainedEventSerializer(BehaviorEventSerializer):
         read_only_fields = fields
 
 
+@extend_schema_field(
+    {
+        "oneOf": [{"type": kind} for kind in ("object", "string", "number", "boolean")]
+        + [{"type": "array", "items": {}}]
+    }
+)
+class PayloadField(serializers.JSONField):
+    """Any JSON value but null."""
+
+
 class SignSerializer(serializers.Serializer[Any]):
     """`POST /v1/agents/{id}/sign`: any JSON value but null."""
 
-    payload = serializers.JSONField()
+    payload = PayloadField()
 
 
 class SignatureSerializer(serializers.Serializer[Any]):

@@ -60,6 +60,36 @@ _REFUSED_IPV6 = [
 ]
 
 
+# Where clouds serve a machine its own credentials, whatever the policy. The link-local blocks are refused
+# whole; the other addresses lie among private ones, which the development policy allows.
+_METADATA = [
+    ipaddress.ip_network(network)
+    for network in (
+        "169.254.0.0/16",  # link-local: 169.254.169.254 of most clouds, 169.254.170.2 of Amazon's containers
+        "100.100.100.200/32",  # Alibaba
+        "168.63.129.16/32",  # Azure
+        "192.0.0.192/32",  # Oracle
+        "fe80::/10",  # link-local
+        "fd00:ec2::/32",  # Amazon: ::254 for metadata, ::23 for containers' credentials, ::253 for names
+        "fd20:ce::254/128",  # Google
+        "fd00:c1::a9fe:a9fe/128",  # Oracle
+    )
+]
+# IPv6 addresses that carry an IPv4 one, by network and how far to the right of the address it stands.
+_CARRIERS = [
+    (ipaddress.IPv6Network(network), shift)
+    for network, shift in (
+        ("::/96", 0),  # IPv4-compatible
+        ("::ffff:0:0/96", 0),  # IPv4-mapped
+        ("::ffff:0:0:0/96", 0),  # IPv4-translated (RFC 2765)
+        ("64:ff9b::/96", 0),  # NAT64
+        ("64:ff9b:1::/48", 0),  # NAT64 of a network's own
+        ("2002::/16", 80),  # 6to4
+    )
+]
+_TEREDO = ipaddress.IPv6Network("2001::/32")
+
+
 class UrlRefused(ValueError):
     """The URL, or every address behind it, is not one that webhooks may be sent to; the text says why."""
 
@@ -113,11 +143,30 @@ def is_public(address: Address) -> bool:
 def is_allowed(address: Address, policy: UrlPolicy) -> bool:
     """Public addresses always; with `allow_private` also those of one's own networks and machine.
 
-    Link-local ones never: cloud metadata services answer there, on a developer's virtual machine too.
+    A cloud's metadata service never: it answers on a developer's virtual machine too.
     """
+    if is_metadata(address):
+        return False
     bare = getattr(address, "ipv4_mapped", None) or address
     is_own = bare.is_private and not (bare.is_link_local or bare.is_multicast or bare.is_unspecified)
     return is_public(address) or (policy.allow_private and is_own)
+
+
+def is_metadata(address: Address) -> bool:
+    """Whether a cloud's metadata service answers there, by the address itself or by one that it carries."""
+    return any(one in network for one in (address, *_carried(address)) for network in _METADATA)
+
+
+def _carried(address: Address) -> list[Address]:
+    """The IPv4 addresses that a translator or relay may make of an IPv6 one; both that a Teredo one names."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return []
+    number = int(address)
+    found = [number >> shift for network, shift in _CARRIERS if address in network]
+    if address in _TEREDO:
+        # The server in the clear, the client behind it inverted (RFC 4380 §4).
+        found += [number >> 64, ~number]
+    return [ipaddress.IPv4Address(one & 0xFFFF_FFFF) for one in found]
 
 
 def permitted(addresses: Iterable[str], policy: UrlPolicy) -> list[Address]:

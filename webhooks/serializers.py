@@ -34,6 +34,7 @@ def _events_field(**kwargs: Any) -> serializers.ListField:
     return serializers.ListField(
         child=child,
         allow_empty=False,
+        min_length=1,
         max_length=MAX_NAMED_EVENTS,
         help_text="Repeated names count once.",
         **kwargs,

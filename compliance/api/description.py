@@ -1,8 +1,16 @@
-"""`GET /v1/schema`: the OpenAPI description, in JSON unless YAML is asked for."""
+"""`GET /v1/schema`: the OpenAPI description, in JSON unless YAML is asked for; `GET /v1/docs`: to browse it.
 
-from functools import cache
-from typing import Any
+The description is the same for everyone, so a process draws it once, at its start, and keeps it as bytes. The
+generator keeps state that threads would share: it runs under a lock.
+"""
 
+import hashlib
+from threading import Lock
+from typing import Any, NamedTuple
+
+from django.http import HttpResponse
+from django.utils.cache import get_conditional_response
+from django.utils.text import slugify
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import (
     OpenApiJsonRenderer,
@@ -10,25 +18,74 @@ from drf_spectacular.renderers import (
     OpenApiYamlRenderer,
     OpenApiYamlRenderer2,
 )
-from drf_spectacular.views import SpectacularAPIView
+from drf_spectacular.settings import spectacular_settings
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.request import Request
+
+from compliance.api.renderers import FastJSONRenderer
+from compliance.api.throttling import PublicThrottle
+from compliance.api.views import PublicView
+
+MAX_AGE_SECONDS = 300
+_drawing = Lock()
+_texts: dict[str, "Text"] = {}
 
 
-@cache
-def _drawn() -> Any:
-    return SchemaGenerator().get_schema(public=True)  # type: ignore[no-untyped-call]
+class Text(NamedTuple):
+    """The description in one form, and its entity tag."""
+
+    body: bytes
+    etag: str
 
 
-class OnceGenerator(SchemaGenerator):
-    """Draws the description once for each process: it takes a second, and anyone may ask for it."""
+def draw() -> dict[str, Text]:
+    """The description by form (`json`, `yaml`), drawn by the first call of the process."""
+    with _drawing:
+        if not _texts:
+            description = SchemaGenerator().get_schema(public=True)  # type: ignore[no-untyped-call]
+            _texts["json"] = _text(OpenApiJsonRenderer().render(description))
+            _texts["yaml"] = _text(OpenApiYamlRenderer().render(description))  # type: ignore[no-untyped-call]
+    return _texts
 
-    def get_schema(self, request: Any = None, public: bool = False) -> Any:
-        return _drawn()
+
+def _text(body: bytes) -> Text:
+    return Text(body, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
 
 
-class DescriptionView(SpectacularAPIView):
+class DescribingView(PublicView):
+    """A view whose answers are no JSON of ours; its errors are the envelope all the same."""
+
+    throttle_classes = (PublicThrottle,)
+
+    def handle_exception(self, exc: Exception) -> Any:
+        self.request.accepted_renderer = FastJSONRenderer()
+        self.request.accepted_media_type = FastJSONRenderer.media_type
+        return super().handle_exception(exc)
+
+
+class DescriptionView(DescribingView):
     """Chosen by `Accept` or `?format=yaml`; JSON first, which readers of YAML take as well."""
 
-    generator_class = OnceGenerator
     renderer_classes = [OpenApiJsonRenderer, OpenApiJsonRenderer2, OpenApiYamlRenderer, OpenApiYamlRenderer2]
     content_negotiation_class = DefaultContentNegotiation
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request) -> HttpResponse:
+        renderer: Any = request.accepted_renderer
+        text = draw()[renderer.format]
+        response = HttpResponse(content_type=renderer.media_type)
+        response["ETag"] = text.etag
+        response["Cache-Control"] = f"public, max-age={MAX_AGE_SECONDS}"
+        name = slugify(spectacular_settings.TITLE)
+        response["Content-Disposition"] = f'inline; filename="{name}.{renderer.format}"'
+        conditional = get_conditional_response(request._request, text.etag, None, response)
+        if conditional is not None and conditional is not response:
+            return conditional
+        response.content = text.body
+        return response
+
+
+class DocumentationView(DescribingView, SpectacularSwaggerSplitView):
+    """The description as pages."""

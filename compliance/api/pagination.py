@@ -18,6 +18,7 @@ from django.db.models.functions import Cast, Length
 
 from compliance.api.parsers import check_value
 from compliance.errors import Invalid
+from compliance.identifiers import parse_id
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
@@ -127,7 +128,7 @@ def read_moment(params: Mapping[str, str], name: str) -> datetime | None:
 def read_limit(params: Mapping[str, str], *, cap: bool = True) -> int:
     """The `limit` query parameter, 50 without one; above 100 it is capped, or refused with `cap=False`."""
     text = params.get("limit")
-    if text is None or text == "":
+    if text is None:
         return DEFAULT_LIMIT
     if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or int(text) < 1:
         raise Invalid(f"limit must be a whole number from 1 to {MAX_LIMIT}")
@@ -137,13 +138,22 @@ def read_limit(params: Mapping[str, str], *, cap: bool = True) -> int:
 
 
 def read_choice(params: Mapping[str, str], name: str, allowed: Sequence[str]) -> str | None:
-    """An optional query parameter that must be one of `allowed`; raises `Invalid`."""
+    """An optional query parameter that must be one of `allowed`; raises `Invalid`, for an empty one too."""
     value = params.get(name)
-    if value is None or value == "":
+    if value is None:
         return None
     if value not in allowed:
         raise Invalid(f"Invalid {name}: must be one of {', '.join(allowed)}")
     return value
+
+
+def read_id(params: Mapping[str, str], name: str) -> UUID | None:
+    """An optional UUID; raises `Invalid`, for an empty one too."""
+    text = params.get(name)
+    found = parse_id(text)
+    if text is not None and found is None:
+        raise Invalid(f"{name} must be a UUID")
+    return found
 
 
 def read_text(params: Mapping[str, str], name: str, *, max_length: int = 255) -> str | None:

@@ -5,23 +5,40 @@ from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, inline_serializer
 from rest_framework import serializers
 
+from compliance.api.serializers import ChangesSerializer
+
+_DATE = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.,][0-9]{1,60})?"
+_ZONE = r"([Zz]|[+ -]([01][0-9]|2[0-3]):?[0-5][0-9])"
+_MOMENT = f"{_DATE}([Tt ]{_TIME}{_ZONE}?)?"
+MOMENT: dict[str, Any] = {"type": "string", "pattern": f"^{_MOMENT}$"}
+"""An ISO 8601 date-time or date, as `pagination.Cursor` reads it."""
+
 BEFORE = OpenApiParameter(
     "before",
-    OpenApiTypes.STR,
+    {"type": "string", "pattern": f"^({_MOMENT})?$"},
     description="Cursor: an ISO 8601 date-time, or `next_cursor` of the page before, passed back unchanged.",
 )
 LIMIT = OpenApiParameter(
     "limit",
-    OpenApiTypes.INT,
-    description="Rows on a page at most, 1 to 100; 50 when omitted. A page ends at 4 MB of JSON, too.",
+    {"type": "integer", "minimum": 1, "maximum": 999_999_999},
+    description=(
+        "Rows on a page at most; 50 when omitted, and 100 where more are asked for. A page ends at 4 MB of "
+        "JSON, too."
+    ),
+)
+EXACT_LIMIT = OpenApiParameter(
+    "limit",
+    {"type": "integer", "minimum": 1, "maximum": 100},
+    description="Rows on a page at most; 50 when omitted. A page ends at 4 MB of JSON, too.",
 )
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
-    OpenApiTypes.STR,
+    # Printable ASCII; HTTP takes away the blanks at its ends.
+    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]([ -~]*[!-~])?$"},
     location=OpenApiParameter.HEADER,
     description=(
         "The same value under the same API key gives the same answer for 24 hours; with a different body it "
@@ -90,6 +107,12 @@ class ServiceAutoSchema(AutoSchema):
 
     def get_tags(self) -> list[str]:
         return [getattr(self.view, "schema_tag", None) or super().get_tags()[0]]
+
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
+        schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
+        if isinstance(serializer, ChangesSerializer):
+            schema |= {"minProperties": 1, "additionalProperties": False}
+        return schema
 
     def _is_list_view(self, serializer: Any = None) -> bool:
         return False

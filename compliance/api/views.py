@@ -7,13 +7,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 from rest_framework.throttling import BaseThrottle
+from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSet
 
 from compliance.api.permissions import Scope
 from compliance.errors import Invalid
 
 
-class LimitedViewSet(ViewSet):
+class LimitedView(APIView):
     """Tells on every answer, refusals included, how the caller stands against the rate limit."""
 
     http_method_names = ["get", "post", "patch", "delete", "head"]
@@ -41,18 +42,35 @@ def _untie(response: Any) -> None:
     context.clear()
 
 
-class ApiViewSet(LimitedViewSet):
+class ApiViewSet(LimitedView, ViewSet):
     """An authenticated resource; `required_scopes` names the scope of each action."""
 
     required_scopes: ClassVar[dict[str, Scope]] = {}
 
+    def check_permissions(self, request: Request) -> None:
+        # What the key may not do counts as well.
+        super().check_throttles(request)
+        super().check_permissions(request)
 
-class PublicViewSet(LimitedViewSet):
-    """A resource that needs no credentials; sent credentials are ignored."""
+    def check_throttles(self, request: Request) -> None:
+        """Done with the permissions."""
+
+
+class PublicView(LimitedView):
+    """A view that needs no credentials; sent credentials are ignored."""
 
     authentication_classes = ()
     permission_classes = ()
     throttle_classes: Sequence[type[BaseThrottle]] = ()
+
+
+class PublicViewSet(PublicView, ViewSet):
+    """A resource that needs no credentials."""
+
+
+def is_public(view: Any) -> bool:
+    """Whether a view that a route leads to (`as_view()`'s) needs no credentials."""
+    return issubclass(getattr(view, "cls", object), PublicView)
 
 
 def validated(serializer: type[BaseSerializer], request: Request, **kwargs: Any) -> dict[str, Any]:

@@ -46,15 +46,19 @@ EXPLANATIONS = {
 
 
 class ConsoleMiddleware:
-    """Headers for the console's answers; the API's error envelopes become pages there."""
+    """Headers for the console's answers; the API's error envelopes become pages there.
+
+    Only the console knows cookies: elsewhere those that a client sends are not there for what comes after.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        response = too_many_attempts(request) or self.get_response(request)
         if not request.path.startswith(CONSOLE_PREFIX):
-            return response
+            request.COOKIES = {}
+            return self.get_response(request)
+        response = too_many_attempts(request) or self.get_response(request)
         if response.status_code >= 400 and response.headers.get("Content-Type") == "application/json":
             response = error_page(response)
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
@@ -82,6 +86,7 @@ def error_page(envelope: HttpResponse) -> HttpResponse:
         "explanation": EXPLANATIONS.get(status) or json.loads(envelope.content).get("error", ""),
     }
     page = HttpResponse(render_to_string("admin/console/error.html", context), status=status)
-    if "Retry-After" in envelope.headers:
-        page.headers["Retry-After"] = envelope.headers["Retry-After"]
+    for name, value in envelope.headers.items():
+        if not name.startswith("Content-"):
+            page.headers[name] = value
     return page

@@ -5,6 +5,7 @@ that was used again, or a reboot, is never mistaken for our server.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -18,8 +19,9 @@ from .state import read_json, write_json
 PROC = Path("/proc")
 # Seconds that a child on our terminal gets to clean up after an interrupt.
 GRACE = 20.0
-# Bytes after which a log is set aside at the next start of what writes it.
+# Bytes after which a log is set aside.
 LOG_LIMIT = 20 * 1024 * 1024
+OLD_LOG = ".old.log"
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,7 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start a daemon in its own session with no tie to our terminal or pipes; as user `uid` if given."""
     ids: dict[str, object] = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
-    if log.exists() and log.stat().st_size > LOG_LIMIT:
-        log.replace(log.with_suffix(".old.log"))
+    set_aside(log)
     with log.open("ab") as output:
         return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
             command,
@@ -96,6 +97,16 @@ def spawn(
             start_new_session=True,
             **ids,
         )
+
+
+def set_aside(log: Path) -> None:
+    """Copy a log that has grown beyond the limit to `.old.log`, in place of the last one, and empty it.
+
+    What writes it goes on: `spawn()` opens logs for appending. Lines written between copy and cut are lost.
+    """
+    if log.exists() and log.stat().st_size > LOG_LIMIT:
+        shutil.copyfile(log, log.with_suffix(OLD_LOG))
+        os.truncate(log, 0)
 
 
 class Terminated(KeyboardInterrupt):

@@ -23,6 +23,7 @@ STEADY_SECONDS = 60.0
 POLL_SECONDS = 0.2
 STOP_SECONDS = 10.0
 HOSTS_PAUSE_SECONDS = 1.0
+LOGS_PAUSE_SECONDS = 1.0
 
 
 @dataclass
@@ -51,6 +52,7 @@ class Supervisor:
     stopping: bool = False
     parts: list[Part] = field(default_factory=list)
     hosts_due: float = 0.0
+    logs_due: float = 0.0
 
     @cached_property
     def servers(self) -> Servers:
@@ -81,6 +83,7 @@ class Supervisor:
             if any(changed):
                 self._note()
             self._tend_key_hosts(time.monotonic())
+            self._tend_logs(time.monotonic())
             if not announced:
                 self._announce()
                 announced = True
@@ -124,6 +127,15 @@ class Supervisor:
         self.hosts_due = now + HOSTS_PAUSE_SECONDS
         self._log("the key hosts are down and are started again")
         self.servers.start_key_hosts(wait=False)
+
+    def _tend_logs(self, now: float) -> None:
+        """Keep every log of the stack from growing without end."""
+        if now < self.logs_due:
+            return
+        self.logs_due = now + LOGS_PAUSE_SECONDS
+        for log in self.layout.log.glob("*.log"):
+            if not log.name.endswith(processes.OLD_LOG):
+                processes.set_aside(log)
 
     def _note(self) -> None:
         pids = {part.name: part.process.pid for part in self.parts if part.process is not None}

@@ -9,6 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from compliance.api.pagination import Cursor
+from compliance.api.schema import MOMENT
 from compliance.clock import now
 from compliance.errors import Invalid
 from compliance.identifiers import parse_id
@@ -21,7 +22,7 @@ MAX_AGENTS = 1_000
 DATE_LENGTH = len("2026-11-20")
 
 
-@extend_schema_field(OpenApiTypes.DATETIME)
+@extend_schema_field(MOMENT)
 class MomentField(serializers.Field[Any, Any, Any, Any]):
     """An ISO 8601 date-time, or a date: its beginning, or with `at_end` the beginning of the day after."""
 

@@ -9,8 +9,10 @@ from typing import NamedTuple
 from django.db import DatabaseError, InterfaceError, connections
 
 from compliance import environments, sql
+from compliance.api import unauthenticated
 from compliance.api.lanes import Request
 from compliance.api.permissions import Scope
+from compliance.api.throttling import address_behind
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.errors import ServiceError
@@ -52,10 +54,12 @@ class Callers:
         """Connect the thread to the database."""
         self._thread.submit(_connect)
 
-    async def find(self, credentials: Credentials, scope: Scope) -> ApiKey | None:
+    async def find(self, credentials: Credentials, scope: Scope, request: Request) -> ApiKey | None:
         """The key, looked up if need be, once for all who ask; None for one that the view must judge."""
         key = recent_keys.find(*credentials)
         if key is None:
+            if _is_refused(credentials, request):
+                return None
             await self.look_up(credentials)
             key = recent_keys.find(*credentials)
         if key is None or scope not in key.scopes or key.is_expired(now()):
@@ -93,11 +97,20 @@ class Callers:
             try:
                 key = services.check(digest=digest, now=now())
             except (ServiceError, DatabaseError, InterfaceError) as error:
-                log.info("an API key is not vouched for: %s", type(error).__name__)
+                # The view answers it; whoever tries keys would fill the log.
+                log.debug("an API key is not vouched for: %s", type(error).__name__)
                 recent_keys.drop(environment, digest)
                 return
             if self._then is not None:
                 self._then(key, is_claimed)
+
+
+def _is_refused(credentials: Credentials, request: Request) -> bool:
+    """Whether a key that was never found valid comes from an address that has tried too many."""
+    if recent_keys.is_known(*credentials):
+        return False
+    address = address_behind(request.address, request.headers.get("x-forwarded-for", ""))
+    return unauthenticated.refusal(unauthenticated.API, address) is not None
 
 
 def _connect() -> None:

@@ -1,10 +1,12 @@
 """Chooses the environment of every request before anything touches a row."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
 from compliance import environments
+from compliance.api.views import is_public
 from compliance.console.access import NO_ACCESS, ConsoleAccess, ConsoleRole
 from compliance.console.views import CONSOLE_PREFIX, SESSION_KEY
 from compliance.environments import Environment
@@ -14,7 +16,11 @@ from compliance.tenancy.models import Membership
 
 
 class EnvironmentMiddleware:
-    """The key's prefix decides for the API, the session for the console; all else starts as live."""
+    """The key's prefix decides for the API, the session for the console; all else starts as live.
+
+    A public view starts in none: it answers of things whose environment is read from themselves, and whatever
+    key was sent along has no say. What it touches outside `environments.use()` fails for every caller alike.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -28,6 +34,10 @@ class EnvironmentMiddleware:
             environment = keys.environment_of(bearer_token(request) or "") or Environment.LIVE
         with environments.use(environment):
             return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> None:
+        if is_public(view):
+            environments.leave()
 
 
 def console_environment(request: HttpRequest) -> Environment:

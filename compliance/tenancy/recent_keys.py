@@ -33,6 +33,11 @@ def find(environment: Environment, digest: str) -> "ApiKey | None":
     return found.row if found is not None and monotonic() < found.at + FRESH_SECONDS else None
 
 
+def is_known(environment: Environment, digest: str) -> bool:
+    """Whether the key was found valid the last time this process looked it up, however long ago."""
+    return _checked.get((environment, digest)) is not None
+
+
 def claim_check(environment: Environment, digest: str) -> bool:
     """Whether the key is due for another look; true once after each, so act upon it."""
     found = _checked.get((environment, digest))

@@ -10,7 +10,7 @@ from auditlog.vocabulary import Actor, AuditAction
 from compliance import environments, sql
 from compliance.api.permissions import Scope
 from compliance.environments import Environment
-from compliance.errors import Invalid
+from compliance.errors import Invalid, Unauthorized
 from compliance.tenancy import keys, recent_keys
 from compliance.tenancy.errors import (
     ApiKeyNotFound,
@@ -140,17 +140,24 @@ def authenticate(*, secret: str, now: datetime) -> ApiKey:
 def check(*, digest: str, now: datetime) -> ApiKey:
     """As `authenticate()`, from the database, for the key of this digest."""
     (found,) = sql.read_together((ApiKey, "WHERE digest = %s", [digest]))
-    if not found:
-        raise InvalidApiKey()
-    row: ApiKey = found[0]
-    if row.revoked_at is not None:
-        raise RevokedApiKey()
-    if row.is_expired(now):
-        raise ExpiredApiKey()
+    row: ApiKey | None = found[0] if found else None
+    refusal = _refusal(row, now)
+    if row is None or refusal is not None:
+        recent_keys.drop(environments.current(), digest)
+        raise refusal or InvalidApiKey()
     if row.last_used_at is None or row.last_used_at < now - USE_RESOLUTION:
         ApiKey.objects.filter(id=row.id).unused_since(now - USE_RESOLUTION).update(last_used_at=now)
     recent_keys.keep(environments.current(), row)
     return row
+
+
+def _refusal(row: ApiKey | None, now: datetime) -> Unauthorized | None:
+    """Why the key does not count; None for one that does."""
+    if row is None:
+        return InvalidApiKey()
+    if row.revoked_at is not None:
+        return RevokedApiKey()
+    return ExpiredApiKey() if row.is_expired(now) else None
 
 
 def _known_scopes(scopes: Sequence[str] | None) -> list[str]:

@@ -8,10 +8,11 @@ from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
 from compliance import environments, redis
 from compliance.clock import now
-from compliance.environments import Environment, EnvironmentNotSet
+from compliance.environments import Environment, EnvironmentNotSet, WrongEnvironment
 from compliance.identifiers import new_id
+from compliance.tenancy import services
 from compliance.tenancy.models import ApiKey, Membership, Tenant
-from compliance.tenancy.tests.factories import make_tenant
+from compliance.tenancy.tests.factories import ACTOR, make_tenant
 
 
 def test_rows_go_to_the_database_of_their_environment() -> None:
@@ -75,6 +76,46 @@ def test_on_commit_waits_for_the_environments_own_transaction(committed: None) -
         assert heard == []
 
     assert heard == ["test"]
+
+
+@pytest.mark.parametrize("origin", Environment)
+@pytest.mark.parametrize("elsewhere", [*Environment, None])
+def test_row_is_read_on_in_its_own_database(origin: Environment, elsewhere: Environment | None) -> None:
+    """A deferred column, a refreshed row, and what it leads to, wherever the code is by then."""
+    tenant = make_tenant("Original")
+    with environments.use(Environment.TEST):
+        Tenant.objects.filter(id=tenant.id).update(name="Mirrored")
+    name = "Mirrored" if origin is Environment.TEST else "Original"
+    with environments.use(origin):
+        issued = services.create_key(tenant=Tenant.objects.get(), name="k", actor=ACTOR, now=now()).row
+        row = Tenant.objects.only("id").get()
+        key = ApiKey.objects.defer("name").get(id=issued.id)
+
+    with environments.use(elsewhere or Environment.LIVE):
+        if elsewhere is None:
+            environments.leave()
+        assert (row.name, key.name, key.tenant.name) == (name, "k", name)
+        row.refresh_from_db()
+        assert (row.name, row._state.db) == (name, origin.alias)
+
+
+@pytest.mark.parametrize("act", ["save", "delete"])
+def test_row_is_not_written_in_the_other_environment(act: str) -> None:
+    tenant = make_tenant()
+
+    with environments.use(Environment.TEST), pytest.raises(WrongEnvironment):
+        getattr(tenant, act)()
+
+    assert Tenant.objects.filter(id=tenant.id).exists()
+
+
+def test_leaving_lasts_until_the_end_of_the_environment() -> None:
+    with environments.use(Environment.TEST):
+        environments.leave()
+        with pytest.raises(EnvironmentNotSet):
+            environments.current()
+
+    assert environments.current() is Environment.LIVE
 
 
 def test_redis_keys_are_apart() -> None:

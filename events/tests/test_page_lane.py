@@ -110,8 +110,8 @@ def assert_the_same(web: Reader, plain: Reader, key: str, query: str, *more: tup
 
 MOMENT = quote((START + timedelta(hours=1)).isoformat())
 QUERIES = {
-    "": 12, "?limit=5": 5, "?limit=12": 12, "?limit=11": 11, "?limit=1000": 12, "?limit=": 12,
-    "?band=low": 6, "?band=medium": 4, "?band=high": 2, "?band=": 12, "?limit=3&limit=4": 4,
+    "": 12, "?limit=5": 5, "?limit=12": 12, "?limit=11": 11, "?limit=1000": 12,
+    "?band=low": 6, "?band=medium": 4, "?band=high": 2, "?limit=3&limit=4": 4,
     "?action_type=data_access": 4, "?action_type=data_access&band=low": 2, "?action_type=message_signed": 0,
     f"?before={MOMENT}": 4, "?before=2026-03-04T05:06:07.123456Z": 0, "?before=2030-01-01": 12,
     f"?before={MOMENT}&band=low&limit=1": 1, "?before=2026-03-04 06:06:08 00:00": 8, "?before=": 12,
@@ -177,7 +177,7 @@ def test_page_that_is_full_ends_before_its_limit_and_the_walk_loses_nothing(
 MALFORMED = [
     "?limit=0", "?limit=abc", "?limit=-1", "?limit=1.5", "?band=HIGH", "?action_type=nonsense",
     "?agent_id=nonsense", "?before=yesterday", "?before=2026-13-01T00:00:00Z", "?before=5", "?limit=%00",
-    "?limit=é", "?" + "&".join(f"a{number}=1" for number in range(1500)),
+    "?limit=é", "?limit=", "?band=", "?agent_id=", "?" + "&".join(f"a{number}=1" for number in range(1500)),
 ]  # fmt: skip
 
 
@@ -199,7 +199,7 @@ def test_what_is_out_of_the_ordinary_is_left_to_the_view(web: Reader, plain: Rea
     asked: list[tuple[str, dict[str, Any], list[tuple[str, str]], int]] = [
         ("HEAD", {"method": "HEAD"}, [], 200), ("body", {"body": b"{}"}, [length], 200),
         ("method", {"method": "DELETE"}, [], 405), ("options", {"method": "OPTIONS"}, [], 405),
-        ("cookie", {}, [("cookie", "sessionid=x")], 200), ("host", {}, [("host", "evil.example")], 400),
+        ("host", {}, [("host", "evil.example")], 400),
         ("none", {}, [("authorization", "")], 401), ("basic", {}, [("authorization", "Basic eDp5")], 401),
         ("nonsense", {}, [("authorization", "Bearer nonsense")], 401),
         ("bytes", {}, [("authorization", f"Bearer {key}é")], 401),
@@ -217,6 +217,7 @@ def test_headers_that_mean_nothing_here_change_nothing(web: Reader, plain: Reade
     headers = {
         "accept": "text/html", "if-none-match": "*", "range": "bytes=0-1", "origin": "https://x.example",
         "content-type": "nonsense", "x-http-method-override": "DELETE", "idempotency-key": "k",
+        "cookie": "sessionid=x; csrftoken=x",
     }  # fmt: skip
     for header in headers.items():
         assert assert_the_same(web, plain, key, "?limit=2", header).status == 200

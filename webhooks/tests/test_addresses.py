@@ -4,7 +4,7 @@ import ipaddress
 
 import pytest
 
-from webhooks.addresses import Target, UrlPolicy, UrlRefused, check_url, is_public, permitted
+from webhooks.addresses import Target, UrlPolicy, UrlRefused, check_url, is_allowed, is_public, permitted
 
 STRICT = UrlPolicy()
 LENIENT = UrlPolicy(allow_http=True, allow_private=True)
@@ -248,6 +248,59 @@ def test_ipv4_guard_agrees_with_the_standard_library() -> None:
 def test_development_reaches_no_metadata_service_either(host: str) -> None:
     with pytest.raises(UrlRefused):
         check_url(f"http://{host}/", LENIENT)
+
+
+METADATA_IPV4 = [
+    "169.254.169.254",
+    "169.254.170.2",
+    "169.254.0.0",
+    "169.254.255.255",
+    "100.100.100.200",
+    "168.63.129.16",
+    "192.0.0.192",
+]
+METADATA_IPV6 = [
+    "fd00:ec2::254",
+    "fd00:ec2::23",
+    "fd20:ce::254",
+    "fd00:c1::a9fe:a9fe",
+    "fe80::1",
+    "fe80::a9fe:a9fe",
+    "febf:ffff::1",
+]
+
+
+def carriers(address: str) -> list[str]:
+    """Every IPv6 address that stands for an IPv4 one."""
+    number = int(ipaddress.IPv4Address(address))
+    low = [0, 0xFFFF << 32, 0xFFFF << 48, 0x64FF9B << 96, 0x64FF9B0001 << 80]
+    numbers = [base | number for base in low]
+    numbers += [0x2002 << 112 | number << 80, 0x2002 << 112 | number << 80 | 1]
+    teredo = 0x20010000 << 96
+    numbers += [teredo | number << 64, teredo | 8 << 64 | number ^ 0xFFFF_FFFF]
+    return [str(ipaddress.IPv6Address(one)) for one in numbers]
+
+
+@pytest.mark.parametrize("policy", [STRICT, LENIENT], ids=["strict", "development"])
+@pytest.mark.parametrize(
+    "address",
+    [*METADATA_IPV4, *METADATA_IPV6, *(form for address in METADATA_IPV4 for form in carriers(address))],
+)
+def test_metadata_services_are_refused_under_every_policy(address: str, policy: UrlPolicy) -> None:
+    host = f"[{address}]" if ":" in address else address
+
+    with pytest.raises(UrlRefused):
+        check_url(f"https://{host}/", policy)
+    with pytest.raises(UrlRefused):
+        permitted([address], policy)
+
+
+@pytest.mark.parametrize("address", ["fd00:ec1::1", "fd20:ce::253", "100.100.100.200", "::ffff:10.0.0.1"])
+def test_neighbours_of_metadata_services_are_judged_as_before(address: str) -> None:
+    found = ipaddress.ip_address(address)
+
+    assert not is_allowed(found, STRICT)
+    assert is_allowed(found, LENIENT) is (address != "100.100.100.200")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.1", "192.168.1.1", "[::1]", "[fd00::1]", "localhost"])

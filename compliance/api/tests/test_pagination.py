@@ -54,12 +54,12 @@ def test_other_texts_are_refused(text: str) -> None:
         Cursor.parse(text)
 
 
-@pytest.mark.parametrize(("text", "limit"), [(None, 50), ("", 50), ("1", 1), ("100", 100), ("5000", 100)])
+@pytest.mark.parametrize(("text", "limit"), [(None, 50), ("1", 1), ("100", 100), ("5000", 100)])
 def test_limit_is_capped(text: str | None, limit: int) -> None:
     assert read_limit({} if text is None else {"limit": text}) == limit
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1.5", "ten", "1e3", "٣"])
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "ten", "1e3", "٣"])
 def test_other_limits_are_refused(text: str) -> None:
     with pytest.raises(Invalid):
         read_limit({"limit": text})

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from compliance.localdev import processes
+from compliance.localdev.layout import Layout
+from compliance.localdev.supervisor import Supervisor
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 STUBBORN = [
@@ -86,3 +88,46 @@ def test_a_process_that_ignores_the_first_signal_gets_the_next(tmp_path: Path) -
 @pytest.mark.parametrize(("script", "code"), [("exit 3", 3), ("kill -9 $$", 137)])
 def test_a_childs_exit_code_is_passed_on(tmp_path: Path, script: str, code: int) -> None:
     assert processes.run_foreground(["/bin/sh", "-c", script], env=os.environ, cwd=tmp_path) == code
+
+
+GO_ON = "head -c 3000 /dev/zero; echo ready > told; read line < more; echo after"
+
+
+def test_a_log_that_has_grown_is_set_aside_while_its_writer_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "LOG_LIMIT", 2_000)
+    for name in ("told", "more"):
+        os.mkfifo(tmp_path / name)
+    layout = Layout(root=tmp_path, local=tmp_path)
+    layout.log.mkdir()
+    log, small = layout.log / "web.log", layout.log / "beat.log"
+    small.write_text("short")
+    child = processes.spawn(["sh", "-c", GO_ON], log=log, env=os.environ, cwd=tmp_path)
+    assert (tmp_path / "told").read_text() == "ready\n"
+
+    Supervisor(layout, port=0)._tend_logs(now=1.0)
+    (tmp_path / "more").write_text("go on\n")
+
+    assert child.wait() == 0
+    assert log.read_text() == "after\n"
+    assert log.with_suffix(".old.log").stat().st_size == 3_000
+    assert sorted(path.name for path in layout.log.iterdir()) == ["beat.log", "web.log", "web.old.log"]
+
+
+def test_a_log_that_was_set_aside_before_is_replaced_and_not_set_aside_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "LOG_LIMIT", 10)
+    layout = Layout(root=tmp_path, local=tmp_path)
+    layout.log.mkdir()
+    log, old = layout.log / "web.log", layout.log / "web.old.log"
+    old.write_text("a" * 100)
+    log.write_text("b" * 20)
+    supervisor = Supervisor(layout, port=0)
+
+    supervisor._tend_logs(now=1.0)
+    supervisor._tend_logs(now=10.0)
+
+    assert (log.read_text(), old.read_text()) == ("", "b" * 20)
+    assert len(list(layout.log.iterdir())) == 2

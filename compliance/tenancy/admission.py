@@ -1,0 +1,81 @@
+"""The door of every request that Django answers: without a valid credential so many a minute are let in.
+
+Public views count their callers themselves, and a valid key counts in its own bucket. Everything else is
+counted here by the client's address: missing and wrong keys, unknown paths and hosts, and the console's pages
+for those who are not signed in. A key that this process found valid when it last looked passes whatever its
+neighbours behind the same address do.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse
+
+from compliance.api import unauthenticated
+from compliance.api.exceptions import error_response
+from compliance.api.throttling import client_address
+from compliance.api.views import is_public
+from compliance.console.access import NO_ACCESS
+from compliance.console.views import CONSOLE_PREFIX
+from compliance.tenancy import keys, recent_keys
+from compliance.tenancy.authentication import bearer_token
+
+hosts = logging.getLogger("django.security.DisallowedHost")
+
+
+class AdmissionMiddleware:
+    """Refuses those who have used up their requests before their view runs, counts the others after it."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        try:
+            request.get_host()
+        except DisallowedHost:
+            hosts.warning("host %r is not one of ALLOWED_HOSTS", request.META.get("HTTP_HOST", "")[:100])
+            return _counted(request, error_response(400, "Bad request"))
+        response = self.get_response(request)
+        return _counted(request, response) if _counts(request, response) else response
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
+        if is_public(view) or not _is_stranger(request):
+            return None
+        verdict = unauthenticated.refusal(_bucket(request), client_address(request))
+        return None if verdict is None else unauthenticated.too_many(verdict)
+
+
+def _counts(request: HttpRequest, response: HttpResponse) -> bool:
+    """Whether a request is to be counted here: no other bucket has, and the failure, if any, is not ours."""
+    if "X-RateLimit-Limit" in response.headers or response.status_code >= 500:
+        return False
+    match = request.resolver_match
+    return not (match is not None and is_public(match.func)) and _is_stranger(request)
+
+
+def _counted(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The response with how its address stands, or a 429 in its place."""
+    verdict = unauthenticated.count(_bucket(request), client_address(request))
+    if not verdict.allowed:
+        return unauthenticated.too_many(verdict)
+    for name, value in verdict.headers().items():
+        response[name] = value
+    return response
+
+
+def _is_stranger(request: HttpRequest) -> bool:
+    if _is_for_console(request):
+        return getattr(request, "console", NO_ACCESS) is NO_ACCESS
+    secret = bearer_token(request) or ""
+    environment = keys.environment_of(secret)
+    return environment is None or not recent_keys.is_known(environment, keys.digest(secret))
+
+
+def _bucket(request: HttpRequest) -> str:
+    return unauthenticated.CONSOLE if _is_for_console(request) else unauthenticated.API
+
+
+def _is_for_console(request: HttpRequest) -> bool:
+    return request.path.startswith(CONSOLE_PREFIX)

@@ -1,0 +1,69 @@
+"""The API neither reads nor writes cookies: with any of them it answers as it does without."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from compliance.console.views import CONSOLE_PREFIX
+from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.client import ApiClient
+from compliance.tests.console import console_of, make_operator
+
+GARBAGE = {
+    "session": "sessionid=" + "a" * 32,
+    "no session": "sessionid=x",
+    "token": "csrftoken=x",
+    "message": "messages=x",
+    "all": "sessionid=x; csrftoken=x; messages=x; other=x",
+    "nonsense": "\x01=;;=",
+}
+
+
+def routes(patterns: list[Any], prefix: str = "/") -> Iterator[tuple[str, str]]:
+    """Method and path of every endpoint outside the console; arguments are left as they are named."""
+    for pattern in patterns:
+        path = prefix + str(pattern.pattern)
+        if path.startswith(CONSOLE_PREFIX):
+            continue
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern.url_patterns, path)
+        elif isinstance(pattern, URLPattern):
+            for method in getattr(pattern.callback, "actions", None) or ["get"]:
+                yield method.upper(), path.replace("<", "{").replace(">", "}")
+
+
+def headers_of(answer: Any) -> dict[str, str]:
+    changing = {"X-RateLimit-Remaining", "X-RateLimit-Reset"}
+    return {name: value for name, value in answer.headers.items() if name not in changing}
+
+
+@pytest.mark.parametrize(("method", "path"), [*routes(get_resolver().url_patterns), ("GET", "/v1/nothing")])
+def test_cookies_change_nothing(api: ApiClient, method: str, path: str) -> None:
+    client = api.as_key(make_key(make_tenant()))
+    browser = console_of(make_operator())
+    browser.get("/admin/")
+    signed_in = "; ".join(f"{name}={morsel.value}" for name, morsel in browser.cookies.items())
+
+    plain = client._send(method, path, {}, {})
+
+    assert "sessionid" in signed_in
+    for cookie in [signed_in, *GARBAGE.values()]:
+        answer = client._send(method, path, {}, {"Cookie": cookie})
+        assert (answer.status_code, answer.content) == (plain.status_code, plain.content), cookie
+        assert headers_of(answer) == headers_of(plain)
+        assert not answer.cookies
+        assert "cookie" not in answer.headers.get("Vary", "").lower()
+
+
+def test_sessions_are_not_looked_up(api: ApiClient) -> None:
+    client = api.as_key(make_key(make_tenant()))
+    client.get("/v1/agents")
+
+    with CaptureQueriesContext(connections["default"]) as queries:
+        client.get("/v1/agents", Cookie=GARBAGE["session"])
+
+    assert not [query for query in queries if "django_session" in query["sql"]]

@@ -1,0 +1,142 @@
+"""What anyone may ask is answered alike to everyone: credentials and cookies sent along have no say."""
+
+import base64
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import ocsp
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from agents.tests.factories import make_agent
+from certificates import services as certificates
+from certificates.tests.factories import make_certificate, revoke_certificate
+from compliance import environments
+from compliance.api.views import ApiViewSet
+from compliance.clock import now
+from compliance.console.views import CONSOLE_PREFIX
+from compliance.environments import Environment
+from compliance.tenancy import keys
+from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.client import ApiClient
+from delegation import keyring
+from delegation import services as delegation
+from delegation.tests.factories import make_token
+
+PAYLOAD = {"order": 17}
+
+
+class Ask(NamedTuple):
+    """One request; `path` is that of the route, with the arguments put in."""
+
+    route: str
+    method: str
+    path: str
+    body: Any = None
+
+
+@pytest.fixture
+def asks() -> dict[Environment, list[Ask]]:
+    """Every public request, of things of both environments."""
+    keyring.forget()
+    found = {}
+    for environment in Environment:
+        with environments.use(environment):
+            found[environment] = list(asked())
+    return found
+
+
+def asked() -> Iterator[Ask]:
+    """What anyone may ask of one environment's certificates (in force and revoked), CA, token and agent."""
+    tenant = make_tenant()
+    delegation.bootstrap(now=now())
+    active = make_certificate(make_agent(tenant))
+    revoked = revoke_certificate(make_certificate(make_agent(tenant)))
+    environment = environments.current().value
+    for certificate in (active, revoked):
+        serial = certificate.serial_number
+        question = base64.b64encode(ocsp_question(certificate)).decode()
+        yield Ask("v1/verify/<str:serial>", "GET", f"v1/verify/{serial}")
+        yield Ask("v1/ocsp", "POST", "v1/ocsp", ocsp_question(certificate))
+        yield Ask("v1/ocsp/<path:encoded>", "GET", f"v1/ocsp/{quote(question, safe='')}")
+        yield Ask("1.0/identifiers/<str:did>", "GET", f"1.0/identifiers/{certificate.agent.did}")
+        if certificate is active:
+            signed = certificates.sign_message(certificate=certificate, payload=PAYLOAD).signature
+        message = {"payload": PAYLOAD, "signature": signed, "certificate_serial": serial}
+        yield Ask("v1/verify/message", "POST", "v1/verify/message", message)
+        yield Ask("v1/verify/message", "POST", "v1/verify/message", {**message, "payload": {}})
+    authority = active.authority.serial_number
+    yield Ask("v1/crl", "GET", f"v1/crl?environment={environment}")
+    yield Ask("v1/crl/<str:serial>", "GET", f"v1/crl/{authority}")
+    yield Ask("v1/crl/<str:serial>/<str:part>", "GET", f"v1/crl/{authority}/0")
+    yield Ask("v1/ca", "GET", f"v1/ca?environment={environment}")
+    yield Ask("v1/ca/<str:serial>", "GET", f"v1/ca/{authority}")
+    yield Ask(".well-known/jwks.json", "GET", f".well-known/jwks.json?environment={environment}")
+    token = make_token(active.agent).token
+    yield Ask("v1/delegation/verify", "POST", "v1/delegation/verify", {"token": token})
+    for bare in ("v1/crl", "v1/ca", ".well-known/jwks.json", "v1/schema", "health/live", "health/ready"):
+        yield Ask(bare, "GET", bare)
+
+
+def ocsp_question(certificate: Any) -> bytes:
+    leaf = x509.load_pem_x509_certificate(certificate.certificate_pem.encode())
+    issuer = x509.load_der_x509_certificate(bytes(certificate.authority.certificate_der))
+    builder = ocsp.OCSPRequestBuilder().add_certificate(leaf, issuer, hashes.SHA256())
+    return builder.build().public_bytes(Encoding.DER)
+
+
+def routes(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for pattern in patterns:
+        route = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver) and not route.startswith(CONSOLE_PREFIX[1:]):
+            yield from routes(pattern.url_patterns, route)
+        elif isinstance(pattern, URLPattern):
+            yield route, pattern.callback
+
+
+def send(api: ApiClient, ask: Ask, headers: dict[str, str]) -> Any:
+    if isinstance(ask.body, bytes):
+        return api._client.generic(
+            ask.method, f"/{ask.path}", ask.body, "application/ocsp-request", headers=headers
+        )
+    return api._send(ask.method, f"/{ask.path}", ask.body, headers)
+
+
+def seen(answer: Any) -> tuple[int, bytes, set[str]]:
+    """Status, body and the names of the headers; of OCSP, signed anew each time, its status."""
+    body = answer.content
+    if answer["Content-Type"] == "application/ocsp-response":
+        body = str(ocsp.load_der_ocsp_response(body).response_status).encode()
+    return answer.status_code, body, {name for name in answer.headers if name != "Set-Cookie"}
+
+
+def test_every_public_route_is_asked(asks: dict[Environment, list[Ask]]) -> None:
+    public = {
+        route for route, view in routes(get_resolver().url_patterns)
+        if not issubclass(getattr(view, "cls", object), ApiViewSet) and not route.startswith("admin/")
+    }  # fmt: skip
+
+    for environment in Environment:
+        assert public - {"v1/docs"} == {ask.route for ask in asks[environment]}
+
+
+@pytest.mark.parametrize("environment", Environment)
+def test_public_endpoints_ignore_credentials(
+    api: ApiClient, asks: dict[Environment, list[Ask]], environment: Environment
+) -> None:
+    tenant = make_tenant()
+    shown = {"garbage": "\x7f !", "basic": "Basic dXNlcjpwYXNz", "empty": "", "bearer": "Bearer "}
+    for one in Environment:
+        with environments.use(one):
+            shown[one.value] = f"Bearer {make_key(tenant)}"
+            shown[f"made-up {one.value}"] = f"Bearer {keys.new_secret(one)}"
+
+    for ask in asks[environment]:
+        plain = seen(send(api, ask, {}))
+        assert plain[0] == 200, (ask, plain)
+        for name, credentials in shown.items():
+            assert seen(send(api, ask, {"Authorization": credentials})) == plain, (ask.path, name)
