@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from random import Random
 from socket import AddressFamily, SocketKind, getaddrinfo
 
-EXAMPLES = 3
+EXAMPLES = 2
 """Details kept of one kind of finding."""
 
 
@@ -55,6 +55,13 @@ class Notebook:
             kind.count += 1
             if len(kind.examples) < EXAMPLES and finding.detail not in kind.examples:
                 kind.examples.append(finding.detail)
+
+    def by_rule(self) -> dict[tuple[str, str], list[tuple[str, Kind]]]:
+        """The places where each rule of an attack is broken."""
+        found: dict[tuple[str, str], list[tuple[str, Kind]]] = {}
+        for (attack, rule, where), kind in self.kinds.items():
+            found.setdefault((attack, rule), []).append((where, kind))
+        return found
 
     def found(self, attack: str) -> int:
         """How many kinds of findings an attack has."""

@@ -140,7 +140,7 @@ def _compare(siege: Siege, line: Line, question: Call) -> None:
         siege.report(
             f"the entrances differ in {', '.join(differences)}",
             where,
-            f"{question}: {plain} but {doubled} {sorted(odd)[:4]}",
+            f"{question}: {sorted(odd)[:4]} {plain} but {doubled}",
         )
 
 

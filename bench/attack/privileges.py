@@ -49,14 +49,14 @@ class Cell:
     def expected(self) -> int | None:
         """The status that must come; None where the endpoint itself decides, past the gate."""
         if self.route.is_public:
-            return None if self.is_offered else 405
+            return None if self.is_offered or self.route.is_plain else 405
         if not self.credential.is_known:
             return 401
         if not self.is_offered:
             return 405
         if not self.credential.has_scope:
             return 403
-        return 404 if self.route.names_object and self.owner != self.credential.sees else None
+        return 404 if self.route.names_object(self.method) and self.owner != self.credential.sees else None
 
 
 def run(siege: Siege, world: World) -> None:
@@ -96,7 +96,7 @@ def _cells(route: Route, world: World) -> Iterator[Cell]:
     for method in METHODS:
         for credential in _credentials(route, method, world):
             owners = ("own", "other tenant", "other environment", "nobody")
-            for owner in owners if route.names_object else ("own",):
+            for owner in owners if route.names_object(method) else ("own",):
                 yield Cell(route, method, credential, owner)
 
 

@@ -17,11 +17,15 @@ OCSP_TYPE = "application/ocsp-request"
 
 @dataclass(frozen=True)
 class Route:
-    """A path of the API: `actions` by method, `scopes` by action; none for what anyone may ask."""
+    """A path of the API: `actions` by method, `scopes` by action; none for what anyone may ask.
+
+    `is_plain`: a view of Django's, which declares no methods.
+    """
 
     pattern: str
     actions: Mapping[str, str]
     is_public: bool
+    is_plain: bool = False
     scopes: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -33,10 +37,11 @@ class Route:
     def parameters(self) -> tuple[str, ...]:
         return tuple(_PARAMETER.findall(self.pattern))
 
-    @property
-    def names_object(self) -> bool:
+    def names_object(self, method: str) -> bool:
         """Whether something of a tenant is asked for, in the path or in the body."""
-        return not self.is_public and (bool(self.parameters) or "POST" in self.actions and self.pattern in IN_BODY)
+        if self.is_public:
+            return False
+        return bool(self.parameters) or (method == "POST" and self.pattern in IN_BODY)
 
     def address(self, holdings: Holdings) -> str:
         """The path with the ids of what `holdings` has."""
@@ -68,7 +73,7 @@ def _route(entry: URLPattern, path: str) -> Route | None:
     view = getattr(entry.callback, "cls", None)
     actions = {method.upper(): name for method, name in getattr(entry.callback, "actions", {}).items()}
     if not actions:
-        return Route(path, {"GET": "get"}, is_public=True)
+        return Route(path, {"GET": "get"}, is_public=True, is_plain=True)
     scopes = {name: str(scope.value) for name, scope in getattr(view, "required_scopes", {}).items()}
     return Route(path, actions, is_public=not getattr(view, "permission_classes", ()), scopes=scopes)
 
@@ -166,7 +171,7 @@ def lacking(routes: list[Route]) -> list[str]:
     return [name for name in wanted if name.split()[0] in ("POST", "PATCH", "PUT") and name not in BODIES]
 
 
-def valid_call(route: Route, method: str, holdings: Holdings, *, key: str | None, own: Holdings | None = None) -> Call:
+def valid_call(route: Route, method: str, holdings: Holdings, *, key: str | None) -> Call:
     """A request that the service grants; what it names in the path and in the body is `holdings`'s."""
     make = BODIES.get(f"{method} {route.pattern}")
     body = make(holdings) if make else None

@@ -42,6 +42,8 @@ ATTACKS: dict[str, Attack] = {
 # Of a run's seconds, at most; what one leaves the others may use.
 SHARES = {"fuzz": 0.6, "generated": 0.7, "privileges": 0.5}
 USUAL_SHARE = 0.35
+PLACES = 8
+"""Endpoints or cases told of in full for one broken rule."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -83,9 +85,13 @@ def _summary(
 ) -> list[str]:
     """The findings, then one row for each attack."""
     lines = []
-    for (attack, rule, where), kind in notebook.kinds.items():
-        lines.append(f"✗ {attack}: {rule} · {where} ({kind.count} times)")
-        lines += [f"      {example}" for example in kind.examples]
+    for (attack, rule), kinds in notebook.by_rule().items():
+        lines.append(f"✗ {attack}: {rule}")
+        for where, kind in kinds[:PLACES]:
+            lines.append(f"      {where} ({kind.count} times)")
+            lines += [f"          {example}" for example in kind.examples if example]
+        if len(kinds) > PLACES:
+            lines.append(f"      and {len(kinds) - PLACES} more: {', '.join(where for where, _ in kinds[PLACES:])}")
     rows = [
         [name, f"{notebook.requests[name]:,}", str(notebook.found(name)), number(taken)]
         for name, taken in seconds.items()

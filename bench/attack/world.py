@@ -122,8 +122,9 @@ def make_world() -> World:
 def _keys(tenant: Tenant) -> Keys:
     every = [scope.value for scope in Scope]
     revoked, expired = _issue(tenant, Environment.LIVE), _issue(tenant, Environment.LIVE)
-    tenancy.revoke_key(key_id=revoked.row.id, actor=ACTOR, now=now())
-    ApiKey.objects.filter(id=expired.row.id).update(expires_at=now() - timedelta(seconds=1))
+    with environments.use(Environment.LIVE):
+        tenancy.revoke_key(key_id=revoked.row.id, actor=ACTOR, now=now())
+        ApiKey.objects.filter(id=expired.row.id).update(expires_at=now() - timedelta(seconds=1))
     return Keys(
         live=_issue(tenant, Environment.LIVE).secret,
         test=_issue(tenant, Environment.TEST).secret,
