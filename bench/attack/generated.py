@@ -6,6 +6,7 @@ revoked, …). A short one asks every operation a few times, with values of the 
 
 import contextlib
 import json
+from collections import Counter
 from random import Random
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +14,7 @@ from uuid import UUID
 
 import schemathesis
 from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.errors import Flaky
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.failures import Failure, FailureGroup
 from schemathesis.specs.openapi.checks import (
@@ -30,6 +32,8 @@ from bench.attack.world import Holdings, World, furnish
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 CASES = 20_000
 STEPS = 30
+SCENARIOS = 40
+"""Scenarios of a round, each with a seed of its own."""
 Described = dict[str, Any]
 
 
@@ -55,7 +59,7 @@ def _long(siege: Siege, described: Described, world: World) -> None:
     schema = schemathesis.openapi.from_dict(described)
     schema.config.update(base_url=base)
     machine: Any = schema.as_state_machine()
-    sent = 0
+    sent, classes = 0, Counter[int]()
 
     class Machine(machine):  # type: ignore[misc]
         """Notes what the checks find and goes on."""
@@ -71,6 +75,7 @@ def _long(siege: Siege, described: Described, world: World) -> None:
 
         def validate_response(self, response: Any, case: Any, *args: Any, **kwargs: Any) -> None:
             where = f"{case.method} {case.path}"
+            classes[response.status_code // 100] += 1
             reply = Reply(
                 response.status_code,
                 tuple((name.lower(), value[0]) for name, value in response.headers.items()),
@@ -86,17 +91,22 @@ def _long(siege: Siege, described: Described, world: World) -> None:
                 _note(siege, where, failure, reply)
 
     machine_settings = settings(
-        max_examples=CASES,
+        max_examples=SCENARIOS,
         stateful_step_count=STEPS,
         deadline=None,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    with contextlib.suppress(Enough):
-        seed(siege.seed)(Machine.TestCase).settings = machine_settings
-        Machine.run(settings=machine_settings)
-    siege.figures.append(f"generated: {sent:,} cases by Schemathesis, stateful")
+    rounds = 0
+    while sent < CASES and not siege.budget.is_over:
+        seed(siege.seed + rounds)(Machine)
+        rounds += 1
+        # A service's answers differ from run to run, which Hypothesis calls flaky: the next round goes on.
+        with contextlib.suppress(Enough, Flaky):
+            Machine.run(settings=machine_settings)
+    told = ", ".join(f"{count:,} answers of {kind}xx" for kind, count in sorted(classes.items()))
+    siege.figures.append(f"generated: {sent:,} cases by Schemathesis, stateful, in {rounds:,} rounds: {told}")
 
 
 def _note(siege: Siege, where: str, failure: BaseException, reply: Reply) -> None:
@@ -133,11 +143,11 @@ def _ask(
         name, value = parameter["name"], _parameter(chance, described, parameter)
         if parameter["in"] == "path":
             known = _known(holdings, name)
-            text = known if known is not None and chance.random() < 0.8 else quote(str(value), safe="")
+            text = known if known is not None and chance.random() < 0.8 else _quoted(value)
             target = target.replace("{" + name + "}", text)
         elif chance.random() < 0.4:
             if parameter["in"] == "query":
-                query.append(f"{name}={quote(str(value))}")
+                query.append(f"{name}={_quoted(value)}")
             else:
                 headers.append((name, f"k{chance.randrange(1 << 40)}"))
     content = operation.get("requestBody", {}).get("content", {})
@@ -158,6 +168,10 @@ def _check_type(siege: Siege, reply: Reply, operation: Described, where: str) ->
     kind = (reply.header("content-type") or "").partition(";")[0]
     if answer.get("content") and kind not in answer["content"]:
         siege.report(f"a {reply.status} of undocumented type {kind}", where, str(reply))
+
+
+def _quoted(value: Any) -> str:
+    return quote(str(value).encode("utf-8", "surrogatepass"), safe="")
 
 
 def _known(holdings: Holdings, name: str) -> str | None:

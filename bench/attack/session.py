@@ -73,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
         try:
             ATTACKS[name](siege, world)
         except Exception as error:  # noqa: BLE001  (an attack that breaks off is itself told of)
-            traceback.print_exc()
+            traceback.print_exception(error, limit=-4, chain=False)
             siege.report("the attack could not go on", "", f"{type(error).__name__}: {error}")
         seconds[name] = time.monotonic() - began
     print("\n" + "\n".join(_summary(notebook, seconds, figures, options.seed)), flush=True)
