@@ -99,11 +99,15 @@ class Address:
 
 def loopback(host: str, port: int) -> Address:
     """The target, by the address its name resolves to; raises `NotLoopback` for every other machine's."""
-    found = {str(row[4][0]) for row in getaddrinfo(host, port, AddressFamily.AF_UNSPEC, SocketKind.SOCK_STREAM)}
+    found = {
+        str(row[4][0]) for row in getaddrinfo(host, port, AddressFamily.AF_UNSPEC, SocketKind.SOCK_STREAM)
+    }
     outside = sorted(text for text in found if not ip_address(text).is_loopback)
     if outside or not found:
-        raise NotLoopback(f"{host} is {', '.join(outside) or 'nowhere'}; only loopback addresses are attacked")
-    return Address(sorted(found)[0], port)
+        raise NotLoopback(
+            f"{host} is {', '.join(outside) or 'nowhere'}; only loopback addresses are attacked"
+        )
+    return Address(min(found), port)
 
 
 @dataclass(frozen=True)

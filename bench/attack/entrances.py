@@ -45,7 +45,14 @@ def _verifications(live: Holdings, test: Holdings, world: World) -> Iterator[Cal
     colons = ":".join(re.findall("..", live.serial))
     for serial in (
         *(live.serial, test.serial, live.serial.upper(), colons, "0" * 40, "f" * 40, "00", "zz", "%00"),
-        *(live.serial + "0", "%30" * 40, "\u0661" * 40, live.serial[:-1], f"+{live.serial}", f" {live.serial}"),
+        *(
+            live.serial + "0",
+            "%30" * 40,
+            "\u0661" * 40,
+            live.serial[:-1],
+            f"+{live.serial}",
+            f" {live.serial}",
+        ),
     ):
         for headers in (
             [],
@@ -68,7 +75,13 @@ def _pages(world: World, live: Holdings) -> Iterator[Call]:
     for query in (
         *("", "?limit=1", "?limit=0", "?limit=101", "?limit=-1", "?limit=x", "?limit=", "?limit=1&limit=2"),
         *("?band=low", "?band=none", "?band=", "?action_type=data_access", "?action_type=x", "?unknown=1"),
-        *("?before=2020-01-01", "?before=x", "?before=", "?before=2026-01-01T00:00:00%2B00:00", "?before=%00"),
+        *(
+            "?before=2020-01-01",
+            "?before=x",
+            "?before=",
+            "?before=2026-01-01T00:00:00%2B00:00",
+            "?before=%00",
+        ),
         *(f"?agent_id={live.agent}", f"?agent_id={live.agent.upper()}", "?agent_id=x", "?agent_id="),
         *("?limit=%D9%A1", "?limit=1%20", "?limit=+1", "?limit=1.0", "?limit=99999999999999999999"),
     ):
@@ -83,8 +96,23 @@ def _pages(world: World, live: Holdings) -> Iterator[Call]:
 def _bad_keys(world: World) -> tuple[str, ...]:
     live = world.keys.live
     return (
-        *("", "Bearer", "Bearer ", "Basic Zm9v", "Bearer service_live_x", "Bearer service_test_x", "bearer x"),
-        *(f"bearer {live}", f"Bearer  {live}", f"Bearer {live} ", f"Bearer {live}x", f"Bearer {live[:-1]}", live),
+        *(
+            "",
+            "Bearer",
+            "Bearer ",
+            "Basic Zm9v",
+            "Bearer service_live_x",
+            "Bearer service_test_x",
+            "bearer x",
+        ),
+        *(
+            f"bearer {live}",
+            f"Bearer  {live}",
+            f"Bearer {live} ",
+            f"Bearer {live}x",
+            f"Bearer {live[:-1]}",
+            live,
+        ),
         *(f"Bearer {world.keys.revoked}", f"Bearer {world.keys.expired}", "Bearer " + "é" * 20),
         f"Bearer {world.keys.scoped['agents:read']}",
     )
@@ -112,7 +140,16 @@ def _events(siege: Siege, world: World, live: Holdings) -> Iterator[Call]:
     for raw in hostile_bodies(siege.random("bodies"), plain):
         yield call("POST", "/v1/events", key=key, body=raw)
     values = list(hostile_values(siege.random("values")))
-    for name in ("agentId", "actionType", "chainId", "sessionId", "occurredAt", "details", "agent_id", "more"):
+    for name in (
+        "agentId",
+        "actionType",
+        "chainId",
+        "sessionId",
+        "occurredAt",
+        "details",
+        "agent_id",
+        "more",
+    ):
         for value in values:
             yield call("POST", "/v1/events", key=key, body={**plain, name: value})
 

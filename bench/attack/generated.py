@@ -61,7 +61,7 @@ def _long(siege: Siege, described: Described, world: World) -> None:
     machine: Any = schema.as_state_machine()
     sent, classes = 0, Counter[int]()
 
-    class Machine(machine):  # type: ignore[misc]
+    class Machine(machine):
         """Notes what the checks find and goes on."""
 
         def get_call_kwargs(self, case: Any) -> dict[str, Any]:
@@ -151,8 +151,14 @@ def _ask(
             else:
                 headers.append((name, f"k{chance.randrange(1 << 40)}"))
     content = operation.get("requestBody", {}).get("content", {})
-    body = _made(chance, described, content["application/json"]["schema"]) if "application/json" in content else None
-    asked = call(method, target + ("?" + "&".join(query) if query else ""), key=key, body=body, headers=headers)
+    body = (
+        _made(chance, described, content["application/json"]["schema"])
+        if "application/json" in content
+        else None
+    )
+    asked = call(
+        method, target + ("?" + "&".join(query) if query else ""), key=key, body=body, headers=headers
+    )
     try:
         reply = line.ask(asked)
     except NoAnswer:

@@ -10,12 +10,14 @@ STANDING = ("x-content-type-options", "x-frame-options", "referrer-policy", "cro
 # What the layers below the endpoints may always answer.
 EVERYWHERE = frozenset({400, 405, 408, 413, 414, 431})
 _LEAKS = re.compile(
-    rb"Traceback \(most recent|site-packages|psycopg|django\.|rest_framework|/compliance/|PKCS11_|CKR_|DETAIL: "
-    rb"|password=|BEGIN (?:RSA |EC )?PRIVATE KEY"
+    rb"Traceback \(most recent|site-packages|psycopg|django\.|rest_framework|/compliance/|PKCS11_|CKR_"
+    rb"|DETAIL: |password=|BEGIN (?:RSA |EC )?PRIVATE KEY"
 )
 
 
-def broken(reply: Reply, *, documented: Collection[int] | None = None, is_layer: bool = False) -> Iterable[str]:
+def broken(
+    reply: Reply, *, documented: Collection[int] | None = None, is_layer: bool = False
+) -> Iterable[str]:
     """The rules that an answer breaks; `is_layer`: the HTTP layer wrote it, without the standing headers."""
     if reply.status >= 500 and not _is_excused(reply):
         yield f"a {reply.status}"
@@ -63,7 +65,11 @@ def _envelope(reply: Reply) -> Iterable[str]:
         return
     found = reply.json
     is_resolution = isinstance(found, dict) and "didResolutionMetadata" in found
-    names = set(found) - {"didDocument", "didResolutionMetadata", "didDocumentMetadata"} if is_resolution else found
+    names = (
+        set(found) - {"didDocument", "didResolutionMetadata", "didDocumentMetadata"}
+        if is_resolution
+        else found
+    )
     is_sound = isinstance(found, dict) and set(names) == {"error"} and isinstance(found["error"], str)
     if not is_sound or not found["error"]:
         yield f"an error {reply.status} out of the envelope"

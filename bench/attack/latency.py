@@ -1,4 +1,4 @@
-"""How long verifying takes beside four connections that send 1 MB of legal but awkward JSON; a figure, no verdict."""
+"""How long verifying takes beside four connections that send 1 MB of legal JSON; a figure, no verdict."""
 
 import json
 import threading
@@ -34,7 +34,9 @@ def run(siege: Siege, world: World) -> None:
             siege.report("no verification was answered", name, "")
             continue
         p50, p95, p99 = (percentile(taken, share) * 1_000 for share in (0.5, 0.95, 0.99))
-        verdict = "" if body is None else f"  goal p95 ≤ {GOAL_P95_MS}: {'met' if p95 <= GOAL_P95_MS else 'missed'}"
+        verdict = (
+            "" if body is None else f"  goal p95 ≤ {GOAL_P95_MS}: {'met' if p95 <= GOAL_P95_MS else 'missed'}"
+        )
         siege.figures.append(f"  {name:<28} p50 {p50:6.1f}  p95 {p95:6.1f}  p99 {p99:6.1f}{verdict}")
 
 
@@ -66,7 +68,9 @@ def _measured(siege: Siege, world: World, path: str, body: bytes | None) -> list
     for number in range(int(SECONDS * RATE)):
         due = began + number / RATE
         time.sleep(max(0.0, due - time.monotonic()))
-        thread = threading.Thread(target=ask, args=(number % len(lines), max(due, time.monotonic() - 0.001)), daemon=True)
+        thread = threading.Thread(
+            target=ask, args=(number % len(lines), max(due, time.monotonic() - 0.001)), daemon=True
+        )
         thread.start()
         running.append(thread)
         if budget.is_over:

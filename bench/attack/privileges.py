@@ -1,4 +1,4 @@
-"""The privilege matrix: every route × method × credentials × owner, with what the view itself declares.
+"""The privilege matrix: every route, method, credential and owner, by what the view itself declares.
 
 Who may do what is not written here again: a route's scopes come from its view, and the expected status
 follows by rule. An answer must neither act for nor tell of another tenant's, or environment's, things.
@@ -87,7 +87,11 @@ def run(siege: Siege, world: World) -> None:
             has_sight = cell.owner == cell.credential.sees
             if has_sight and cell.method in ("POST", "DELETE", "PATCH") and reply.status < 300:
                 # What it did may stand in the way of what is asked next.
-                key = {"own": world.keys.live, "other tenant": world.other.live, "other environment": world.keys.test}
+                key = {
+                    "own": world.keys.live,
+                    "other tenant": world.other.live,
+                    "other environment": world.keys.test,
+                }
                 if _changes(cell.route):
                     owned[cell.owner] = furnish(siege, line, key[cell.owner])
 
@@ -140,7 +144,7 @@ def _judge(siege: Siege, cell: Cell, reply: Reply, owned: dict[str, Holdings]) -
     check(siege, reply, cell, where=where, is_bodiless=cell.method == "HEAD")
     expected, seen = cell.expected(), _effective(cell, reply)
     if cell.route.is_public:
-        if reply.status in (401, 403) or expected is not None and seen != expected:
+        if reply.status in (401, 403) or (expected is not None and seen != expected):
             siege.report(f"{seen} for the public", where, f"{cell}: {reply}")
         return
     if expected is None:
@@ -152,9 +156,7 @@ def _judge(siege: Siege, cell: Cell, reply: Reply, owned: dict[str, Holdings]) -
         _look_for_others(siege, cell, reply, owned, where)
 
 
-def _look_for_others(
-    siege: Siege, cell: Cell, reply: Reply, owned: dict[str, Holdings], where: str
-) -> None:
+def _look_for_others(siege: Siege, cell: Cell, reply: Reply, owned: dict[str, Holdings], where: str) -> None:
     """An answer names nothing that its caller can't see, unless the caller named it."""
     for owner, holdings in owned.items():
         if owner in (cell.credential.sees, cell.owner, "nobody"):

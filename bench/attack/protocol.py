@@ -1,7 +1,8 @@
-"""Raw-socket cases: no body counts whose end was not seen, every error is in the envelope, no line gets out of step."""
+"""Raw-socket cases: no unfinished body counts, errors are in the envelope, no connection gets out of step."""
 
 import json
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from uuid import uuid4
 
@@ -26,7 +27,9 @@ def run(siege: Siege, world: World) -> None:
         names = [case.name for case in cases(frame_of())]
         for number, name in enumerate(names):
             if siege.budget.is_over:
-                siege.figures.append(f"protocol: {len(names) - number} of {len(names)} cases were not reached")
+                siege.figures.append(
+                    f"protocol: {len(names) - number} of {len(names)} cases were not reached"
+                )
                 return
             frame = frame_of()
             case = next(found for found in cases(frame) if found.name == name)
@@ -36,13 +39,17 @@ def run(siege: Siege, world: World) -> None:
             _slow_senders(siege, line, frame_of)
 
 
-def _frames(host: str, agent: str, key: str):  # type: ignore[no-untyped-def]
+def _frames(host: str, agent: str, key: str) -> Callable[[], Frame]:
     def made() -> Frame:
         mark = uuid4().hex
         event = {"agentId": agent, "actionType": "data_access", "details": {"tool": "read", "mark": mark}}
         raw = json.dumps(event).encode()
         return Frame(
-            host=host.encode(), key=key.encode(), claim=mark.encode(), body=raw, lines=raw + b"\n" + raw + b"\n"
+            host=host.encode(),
+            key=key.encode(),
+            claim=mark.encode(),
+            body=raw,
+            lines=raw + b"\n" + raw + b"\n",
         )
 
     return made
@@ -150,7 +157,7 @@ def _expect_service(siege: Siege, line: Line, where: str) -> None:
         siege.report("the service is away afterwards", where, str(reply))
 
 
-def _slow_senders(siege: Siege, line: Line, frame_of) -> None:  # type: ignore[no-untyped-def]
+def _slow_senders(siege: Siege, line: Line, frame_of: Callable[[], Frame]) -> None:
     """Headers and bodies that trickle are ended in bounded time."""
     frame = frame_of()
     for name, octets in (

@@ -1,4 +1,4 @@
-"""Requests on the wire as RFC 9112 forbids or barely allows them: what is sent, how it ends, what may come back."""
+"""Requests that RFC 9112 forbids or barely allows: what is sent, how it ends, what may come back."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -119,9 +119,25 @@ def _bad_chunks(frame: Frame) -> Iterator[Case]:
     ndjson = frame.head(CHUNKED, path=b"/v1/events/batch", kind=b"application/x-ndjson")
     lines = b"%x\r\n%b\r\n" % (len(frame.lines), frame.lines)
     for name, rest in (
-        *(("letters", b"zz\r\n"), ("minus", b"-1\r\n"), ("0x", b"0x10\r\n"), ("empty", b"\r\n"), ("a space", b" 5\r\n")),
-        *(("huge", b"f" * 17 + CRLF), ("overflow", b"10000000000000000\r\n"), ("plus", b"+5\r\n"), ("NUL", b"5\0\r\n")),
-        *(("underscore", b"1_0\r\n"), ("a comma", b"5,5\r\n"), ("bare CR", b"5\rx"), ("full width", b"\xef\xbc\x95\r\n")),
+        *(
+            ("letters", b"zz\r\n"),
+            ("minus", b"-1\r\n"),
+            ("0x", b"0x10\r\n"),
+            ("empty", b"\r\n"),
+            ("a space", b" 5\r\n"),
+        ),
+        *(
+            ("huge", b"f" * 17 + CRLF),
+            ("overflow", b"10000000000000000\r\n"),
+            ("plus", b"+5\r\n"),
+            ("NUL", b"5\0\r\n"),
+        ),
+        *(
+            ("underscore", b"1_0\r\n"),
+            ("a comma", b"5,5\r\n"),
+            ("bare CR", b"5\rx"),
+            ("full width", b"\xef\xbc\x95\r\n"),
+        ),
     ):
         yield Case(f"chunk size: {name}", head + good + rest + b"0\r\n\r\n", REFUSED)
         yield Case(f"chunk size: {name}, NDJSON", ndjson + lines + rest + b"0\r\n\r\n", REFUSED)
@@ -154,14 +170,25 @@ def _lengths(frame: Frame) -> Iterator[Case]:
     for name, lines in (
         ("twice, different", (b"Content-Length: " + count, b"Content-Length: 3")),
         ("a list, different", (b"Content-Length: " + count + b", 3",)),
-        *((f"of {text!r}", (b"Content-Length: " + text,)) for text in (b"-1", b"+5", b"0x10", b"5.0", b"a", b"", b"1e2")),
-        *((f"of {text!r}", (b"Content-Length: " + text,)) for text in (b"9" * 30, b"1 0", b"\xd9\xa1", b"1_0")),
+        *(
+            (f"of {text!r}", (b"Content-Length: " + text,))
+            for text in (b"-1", b"+5", b"0x10", b"5.0", b"a", b"", b"1e2")
+        ),
+        *(
+            (f"of {text!r}", (b"Content-Length: " + text,))
+            for text in (b"9" * 30, b"1 0", b"\xd9\xa1", b"1_0")
+        ),
     ):
         yield Case(f"length {name}", frame.head(*lines) + body, REFUSED)
-    for name, lines in (("twice, same", (frame.length, frame.length)), ("a list, same", (frame.length + b", " + count,))):
+    for name, lines in (
+        ("twice, same", (frame.length, frame.length)),
+        ("a list, same", (frame.length + b", " + count,)),
+    ):
         yield Case(f"length {name}", frame.head(*lines) + body, STORED | REFUSED, is_whole=True)
     yield Case("no length and no chunks", frame.head() + body, frozenset({400, 411, 415}), answers=2)
-    yield Case("a length on GET", frame.get(b"Content-Length: 2") + b"{}", OK | REFUSED, is_whole=True, method="GET")
+    yield Case(
+        "a length on GET", frame.get(b"Content-Length: 2") + b"{}", OK | REFUSED, is_whole=True, method="GET"
+    )
 
 
 def _both_framings(frame: Frame) -> Iterator[Case]:
@@ -175,24 +202,60 @@ def _both_framings(frame: Frame) -> Iterator[Case]:
         # RFC 9112 §6.3: the chunks count, or it is refused; the connection then ends.
         yield Case(f"both: {name}", octets, STORED | REFUSED, is_whole=True)
     for value in (
-        *(b"xchunked", b"chunked, identity", b"identity", b"gzip", b"chunked, gzip", b"\x0bchunked", b"chun ked", b""),
+        *(
+            b"xchunked",
+            b"chunked, identity",
+            b"identity",
+            b"gzip",
+            b"chunked, gzip",
+            b"\x0bchunked",
+            b"chun ked",
+            b"",
+        ),
         *(b'"chunked"', b"chunked;x"),
     ):
-        yield Case(f"encoding {value!r}", frame.head(b"Transfer-Encoding: " + value) + frame.whole_chunks, REFUSED)
-    for name in (b"Transfer-Encoding ", b" Transfer-Encoding", b"Transfer-Encoding\t", b"Transfer\x00-Encoding"):
-        yield Case(f"header {name!r}", frame.head(name + b": chunked") + frame.whole_chunks, REFUSED, answers=2)
+        yield Case(
+            f"encoding {value!r}", frame.head(b"Transfer-Encoding: " + value) + frame.whole_chunks, REFUSED
+        )
+    for spelled in (
+        b"Transfer-Encoding ",
+        b" Transfer-Encoding",
+        b"Transfer-Encoding\t",
+        b"Transfer\x00-Encoding",
+    ):
+        octets = frame.head(spelled + b": chunked") + frame.whole_chunks
+        yield Case(f"header {spelled!r}", octets, REFUSED, answers=2)
     octets = frame.head(b"Transfer_Encoding: chunked") + frame.whole_chunks
     yield Case("header 'Transfer_Encoding'", octets, REFUSED | {415}, answers=2)
     # RFC 9112 §2.2 lets a bare LF end a line; read so, the chunks' end is seen.
-    for name, line in (("bare LF before it", b"X: y\nTransfer-Encoding: chunked"), ("chunked twice", CHUNKED + b", chunked")):
-        yield Case(f"encoding, {name}", frame.head(line) + frame.whole_chunks, STORED | REFUSED, is_whole=True)
+    for name, line in (
+        ("bare LF before it", b"X: y\nTransfer-Encoding: chunked"),
+        ("chunked twice", CHUNKED + b", chunked"),
+    ):
+        yield Case(
+            f"encoding, {name}", frame.head(line) + frame.whole_chunks, STORED | REFUSED, is_whole=True
+        )
 
 
 def _bad_headers(frame: Frame) -> Iterator[Case]:
     for name, line in (
-        *(("obs-fold", b"X-A: 1\r\n 2"), ("tab fold", b"X-A: 1\r\n\t2"), ("no colon", b"X-A"), ("empty name", b": 1")),
-        *(("a space in the name", b"X A: 1"), ("NUL in a name", b"X\0A: 1"), ("NUL in a value", b"X-A: a\0b")),
-        *(("bare CR", b"X-A: a\rb"), ("DEL", b"X-A: a\x7fb"), ("control", b"X-A: a\x01b"), ("octets in a name", b"X\xc3: 1")),
+        *(
+            ("obs-fold", b"X-A: 1\r\n 2"),
+            ("tab fold", b"X-A: 1\r\n\t2"),
+            ("no colon", b"X-A"),
+            ("empty name", b": 1"),
+        ),
+        *(
+            ("a space in the name", b"X A: 1"),
+            ("NUL in a name", b"X\0A: 1"),
+            ("NUL in a value", b"X-A: a\0b"),
+        ),
+        *(
+            ("bare CR", b"X-A: a\rb"),
+            ("DEL", b"X-A: a\x7fb"),
+            ("control", b"X-A: a\x01b"),
+            ("octets in a name", b"X\xc3: 1"),
+        ),
         *(("a bracket", b"X[A]: 1"), ("space before the colon", b"X-A : 1")),
     ):
         allowed = REFUSED | (OK if name in ("obs-fold", "tab fold") else frozenset())
@@ -212,13 +275,42 @@ def _bad_headers(frame: Frame) -> Iterator[Case]:
 def _request_lines(frame: Frame) -> Iterator[Case]:
     absent = REFUSED | {404}
     for line in (
-        *(b"GET  /health/live HTTP/1.1", b"GET /health/live  HTTP/1.1", b"GET /health/live HTTP/1.1 x", b"GET"),
-        *(b"GET /health/live", b" GET /health/live HTTP/1.1", b"GET /health/live HTTP/1.9", b"GET /health/live HTTP/2.0"),
-        *(b"GET /health/live http/1.1", b"GET /health/live HTTP/11", b"GET health/live HTTP/1.1", b"GET /a b HTTP/1.1"),
+        *(
+            b"GET  /health/live HTTP/1.1",
+            b"GET /health/live  HTTP/1.1",
+            b"GET /health/live HTTP/1.1 x",
+            b"GET",
+        ),
+        *(
+            b"GET /health/live",
+            b" GET /health/live HTTP/1.1",
+            b"GET /health/live HTTP/1.9",
+            b"GET /health/live HTTP/2.0",
+        ),
+        *(
+            b"GET /health/live http/1.1",
+            b"GET /health/live HTTP/11",
+            b"GET health/live HTTP/1.1",
+            b"GET /a b HTTP/1.1",
+        ),
         *(b"GET /\0 HTTP/1.1", b"GET /\xff HTTP/1.1", b"G\0T /health/live HTTP/1.1", b"GET /%00 HTTP/1.1"),
-        *(b"G(T /health/live HTTP/1.1", b"\xff\xff / HTTP/1.1", b"{} /health/live HTTP/1.1", b"GET /%zz HTTP/1.1"),
-        *(b"GET * HTTP/1.1", b"CONNECT 127.0.0.1:80 HTTP/1.1", b"CONNECT / HTTP/1.1", b"GET //etc/passwd HTTP/1.1"),
-        *(b"GET /static/../manage.py HTTP/1.1", b"GET /static/%2e%2e/manage.py HTTP/1.1", b"GET /v1/events# HTTP/1.1"),
+        *(
+            b"G(T /health/live HTTP/1.1",
+            b"\xff\xff / HTTP/1.1",
+            b"{} /health/live HTTP/1.1",
+            b"GET /%zz HTTP/1.1",
+        ),
+        *(
+            b"GET * HTTP/1.1",
+            b"CONNECT 127.0.0.1:80 HTTP/1.1",
+            b"CONNECT / HTTP/1.1",
+            b"GET //etc/passwd HTTP/1.1",
+        ),
+        *(
+            b"GET /static/../manage.py HTTP/1.1",
+            b"GET /static/%2e%2e/manage.py HTTP/1.1",
+            b"GET /v1/events# HTTP/1.1",
+        ),
     ):
         yield Case(f"line {line!r}", frame.get(line=line), absent | {401}, method="GET")
     for method in (b"TRACE", b"PROPFIND", b"M" * 30, b"get", b"PRI", b"M" * 5_000):
@@ -249,7 +341,9 @@ def _large(frame: Frame) -> Iterator[Case]:
     octets = frame.head(b"Content-Length: %d" % len(large)) + large
     yield Case("a body over 1 MiB", octets, frozenset({413}), may_be_silent=False)
     chunks = b"%x\r\n%b\r\n0\r\n\r\n" % (len(large), large)
-    yield Case("a body over 1 MiB in chunks", frame.head(CHUNKED) + chunks, frozenset({413}), may_be_silent=False)
+    yield Case(
+        "a body over 1 MiB in chunks", frame.head(CHUNKED) + chunks, frozenset({413}), may_be_silent=False
+    )
     announced = frame.head(b"Content-Length: 99999999999")
     yield Case("a length of 100 GB", announced + b"{}", frozenset({413, 400, 408}), end=End.HALF_CLOSE)
 
@@ -260,7 +354,11 @@ def _other_protocols(frame: Frame) -> Iterator[Case]:
         ("HTTP/1.0", b"GET /health/live HTTP/1.0\r\n\r\n", OK | REFUSED),
         ("HTTP/1.0 with Host", frame.get(line=b"GET /health/live HTTP/1.0"), OK),
         ("HTTP/2's preface", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0", REFUSED),
-        ("upgrade to h2c", frame.get(b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AA"), OK),
+        (
+            "upgrade to h2c",
+            frame.get(b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AA"),
+            OK,
+        ),
         ("upgrade to WebSocket", frame.get(b"Connection: Upgrade", b"Upgrade: websocket"), OK | REFUSED),
         ("a TLS hello", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 64 + CRLF * 2, REFUSED),
         ("Redis", b"*1\r\n$4\r\nPING\r\n\r\n", REFUSED),

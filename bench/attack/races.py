@@ -143,7 +143,7 @@ def _rotate(track: Track) -> None:
     good = [reply.data for reply in replies if reply.status == 200]
     hints = {one["secret_hint"] for one in good}
     shown = track.ask("GET", path).data
-    if len({one["secret"] for one in good}) != len(good) or good and shown["secret_hint"] not in hints:
+    if len({one["secret"] for one in good}) != len(good) or (good and shown["secret_hint"] not in hints):
         track.siege.report("secrets mixed up", "rotate-secret", f"{len(good)} rotations")
     track.ask("DELETE", path)
 
@@ -154,7 +154,10 @@ def _suspend(track: Track) -> None:
     for step in ("suspend", "reinstate"):
         replies = track.run(track.post(f"/v1/agents/{agent}/{step}", reason), where=step)
         track.expect(step, replies, once=200, rest=[422])
-    mixed = [call("POST", f"/v1/agents/{agent}/{step}", key=track.key, body=reason) for step in ("suspend", "reinstate")]
+    mixed = [
+        call("POST", f"/v1/agents/{agent}/{step}", key=track.key, body=reason)
+        for step in ("suspend", "reinstate")
+    ]
     track.run(mixed * (PARALLEL // 2), where="suspend and reinstate")
     track.ask("POST", f"/v1/agents/{agent}/suspend", reason)
     if track.ask("GET", f"/v1/agents/{agent}").data["status"] != "suspended":
@@ -172,7 +175,10 @@ def _delegation(track: Track) -> None:
     agent, certificate = certified_agent(track.line, track.key)
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     revocation = call(
-        "POST", f"/v1/certificates/{certificate['id']}/revoke", key=track.key, body={"reason": "keyCompromise"}
+        "POST",
+        f"/v1/certificates/{certificate['id']}/revoke",
+        key=track.key,
+        body={"reason": "keyCompromise"},
     )
     issue = call("POST", f"/v1/agents/{agent}/delegation", key=track.key, body=grant)
     replies = track.run([*[issue] * (PARALLEL - 1), revocation], where="delegation")
@@ -202,7 +208,9 @@ def _key_roll(track: Track) -> None:
         made = ApiKey.objects.filter(name="race", tenant=tenant).count() - before
     reply = track.line.ask(call("GET", "/v1/agents", key=issued.secret))
     if rolled < 1 or made != rolled or reply.status != 401:
-        track.siege.report("rolls and keys differ", "roll", f"{rolled} rolls, {made} keys, old key {reply.status}")
+        track.siege.report(
+            "rolls and keys differ", "roll", f"{rolled} rolls, {made} keys, old key {reply.status}"
+        )
 
 
 RACES: tuple[Race, ...] = (

@@ -129,7 +129,10 @@ def _reason(_: Holdings) -> Any:
 
 BODIES: Mapping[str, Callable[[Holdings], Any]] = {
     "POST v1/agents": _agent,
-    "PATCH v1/agents/<str:agent_id>": lambda _: {"description": "other", "metadata": {"permitted_actions": ["read"]}},
+    "PATCH v1/agents/<str:agent_id>": lambda _: {
+        "description": "other",
+        "metadata": {"permitted_actions": ["read"]},
+    },
     "POST v1/agents/<str:agent_id>/suspend": _reason,
     "POST v1/agents/<str:agent_id>/reinstate": _reason,
     "POST v1/agents/<str:agent_id>/retire": _reason,
@@ -150,7 +153,11 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
     "POST v1/events/<str:event_id>/review": lambda _: {"verdict": "dismissed", "note": "n"},
     "POST v1/delegation/verify": lambda holdings: {"token": holdings.token},
     # Loopback, and an event that no attack causes.
-    "POST v1/webhooks": lambda _: {"url": LOOPBACK_HOOK, "events": ["certificate.expired"], "description": "d"},
+    "POST v1/webhooks": lambda _: {
+        "url": LOOPBACK_HOOK,
+        "events": ["certificate.expired"],
+        "description": "d",
+    },
     "PATCH v1/webhooks/<str:webhook_id>": lambda _: {"active": False, "description": "e"},
     "POST v1/webhooks/<str:webhook_id>/test": lambda _: None,
     "POST v1/webhooks/<str:webhook_id>/rotate-secret": lambda _: {"overlap_seconds": 0},
@@ -176,4 +183,6 @@ def valid_call(route: Route, method: str, holdings: Holdings, *, key: str | None
     make = BODIES.get(f"{method} {route.pattern}")
     body = make(holdings) if make else None
     headers = {"Content-Type": OCSP_TYPE} if isinstance(body, bytes) else {}
-    return call(method, route.address(holdings), key=None if route.is_public else key, body=body, headers=headers)
+    return call(
+        method, route.address(holdings), key=None if route.is_public else key, body=body, headers=headers
+    )

@@ -22,7 +22,7 @@ from bench.attack import (  # noqa: E402
     tokens,
 )
 from bench.attack.attacks import NAMES  # noqa: E402
-from bench.attack.core import Budget, NotLoopback, Notebook, Siege, loopback  # noqa: E402
+from bench.attack.core import Budget, Notebook, NotLoopback, Siege, loopback  # noqa: E402
 from bench.attack.world import World, make_world  # noqa: E402
 from bench.harness.report import number, table  # noqa: E402
 
@@ -80,9 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     return FOUND if notebook.kinds else 0
 
 
-def _summary(
-    notebook: Notebook, seconds: dict[str, float], figures: list[str], seed: int
-) -> list[str]:
+def _summary(notebook: Notebook, seconds: dict[str, float], figures: list[str], seed: int) -> list[str]:
     """The findings, then one row for each attack."""
     lines = []
     for (attack, rule), kinds in notebook.by_rule().items():
@@ -91,7 +89,9 @@ def _summary(
             lines.append(f"      {where} ({kind.count} times)")
             lines += [f"          {example}" for example in kind.examples if example]
         if len(kinds) > PLACES:
-            lines.append(f"      and {len(kinds) - PLACES} more: {', '.join(where for where, _ in kinds[PLACES:])}")
+            lines.append(
+                f"      and {len(kinds) - PLACES} more: {', '.join(where for where, _ in kinds[PLACES:])}"
+            )
     rows = [
         [name, f"{notebook.requests[name]:,}", str(notebook.found(name)), number(taken)]
         for name, taken in seconds.items()

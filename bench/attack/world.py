@@ -1,10 +1,10 @@
 """What there is to attack: two tenants, keys of every state, and objects of each tenant and environment."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
+from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -78,8 +78,15 @@ class Holdings:
 
 def absent(like: Holdings) -> Holdings:
     """Ids that nothing has."""
-    names = ("agent", "certificate", "event", "webhook", "delivery", "report")
-    return replace(like, **{name: str(uuid4()) for name in names})
+    return replace(
+        like,
+        agent=str(uuid4()),
+        certificate=str(uuid4()),
+        event=str(uuid4()),
+        webhook=str(uuid4()),
+        delivery=str(uuid4()),
+        report=str(uuid4()),
+    )
 
 
 @dataclass(frozen=True)
@@ -138,9 +145,7 @@ def _keys(tenant: Tenant) -> Keys:
     )
 
 
-def _issue(
-    tenant: Tenant, environment: Environment, scopes: list[str] | None = None
-) -> tenancy.IssuedKey:
+def _issue(tenant: Tenant, environment: Environment, scopes: list[str] | None = None) -> tenancy.IssuedKey:
     with environments.use(environment):
         mirrored = tenancy.get_tenant(tenant_id=tenant.id)
         return tenancy.create_key(tenant=mirrored, name="attack", scopes=scopes, actor=ACTOR, now=now())
@@ -162,9 +167,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     """One of everything, made through the API by the key's owner."""
     agent, certificate = certified_agent(line, key)
     event = _made(
-        line.ask(
-            call("POST", "/v1/events", key=key, body={"agentId": agent, "actionType": "data_access"})
-        )
+        line.ask(call("POST", "/v1/events", key=key, body={"agentId": agent, "actionType": "data_access"}))
     )
     hook_body = {"url": LOOPBACK_HOOK, "events": ["certificate.expired"]}
     webhook = _made(line.ask(call("POST", "/v1/webhooks", key=key, body=hook_body)))
@@ -202,12 +205,8 @@ def _ocsp_request(certificate: str, authority: str) -> bytes:
     return builder.build().public_bytes(Encoding.DER)
 
 
-def _made(reply: Reply) -> dict[str, str] | dict[str, list[dict[str, str]]] | dict:  # type: ignore[type-arg]
+def _made(reply: Reply) -> Any:
+    """The object that an answer gives, raising `CannotBegin` where it gives none."""
     if reply.status not in (200, 201, 202) or not isinstance(reply.data, dict):
         raise CannotBegin(str(reply))
     return reply.data
-
-
-def shown(value: object) -> str:
-    """A value in a finding's text."""
-    return json.dumps(value, ensure_ascii=True, default=str)[:200]
