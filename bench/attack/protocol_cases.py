@@ -313,7 +313,7 @@ def _request_lines(frame: Frame) -> Iterator[Case]:
         ),
     ):
         yield Case(f"line {line!r}", frame.get(line=line), absent | {401}, method="GET")
-    for method in (b"TRACE", b"PROPFIND", b"M" * 30, b"get", b"PRI", b"M" * 5_000):
+    for method in (b"TRACE", b"PROPFIND", b"get", b"PRI", b"M" * 5_000):
         octets = frame.get(line=method + b" /v1/agents HTTP/1.1")
         yield Case(f"method {method[:12]!r}", octets, REFUSED | {401}, method=method[:12].decode())
     absolute = b"GET http://" + frame.host + b"/health/live HTTP/1.1"

@@ -163,7 +163,7 @@ def _changed_once(chance: Random, body: Any) -> Any:
     elif kind < 0.2 and isinstance(holder, dict):
         holder[_name(chance)] = _value(chance)
     elif kind < 0.25:
-        holder[name] = [holder[name]] * chance.choice([1, 2, 150])
+        holder[name] = [deepcopy(holder[name]) for _ in range(chance.choice([1, 2, 150]))]
     else:
         holder[name] = _value(chance)
     return body
@@ -182,7 +182,7 @@ def _value(chance: Random) -> Any:
         return chance.choice(TEXTS)
     if kind < 0.7:
         return chance.choice(NUMBERS[:10] + NUMBERS[12:])
-    return chance.choice(OTHERS) if kind < 0.95 else nested(chance.choice([5, 31, 32, 33, 100]))
+    return deepcopy(chance.choice(OTHERS)) if kind < 0.95 else nested(chance.choice([5, 31, 32, 33, 100]))
 
 
 def _name(chance: Random) -> str:

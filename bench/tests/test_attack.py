@@ -1,5 +1,6 @@
 """The attack program: what it refuses to attack, what it knows of the API, what its short run finds."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -30,7 +31,17 @@ def test_loopback_may_be_attacked(host: str) -> None:
     assert loopback(host, 80).host == host
 
 
-@pytest.mark.parametrize("host", ["192.0.2.1", "0.0.0.0", "10.0.0.1", "::", "2001:db8::1", "169.254.169.254"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "192.0.2.1",
+        "0.0.0.0",  # noqa: S104
+        "10.0.0.1",
+        "::",
+        "2001:db8::1",
+        "169.254.169.254",
+    ],
+)
 def test_every_other_address_is_refused(host: str) -> None:
     with pytest.raises(NotLoopback):
         loopback(host, 80)
@@ -62,6 +73,13 @@ def test_a_case_without_its_end_expects_no_success() -> None:
 
     assert len(cut) >= 36
     assert not any(case.is_whole or case.allowed & {200, 201} for case in cut)
+
+
+def test_changes_can_always_be_written_as_json() -> None:
+    chance = Random(1)
+
+    for _ in range(3_000):
+        json.dumps(changed(chance, {"a": [1, {"b": "c"}], "d": "e"}))
 
 
 def test_a_seed_repeats_what_is_sent() -> None:
