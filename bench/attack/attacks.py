@@ -1,8 +1,10 @@
 """The attacks by name, in the order they run, without what they need to run."""
 
 NAMES = (
+    "opening",
     "entrances",
     "privileges",
+    "standing",
     "tokens",
     "addresses",
     "protocol",

@@ -16,9 +16,11 @@ from bench.attack import (  # noqa: E402
     fuzz,
     generated,
     latency,
+    opening,
     privileges,
     protocol,
     races,
+    standing,
     tokens,
 )
 from bench.attack.attacks import NAMES  # noqa: E402
@@ -29,8 +31,10 @@ from bench.harness.report import number, table  # noqa: E402
 FOUND = 6
 Attack = Callable[[Siege, World], None]
 ATTACKS: dict[str, Attack] = {
+    "opening": opening.run,
     "entrances": entrances.run,
     "privileges": privileges.run,
+    "standing": standing.run,
     "tokens": tokens.run,
     "addresses": addresses.run,
     "protocol": protocol.run,

@@ -106,7 +106,8 @@ def test_a_seed_repeats_what_is_sent() -> None:
         (Reply(418, JSON, b'{"error":"no"}'), "an undocumented 418"),
         (Reply(200, (*STANDING_HEADERS, ("set-cookie", "a=b")), b"{}"), "a cookie"),
         (Reply(200, STANDING_HEADERS[1:], b"{}"), "a 200 without x-content-type-options"),
-        (Reply(200, STANDING_HEADERS, b"Traceback (most recent call last)"), "the body tells of the inside"),
+        (Reply(404, JSON, b'{"error":"Traceback (most recent call last)"}'), "the body tells of the inside"),
+        (Reply(400, (*JSON[:1], ("connection", "close")), b'{"error":"no"}'), ""),
     ],
 )
 def test_broken_promises_are_seen(reply: Reply, rule: str) -> None:
