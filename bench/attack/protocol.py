@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from uuid import uuid4
 
 from bench.attack.core import Siege
@@ -15,6 +14,8 @@ from bench.attack.world import World, certified_agent
 # The service waits ten seconds for a body; a case that is left unanswered is waited for a little longer.
 PATIENCE_SECONDS = 13.0
 SHORT_PATIENCE_SECONDS = 1.0
+MORE_SECONDS = 0.1
+"""How long a second answer, where there may be none, is waited for."""
 SLOW_SECONDS = 30.0
 
 
@@ -85,8 +86,6 @@ def _judge_answers(siege: Siege, own: Line, case: Case, where: str) -> None:
     check(siege, first, where, where=where, is_layer=True)
     count, last = 1, first
     while not last.ends_connection:
-        with suppress(OSError):
-            own.send(b"")
         following = _quick(own)
         if following is None:
             break
@@ -114,8 +113,10 @@ def _answer(siege: Siege, own: Line, case: Case, where: str) -> Reply | None:
 
 
 def _quick(own: Line) -> Reply | None:
+    if not own.has_more(MORE_SECONDS):
+        return None
     try:
-        return own.receive(timeout=0.1)
+        return own.receive(timeout=SHORT_PATIENCE_SECONDS)
     except (NoAnswer, Hang, Garbled):
         return None
 

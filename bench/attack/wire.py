@@ -1,6 +1,7 @@
 """HTTP/1.1 over a plain socket: requests as they are given, well-formed or not, and answers as they come."""
 
 import json
+import select
 import socket
 import struct
 import time
@@ -156,6 +157,19 @@ class Line:
         except OSError as error:
             self.close()
             raise NoAnswer from error
+
+    def has_more(self, seconds: float) -> bool:
+        """Whether something more comes in so many seconds: octets, or the connection's end."""
+        if self._socket is None:
+            return False
+        self._socket.settimeout(0)
+        try:
+            is_here = bool(self._reader.peek(1))
+        except OSError:
+            is_here = True
+        finally:
+            self._socket.settimeout(self._timeout)
+        return is_here or bool(select.select([self._socket], [], [], seconds)[0])
 
     def ask(self, call: Call) -> Reply:
         """An answer to `call`, on a new connection where the server ended the one before."""
