@@ -29,6 +29,7 @@ HELP = """\
 ./run manage ARGUMENTS    manage.py with the service's environment (starts the data servers if need be)
 ./run exec COMMAND …      any program of .venv with that environment
 ./run bench NAME …        measure: `./run bench ingest --help`
+./run attack …            attack a service of its own, on loopback only: `./run attack --help`
 
 PORT chooses the web server's port (8000, or a free one). LOCAL_DIR moves the data from .local/.
 DATABASE_URL with TEST_DATABASE_URL, REDIS_URL and PKCS11_MODULE replace the embedded servers.
@@ -150,6 +151,16 @@ def bench(layout: Layout, arguments: list[str]) -> int:
     return _with_environment(layout, [sys.executable, "-m", f"bench.{arguments[0]}", *arguments[1:]])
 
 
+def attack(layout: Layout, arguments: list[str]) -> int:
+    """`python -m bench.attack`: 0 when nothing was found, 6 when something was.
+
+    It sends what Schemathesis generates, too, so it needs what the tests need.
+    """
+    layout.prepare()
+    prepare("test")
+    return _with_environment(layout, [sys.executable, "-m", "bench.attack", *arguments])
+
+
 def supervise(layout: Layout, arguments: list[str]) -> int:
     """The supervisor itself; started by `up`, not by people."""
     parent = int(arguments[1]) if len(arguments) > 1 else None
@@ -173,6 +184,7 @@ COMMANDS: dict[str, Callable[[Layout, list[str]], int]] = {
     "manage": manage,
     "exec": execute,
     "bench": bench,
+    "attack": attack,
     "--help": show_help,
     "-h": show_help,
     "help": show_help,

@@ -13,6 +13,8 @@ from django.core.management import call_command
 from django.db import connections
 from django.db.migrations.loader import MigrationLoader
 
+from bench.attack.attacks import NAMES
+
 ROOT = Path(settings.BASE_DIR)
 
 # Each room may import from itself and from those before it.
@@ -185,3 +187,21 @@ def test_api_description_has_no_warnings() -> None:
     call_command("spectacular", fail_on_warn=True, validate=True, stdout=out)
 
     assert "openapi: 3.0.3" in out.getvalue()
+
+
+def test_every_security_promise_names_tests_that_exist() -> None:
+    text = (ROOT / "docs/security.md").read_text()
+    tables = re.findall(r"\| Promise \| Held by \|\n\|---\|---\|\n((?:\|.*\n)+)", text)
+    promises = [row for table in tables for row in table.splitlines()]
+    named = re.findall(r"`([\w/]+/test_\w+\.py)(?:::(test_\w+))?`", text)
+
+    missing = [
+        f"{path}::{test}"
+        for path, test in named
+        if not (ROOT / path).exists() or (test and f"def {test}(" not in (ROOT / path).read_text())
+    ]
+
+    assert missing == []
+    assert set(re.findall(r"attack: (\w+)", text)) - {"name"} <= set(NAMES)
+    assert len(promises) > 40
+    assert [row for row in promises if not re.search(r"attack: \w|/test_\w+\.py", row)] == []

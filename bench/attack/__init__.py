@@ -1,0 +1,1 @@
+"""`./run attack`: a program that attacks a service of its own, on loopback only, and tells what it found."""

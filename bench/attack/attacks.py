@@ -1,0 +1,15 @@
+"""The attacks by name, in the order they run, without what they need to run."""
+
+NAMES = (
+    "opening",
+    "entrances",
+    "privileges",
+    "standing",
+    "tokens",
+    "addresses",
+    "protocol",
+    "races",
+    "fuzz",
+    "generated",
+    "latency",
+)

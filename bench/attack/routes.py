@@ -1,0 +1,188 @@
+"""Every route of the API from Django's URL table, and a valid request for each of its methods."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from bench.attack.wire import Call, call
+from bench.attack.world import LOOPBACK_HOOK, Holdings
+
+_PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
+OCSP_TYPE = "application/ocsp-request"
+
+
+@dataclass(frozen=True)
+class Route:
+    """A path of the API: `actions` by method, `scopes` by action; none for what anyone may ask.
+
+    `is_plain`: a view of Django's, which declares no methods.
+    """
+
+    pattern: str
+    actions: Mapping[str, str]
+    is_public: bool
+    is_plain: bool = False
+    scopes: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def path(self) -> str:
+        """As the description spells it."""
+        return "/" + _PARAMETER.sub(r"{\1}", self.pattern)
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(_PARAMETER.findall(self.pattern))
+
+    def names_object(self, method: str) -> bool:
+        """Whether something of a tenant is asked for, in the path or in the body."""
+        if self.is_public:
+            return False
+        return bool(self.parameters) or (method == "POST" and self.pattern in IN_BODY)
+
+    def address(self, holdings: Holdings) -> str:
+        """The path with the ids of what `holdings` has."""
+        return _PARAMETER.sub(lambda found: _value(holdings, self.pattern, found[1]), "/" + self.pattern)
+
+    def scope_of(self, method: str) -> str | None:
+        """The scope that a method needs; None where anyone may, or the path has no such method."""
+        action = self.actions.get("GET" if method == "HEAD" else method)
+        return self.scopes.get(action) if action else None
+
+
+def api_routes() -> list[Route]:
+    """All but the console."""
+    return [route for pattern, prefix in _walk(get_resolver(), "") if (route := _route(pattern, prefix))]
+
+
+def _walk(resolver: URLResolver, prefix: str) -> Iterator[tuple[URLPattern, str]]:
+    for entry in resolver.url_patterns:
+        path = prefix + str(entry.pattern)
+        if path.startswith("admin/"):
+            continue
+        if isinstance(entry, URLResolver):
+            yield from _walk(entry, path)
+        else:
+            yield entry, path
+
+
+def _route(entry: URLPattern, path: str) -> Route | None:
+    view = getattr(entry.callback, "cls", None)
+    actions = {method.upper(): name for method, name in getattr(entry.callback, "actions", {}).items()}
+    if not actions:
+        return Route(path, {"GET": "get"}, is_public=True, is_plain=True)
+    scopes = {name: str(scope.value) for name, scope in getattr(view, "required_scopes", {}).items()}
+    return Route(path, actions, is_public=not getattr(view, "permission_classes", ()), scopes=scopes)
+
+
+def _value(holdings: Holdings, pattern: str, name: str) -> str:
+    if name == "serial" and not pattern.startswith("v1/verify"):
+        return holdings.authority_serial
+    return holdings.value(name)
+
+
+# Routes whose object stands in the body.
+IN_BODY = frozenset({"v1/events", "v1/events/batch", "v1/reports"})
+
+
+def _agent(_: Holdings) -> Any:
+    return {
+        "name": "fuzzed",
+        "model": "m",
+        "version": "1",
+        "model_hash": "sha256:00",
+        "description": "d",
+        "metadata": {"permitted_actions": ["read", "pay"], "note": "n"},
+        "financial_scope": {
+            "max_single_trade_usd": 10,
+            "daily_limit_usd": 50.5,
+            "permitted_instruments": ["A"],
+            "permitted_venues": ["v"],
+            "leverage_permitted": True,
+            "max_leverage_ratio": 2,
+        },
+    }
+
+
+def _event(holdings: Holdings) -> Any:
+    return {
+        "agentId": holdings.agent,
+        "actionType": "data_access",
+        "sessionId": "s-1",
+        "chainId": holdings.agent,
+        "occurredAt": "2026-01-02T03:04:05Z",
+        "details": {"tool": "read", "amount_usd": 1.5, "tags": ["a", {"b": None}]},
+    }
+
+
+def _delegation(_: Holdings) -> Any:
+    chain = [{"sub": "user:alice", "type": "human"}, {"sub": "agent:a", "type": "agent"}]
+    return {"chain": chain, "scope": "read", "audience": "https://api.example", "ttl_seconds": 600}
+
+
+def _reason(_: Holdings) -> Any:
+    return {"reason": "superseded: by an attack"}
+
+
+BODIES: Mapping[str, Callable[[Holdings], Any]] = {
+    "POST v1/agents": _agent,
+    "PATCH v1/agents/<str:agent_id>": lambda _: {
+        "description": "other",
+        "metadata": {"permitted_actions": ["read"]},
+    },
+    "POST v1/agents/<str:agent_id>/suspend": _reason,
+    "POST v1/agents/<str:agent_id>/reinstate": _reason,
+    "POST v1/agents/<str:agent_id>/retire": _reason,
+    "POST v1/agents/<str:agent_id>/certify": lambda _: None,
+    "POST v1/agents/<str:agent_id>/renew": lambda _: None,
+    "POST v1/agents/<str:agent_id>/sign": lambda _: {"payload": {"a": [1, 2.5, "x", None]}},
+    "POST v1/agents/<str:agent_id>/delegation": _delegation,
+    "POST v1/certificates/<str:certificate_id>/revoke": _reason,
+    "POST v1/certificates/<str:certificate_id>/renew": lambda _: None,
+    "POST v1/verify/message": lambda holdings: {
+        "payload": {"a": 1},
+        "signature": holdings.signature,
+        "certificate_serial": holdings.serial,
+    },
+    "POST v1/ocsp": lambda holdings: holdings.ocsp_request,
+    "POST v1/events": _event,
+    "POST v1/events/batch": lambda holdings: {"events": [_event(holdings), _event(holdings)]},
+    "POST v1/events/<str:event_id>/review": lambda _: {"verdict": "dismissed", "note": "n"},
+    "POST v1/delegation/verify": lambda holdings: {"token": holdings.token},
+    # Loopback, and an event that no attack causes.
+    "POST v1/webhooks": lambda _: {
+        "url": LOOPBACK_HOOK,
+        "events": ["certificate.expired"],
+        "description": "d",
+    },
+    "PATCH v1/webhooks/<str:webhook_id>": lambda _: {"active": False, "description": "e"},
+    "POST v1/webhooks/<str:webhook_id>/test": lambda _: None,
+    "POST v1/webhooks/<str:webhook_id>/rotate-secret": lambda _: {"overlap_seconds": 0},
+    "POST v1/webhooks/<str:webhook_id>/recover": lambda _: {"since": "2026-01-01T00:00:00Z"},
+    "POST v1/webhooks/<str:webhook_id>/deliveries/<str:delivery_id>/redeliver": lambda _: None,
+    "POST v1/reports": lambda holdings: {
+        "type": "eu_ai_act",
+        "period_start": "2026-01-01",
+        "period_end": "2026-02-01",
+        "agent_ids": [holdings.agent],
+    },
+}
+
+
+def lacking(routes: list[Route]) -> list[str]:
+    """Operations that send a body and that no valid request is known of: a new endpoint needs one here."""
+    wanted = [f"{method} {route.pattern}" for route in routes for method in route.actions]
+    return [name for name in wanted if name.split()[0] in ("POST", "PATCH", "PUT") and name not in BODIES]
+
+
+def valid_call(route: Route, method: str, holdings: Holdings, *, key: str | None) -> Call:
+    """A request that the service grants; what it names in the path and in the body is `holdings`'s."""
+    make = BODIES.get(f"{method} {route.pattern}")
+    body = make(holdings) if make else None
+    headers = {"Content-Type": OCSP_TYPE} if isinstance(body, bytes) else {}
+    return call(
+        method, route.address(holdings), key=None if route.is_public else key, body=body, headers=headers
+    )

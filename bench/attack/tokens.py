@@ -1,0 +1,75 @@
+"""Forged delegation tokens and altered signatures: every one must be answered `valid: false`, with 200.
+
+Some are signed with the service's genuine key, over claims that no delegation has: a signature makes nothing
+true that the claims do not say.
+"""
+
+import base64
+
+from bench.attack.core import Siege
+from bench.attack.forgeries import forgeries, with_trailing_bits
+from bench.attack.invariants import check
+from bench.attack.values import garbled
+from bench.attack.wire import Line, call
+from bench.attack.world import PAYLOAD, Holdings, World, furnish
+from compliance.environments import Environment
+
+
+def run(siege: Siege, world: World) -> None:
+    """Send every forgery, then seeded damage to a genuine token."""
+    with Line(siege) as line:
+        for environment in Environment:
+            holdings = furnish(siege, line, world.keys.of(environment))
+            _expect_valid(siege, line, holdings.token)
+            for name, token in forgeries(holdings.token, environment):
+                if siege.budget.is_over:
+                    return
+                _expect_invalid(siege, line, name, token)
+            chance = siege.random(environment.value)
+            for _ in range(siege.pick(short=60, long=3_000)):
+                token = garbled(chance, holdings.token.encode()).decode("latin-1")
+                if token != holdings.token and not siege.budget.is_over:
+                    _expect_invalid(siege, line, "damaged", token)
+            _altered_signatures(siege, line, holdings)
+
+
+def _expect_valid(siege: Siege, line: Line, token: str) -> None:
+    reply = line.ask(call("POST", "/v1/delegation/verify", body={"token": token}))
+    if reply.status != 200 or not reply.data or reply.data.get("valid") is not True:
+        siege.report("a genuine token is refused", "POST /v1/delegation/verify", str(reply))
+
+
+def _expect_invalid(siege: Siege, line: Line, name: str, token: str) -> None:
+    where = f"POST /v1/delegation/verify: {name.partition(':')[0]}"
+    reply = line.ask(call("POST", "/v1/delegation/verify", body={"token": token}))
+    check(siege, reply, name, where=where)
+    if reply.status == 400 and not token.strip():
+        return
+    if reply.status != 200 or not isinstance(reply.data, dict) or reply.data.get("valid") is not False:
+        siege.report("a forged token counts", where, f"{name}: {reply}")
+
+
+def _altered_signatures(siege: Siege, line: Line, holdings: Holdings) -> None:
+    """A message's signature spelled otherwise does not count; every certificate can be asked about."""
+    where = "POST /v1/verify/message"
+    genuine = holdings.signature
+    for name, signature, payload in (
+        ("genuine", genuine, PAYLOAD),
+        ("trailing bits", with_trailing_bits(genuine), PAYLOAD),
+        ("no padding", genuine.rstrip("="), PAYLOAD),
+        ("a line break", genuine[:60] + "\n" + genuine[60:], PAYLOAD),
+        ("a foreign sign", genuine[:60] + "!" + genuine[60:], PAYLOAD),
+        ("URL's alphabet", genuine.replace("+", "-").replace("/", "_") + "A===", PAYLOAD),
+        ("another payload", genuine, {"a": True}),
+        ("twice", genuine + genuine, PAYLOAD),
+        ("empty", "", PAYLOAD),
+        ("zeros", base64.b64encode(bytes(256)).decode(), PAYLOAD),
+    ):
+        body = {"payload": payload, "signature": signature, "certificate_serial": holdings.serial}
+        for key in (None, "service_live_madeup", "service_test_madeup", "x"):
+            reply = line.ask(call("POST", "/v1/verify/message", key=key, body=body))
+            check(siege, reply, f"{name}, key {key}", where=where)
+            counts = reply.status == 200 and bool(reply.data) and reply.data.get("valid") is True
+            if counts != (name == "genuine" and signature == genuine):
+                rule = "an altered signature counts" if counts else "a genuine signature is refused"
+                siege.report(rule, where, f"{name}, key {key}: {reply}")

@@ -1,0 +1,212 @@
+"""What there is to attack: two tenants, keys of every state, and objects of each tenant and environment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import ocsp
+
+from auditlog.vocabulary import Actor
+from bench.attack.core import Siege
+from bench.attack.wire import Line, Reply, call
+from compliance import environments
+from compliance.api.permissions import Scope
+from compliance.clock import now
+from compliance.environments import Environment
+from compliance.tenancy import services as tenancy
+from compliance.tenancy.models import ApiKey, Tenant
+from delegation import jws
+
+ACTOR = Actor.system("attack")
+# Nobody listens there, and nothing is sent: the stack of an attack has no sender.
+LOOPBACK_HOOK = "http://127.0.0.1:9/hook"
+PERMITTED = ["read", "pay"]
+PAYLOAD = {"a": 1}
+
+
+class CannotBegin(Exception):
+    """The service refused what an attack needs first."""
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """One of each thing that a tenant has in an environment."""
+
+    agent: str
+    certificate: str
+    serial: str
+    event: str
+    webhook: str
+    delivery: str
+    report: str
+    did: str
+    token: str
+    signature: str
+    authority_serial: str
+    ocsp_request: bytes = field(repr=False)
+
+    def value(self, parameter: str) -> str:
+        """What stands in a path for a parameter of that name."""
+        plain = {
+            "agent_id": self.agent,
+            "certificate_id": self.certificate,
+            "event_id": self.event,
+            "webhook_id": self.webhook,
+            "delivery_id": self.delivery,
+            "report_id": self.report,
+            "serial": self.serial,
+            "did": self.did,
+            "part": "0",
+            "encoded": quote(jws.b64url_encode(self.ocsp_request), safe=""),
+        }
+        return plain[parameter]
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """What no other tenant may be told."""
+        return frozenset(
+            {self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report, self.serial}
+        )
+
+
+def absent(like: Holdings) -> Holdings:
+    """Ids that nothing has."""
+    return replace(
+        like,
+        agent=str(uuid4()),
+        certificate=str(uuid4()),
+        event=str(uuid4()),
+        webhook=str(uuid4()),
+        delivery=str(uuid4()),
+        report=str(uuid4()),
+    )
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Credentials of one tenant."""
+
+    live: str
+    test: str
+    scoped: Mapping[str, str] = field(repr=False)
+    without: Mapping[str, str] = field(repr=False)
+    revoked: str = ""
+    expired: str = ""
+
+    def of(self, environment: Environment) -> str:
+        return self.live if environment is Environment.LIVE else self.test
+
+
+@dataclass
+class World:
+    """The tenant that is attacked, and another beside it."""
+
+    tenant: Tenant
+    keys: Keys
+    other: Keys
+
+    @cached_property
+    def secrets(self) -> frozenset[str]:
+        """What no answer may hold."""
+        return frozenset({self.keys.live, self.keys.test, self.other.live, self.other.test})
+
+
+def make_world() -> World:
+    """Tenants and keys, past the API, which makes none."""
+    tenant, other = (
+        tenancy.create_tenant(name=name, actor=ACTOR, now=now()) for name in ("Attacked", "Beside")
+    )
+    return World(tenant, _keys(tenant), _keys(other))
+
+
+def _keys(tenant: Tenant) -> Keys:
+    every = [scope.value for scope in Scope]
+    revoked, expired = _issue(tenant, Environment.LIVE), _issue(tenant, Environment.LIVE)
+    with environments.use(Environment.LIVE):
+        tenancy.revoke_key(key_id=revoked.row.id, actor=ACTOR, now=now())
+        ApiKey.objects.filter(id=expired.row.id).update(expires_at=now() - timedelta(seconds=1))
+    return Keys(
+        live=_issue(tenant, Environment.LIVE).secret,
+        test=_issue(tenant, Environment.TEST).secret,
+        scoped={scope: _issue(tenant, Environment.LIVE, [scope]).secret for scope in every},
+        without={
+            scope: _issue(tenant, Environment.LIVE, [other for other in every if other != scope]).secret
+            for scope in every
+        },
+        revoked=revoked.secret,
+        expired=expired.secret,
+    )
+
+
+def _issue(tenant: Tenant, environment: Environment, scopes: list[str] | None = None) -> tenancy.IssuedKey:
+    with environments.use(environment):
+        mirrored = tenancy.get_tenant(tenant_id=tenant.id)
+        return tenancy.create_key(tenant=mirrored, name="attack", scopes=scopes, actor=ACTOR, now=now())
+
+
+def new_agent(line: Line, key: str, **more: object) -> str:
+    """A registered agent."""
+    body = {"name": "attacked", "model_hash": "h", "metadata": {"permitted_actions": PERMITTED}, **more}
+    return str(_made(line.ask(call("POST", "/v1/agents", key=key, body=body)))["id"])
+
+
+def certified_agent(line: Line, key: str) -> tuple[str, dict[str, str]]:
+    """An active agent and its certificate."""
+    agent = new_agent(line, key)
+    return agent, _made(line.ask(call("POST", f"/v1/agents/{agent}/certify", key=key)))
+
+
+def furnish(siege: Siege, line: Line, key: str) -> Holdings:
+    """One of everything, made through the API by the key's owner."""
+    agent, certificate = certified_agent(line, key)
+    event = _made(
+        line.ask(call("POST", "/v1/events", key=key, body={"agentId": agent, "actionType": "data_access"}))
+    )
+    hook_body = {"url": LOOPBACK_HOOK, "events": ["certificate.expired"]}
+    webhook = _made(line.ask(call("POST", "/v1/webhooks", key=key, body=hook_body)))
+    delivery = _made(line.ask(call("POST", f"/v1/webhooks/{webhook['id']}/test", key=key)))
+    period = {"type": "eu_ai_act", "period_start": "2026-01-01", "period_end": "2026-02-01"}
+    report = _made(line.ask(call("POST", "/v1/reports", key=key, body=period)))
+    grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
+    token = _made(line.ask(call("POST", f"/v1/agents/{agent}/delegation", key=key, body=grant)))
+    signed = _made(line.ask(call("POST", f"/v1/agents/{agent}/sign", key=key, body={"payload": PAYLOAD})))
+    environment = "test" if "_test_" in key else "live"
+    authority = _made(line.ask(call("GET", f"/v1/ca?environment={environment}")))["certificates"][0]
+    return Holdings(
+        agent=agent,
+        certificate=certificate["id"],
+        serial=certificate["serial_number"],
+        event=event["id"],
+        webhook=webhook["id"],
+        delivery=delivery["id"],
+        report=report["id"],
+        did=f"did:{_service_name(key)}:{environment}:{agent}",
+        token=token["token"],
+        signature=signed["signature"],
+        authority_serial=authority["serial_number"],
+        ocsp_request=_ocsp_request(certificate["certificate_pem"], authority["pem"]),
+    )
+
+
+def _service_name(key: str) -> str:
+    return key.partition("_")[0]
+
+
+def _ocsp_request(certificate: str, authority: str) -> bytes:
+    subject, issuer = (x509.load_pem_x509_certificate(pem.encode()) for pem in (certificate, authority))
+    builder = ocsp.OCSPRequestBuilder().add_certificate(subject, issuer, SHA256())
+    return builder.build().public_bytes(Encoding.DER)
+
+
+def _made(reply: Reply) -> Any:
+    """The object that an answer gives, raising `CannotBegin` where it gives none."""
+    if reply.status not in (200, 201, 202) or not isinstance(reply.data, dict):
+        raise CannotBegin(str(reply))
+    return reply.data
