@@ -39,16 +39,24 @@ def _spelled(point: int) -> str:
     return f"\\u{point:04X}" if point <= 0xFFFF else chr(point)
 
 
-_CLASS: Final = "".join(
-    _spelled(first) if first == last else f"{_spelled(first)}-{_spelled(last)}"
-    for first, last in (
-        *_ranges(_hidden_code_points()),
-        *(pair for pair in _ALSO_HIDDEN if pair[0] >= _SEARCHED),
+def _class_of(points: Iterable[int]) -> str:
+    """The inside of a regular expression's brackets that holds the code points, and the planes above."""
+    above = (pair for pair in _ALSO_HIDDEN if pair[0] >= _SEARCHED)
+    return "".join(
+        _spelled(first) if first == last else f"{_spelled(first)}-{_spelled(last)}"
+        for first, last in (*_ranges(points), *above)
     )
+
+
+_WHOLE: Final = _class_of(
+    point for point in _hidden_code_points() if unicodedata.category(chr(point)) != "Cs"
 )
-PLAIN_TEXT_PATTERN: Final = f"^[^{_CLASS}]*$"
-"""For the API's description: a regular expression of ECMA-262 (with the flag `u`) and of Python's `re`."""
-HIDDEN: Final = re.compile(f"[{_CLASS}]")
+PLAIN_TEXT_PATTERN: Final = f"^[^{_WHOLE}]*$"
+"""For the API's description: a regular expression of ECMA-262 (with the flag `u`) and of Python's `re`.
+
+Halves of characters are not in it, since no JSON text holds one, and not every engine can write them.
+"""
+HIDDEN: Final = re.compile(f"[{_class_of(_hidden_code_points())}]")
 
 
 def is_plain_text(text: str) -> bool:

@@ -20,8 +20,7 @@ def test_the_web_server_gets_its_port_and_workers(tmp_path: Path) -> None:
 
     options = dict(pairwise(web))
 
-    assert (options["--port"], options["--workers"]) == ("8123", "3")
-    assert options["--host"] == "127.0.0.1"
+    assert (options["--bind"], options["--workers"]) == ("127.0.0.1:8123", "3")
 
 
 def test_restarts_wait_longer_each_time_up_to_a_limit() -> None:
