@@ -42,7 +42,8 @@ class NameField(StrictCharField):
 
 
 @extend_schema_field(
-    {"type": "string", "maxLength": tokens.MAX_SCOPE_LENGTH, "pattern": tokens.SCOPE_PATTERN}
+    # An empty one is described beside it, by `allow_blank`.
+    {"type": "string", "minLength": 1, "maxLength": tokens.MAX_SCOPE_LENGTH, "pattern": tokens.SCOPE_PATTERN}
 )
 class ScopeField(StrictCharField):
     """Scope tokens between spaces."""
