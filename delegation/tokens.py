@@ -148,7 +148,7 @@ def from_claims(claims: dict[str, Any]) -> Delegation:
             scope=_text(claims["scope"]),
             audience=_optional_text(claims, "aud"),
             certificate_serial=_optional_text(claims, "cert_serial"),
-            via=tuple(_delegator(entry) for entry in claims.get("via", [])),
+            via=tuple(_delegator(entry) for entry in _list(claims.get("via", []))),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TokenRejected(Reason.MALFORMED) from error
@@ -213,6 +213,12 @@ def _delegator(entry: Any) -> Delegator:
 
 def _present(claims: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in claims.items() if value is not None}
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return value
 
 
 def _text(value: Any) -> str:

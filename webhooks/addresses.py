@@ -21,6 +21,7 @@ _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", re.IGNORECASE)
 # A last label that is all digits, or 0x and hex digits, makes the host a number, in one base or another
 # (WHATWG URL, "ends in a number checker").
 _NUMBER = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
+_AFTER_BRACKET = re.compile(r"(?::\d*)?", re.ASCII)
 _LOCAL_SUFFIXES = ("localhost", "local", "internal", "localdomain", "home.arpa")
 
 # What the IANA special-purpose registries do not call globally reachable, and multicast; stated here so
@@ -204,6 +205,9 @@ def _port_of(parts: SplitResult) -> int:
 
 def _check_host(host: str, netloc: str, policy: UrlPolicy) -> None:
     if netloc.startswith("["):
+        # The parser overlooks what stands between the bracket and the port.
+        if not _AFTER_BRACKET.fullmatch(netloc.partition("]")[2]):
+            raise UrlRefused("is not a valid URL")
         _check_literal(_ipv6(host), policy)
     elif _NUMBER.fullmatch(host.rpartition(".")[2] or host.rstrip(".").rpartition(".")[2]):
         _check_literal(_ipv4(host), policy)

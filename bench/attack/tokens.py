@@ -43,7 +43,8 @@ def _expect_invalid(siege: Siege, line: Line, name: str, token: str) -> None:
     where = f"POST /v1/delegation/verify: {name.partition(':')[0]}"
     reply = line.ask(call("POST", "/v1/delegation/verify", body={"token": token}))
     check(siege, reply, name, where=where)
-    if reply.status == 400 and not token.strip():
+    # An empty string, or one that is no text, is refused before it is looked at as a token.
+    if reply.status == 400 and (not token.strip() or "\0" in token):
         return
     if reply.status != 200 or not isinstance(reply.data, dict) or reply.data.get("valid") is not False:
         siege.report("a forged token counts", where, f"{name}: {reply}")

@@ -169,6 +169,8 @@ class Connection(asyncio.Protocol):
         self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
+        if self._parser.get_http_version() not in {"1.0", "1.1"}:
+            self._stop_parsing(refusals.MALFORMED)
         if self._parser.get_method() == b"CONNECT":
             self._stop_parsing(refusals.BAD_TARGET)
         if self._parser.should_upgrade():

@@ -130,6 +130,8 @@ def test_the_largest_delegation_fits_in_a_token() -> None:
         ("jti", "no uuid"),
         ("agent_id", 5),
         ("via", "abc"),
+        ("via", {}),
+        ("via", None),
         ("via", [1]),
         ("via", 7),
         ("via", [{}]),

@@ -83,6 +83,8 @@ def test_public_https_urls_are_accepted(url: str, target: Target) -> None:
         "https://[fe80::1%25eth0]/",
         "https://[2606:4700::1111%25eth0]/",
         "https://[v1.a]/",
+        "https://[2606:4700::1111]x/",
+        "https://[2606:4700::1111]x:443/",
         # Names that never leave the machine or its network.
         "https://localhost/",
         "https://LOCALHOST:8443/",

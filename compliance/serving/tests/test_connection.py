@@ -100,6 +100,8 @@ def test_sender_who_goes_away_is_forgotten(served: Served, head: bytes, resets: 
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"GET /x HTTP/9.9\r\nHost: h\r\n\r\n",
         b"GET /x\r\n\r\n",
+        b"GET /x\r\nHost: h\r\n\r\n",
+        b"GET /x HTTP/2.0\r\nHost: h\r\n\r\n",
         b"BREW /x HTTP/1.1\r\nHost: h\r\n\r\n",
         b"GET /x HTTP/1.1\r\nHost : h\r\n\r\n",
         b"GET /x HTTP/1.1\r\nHost: h\r\nA: b\r\n c\r\n\r\n",
