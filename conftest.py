@@ -20,6 +20,7 @@ from compliance.api import rate_limits
 from compliance.database_owner import as_owner
 from compliance.environments import Environment
 from compliance.tests.client import ApiClient
+from compliance.tests.owner import owning
 
 # A busy machine is slow, which is no finding.
 settings.register_profile("service", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -85,10 +86,9 @@ def owned(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 
     Ask for it before fixtures that write, so that they write in the same transaction.
     """
-    with django_db_blocker.unblock(), environments.use(Environment.LIVE), as_owner("default"):
-        with environments.atomic():
-            yield
-            connections["default"].set_rollback(True)
+    with django_db_blocker.unblock(), environments.use(Environment.LIVE), owning(), environments.atomic():
+        yield
+        connections["default"].set_rollback(True)
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,8 @@ from compliance.clock import now
 from compliance.environments import Environment
 from compliance.server import Application
 from compliance.tenancy.models import Tenant
-from compliance.tests.web import Worker, end_sessions, locked_table, shape
+from compliance.tests.owner import locked_table
+from compliance.tests.web import Worker, end_sessions, shape
 from compliance.wsgi import application
 
 pytestmark = pytest.mark.usefixtures("committed")

@@ -7,12 +7,27 @@ from django.db import connections
 
 from compliance import environments
 from compliance.database_owner import as_owner
+from compliance.tests.waiting import eventually
+
+
+@contextmanager
+def owning() -> Iterator[None]:
+    """Act on the current environment's database as its owner; the session is gone after the block.
+
+    Tests that end all sessions may end only the service's.
+    """
+    alias = environments.current().alias
+    with as_owner(alias):
+        owner = connections[alias]
+        owner.ensure_connection()
+        pid = owner.connection.info.backend_pid
+        yield
+    assert eventually(lambda: not _lives(alias, pid))
 
 
 def execute_as_owner(*statements: str) -> None:
     """Run each, and commit it, in the current environment's database."""
-    alias = environments.current().alias
-    with as_owner(alias), connections[alias].cursor() as cursor:
+    with owning(), connections[environments.current().alias].cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
 
@@ -25,9 +40,15 @@ def service_role() -> str:
 @contextmanager
 def locked_table(lock: str) -> Iterator[None]:
     """A table under a lock, as `LOCK TABLE` takes it, in a transaction of the owner's."""
-    alias = environments.current().alias
-    with as_owner(alias):
-        owner = connections[alias]
-        with environments.atomic(), owner.cursor() as cursor:
+    with owning(), environments.atomic():
+        with connections[environments.current().alias].cursor() as cursor:
             cursor.execute(f"LOCK TABLE {lock}")
-            yield
+        yield
+
+
+def _lives(alias: str, pid: int) -> bool:
+    with connections[alias].cursor() as cursor:
+        # Inside a transaction the view stays as it was first seen.
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [pid])
+        return cursor.rowcount > 0

@@ -9,6 +9,7 @@ from django.db import DataError, IntegrityError, OperationalError, connection, c
 
 from compliance import environments, sql
 from compliance.copying import Call, Statement, copy_in
+from compliance.tests.owner import execute_as_owner, service_role
 
 pytestmark = pytest.mark.usefixtures("committed")
 
@@ -20,12 +21,15 @@ COUNT = Statement(
 
 @pytest.fixture(autouse=True)
 def _tables(committed: None) -> Iterator[None]:
-    sql.execute("CREATE TABLE copied (number int4 PRIMARY KEY CHECK (number < 100))")
-    sql.execute("CREATE TABLE counted AS SELECT 0 AS count, '' AS name")
+    execute_as_owner(
+        "CREATE TABLE copied (number int4 PRIMARY KEY CHECK (number < 100))",
+        "CREATE TABLE counted AS SELECT 0 AS count, '' AS name",
+        f"GRANT SELECT, INSERT, UPDATE ON copied, counted TO {service_role()}",
+    )
     try:
         yield
     finally:
-        sql.execute("DROP TABLE copied, counted")
+        execute_as_owner("DROP TABLE copied, counted")
 
 
 def rows(*numbers: int) -> bytes:
@@ -105,7 +109,7 @@ def test_savepoint_saves_a_transaction_from_a_refused_row() -> None:
 
 
 def test_many_rows_are_taken_in() -> None:
-    sql.execute("ALTER TABLE copied DROP CONSTRAINT copied_number_check")
+    execute_as_owner("ALTER TABLE copied DROP CONSTRAINT copied_number_check")
 
     copy_in(COPY, rows(*range(200_000)), beside=counting(1))
 

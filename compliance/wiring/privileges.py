@@ -79,7 +79,7 @@ PARTITIONED: Final = "events_behaviorevent"
 """Its partitions are reached through it: they need no line, and nobody gets a privilege on one."""
 
 FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
-    "events_partition_make(timestamp with time zone, timestamp with time zone)": frozenset({"EXECUTE"}),
+    "events_partition_make(timestamp with time zone,timestamp with time zone)": frozenset({"EXECUTE"}),
     "events_partition_drop(text)": frozenset({"EXECUTE"}),
     "events_default_forget(timestamp with time zone)": frozenset({"EXECUTE"}),
     "events_first_id(timestamp with time zone)": NOTHING,

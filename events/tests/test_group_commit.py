@@ -10,7 +10,7 @@ from agents.models import Agent, AgentStatus
 from certificates.tests.factories import make_certified_agent
 from compliance.api.answers import Answer
 from compliance.identifiers import new_id
-from compliance.tests.web import locked_table
+from compliance.tests.owner import execute_as_owner, locked_table
 from events.group_commit import LARGEST_GROUP, LONGEST_QUEUE
 from events.models import BehaviorEvent
 from events.tests.conftest import World
@@ -22,16 +22,14 @@ pytestmark = pytest.mark.usefixtures("committed")
 @pytest.fixture
 def refused_session(world: World) -> Iterator[str]:
     """A session id whose rows PostgreSQL refuses."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-            " RAISE EXCEPTION 'refused' USING ERRCODE = 'invalid_parameter_value'; END $$;"
-            "CREATE TRIGGER refuse BEFORE INSERT ON events_behaviorevent FOR EACH ROW"
-            " WHEN (NEW.session_id = 'refused') EXECUTE FUNCTION refuse()"
-        )
+    execute_as_owner(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE EXCEPTION 'refused' USING ERRCODE = 'invalid_parameter_value'; END $$",
+        "CREATE TRIGGER refuse BEFORE INSERT ON events_behaviorevent FOR EACH ROW"
+        " WHEN (NEW.session_id = 'refused') EXECUTE FUNCTION refuse()",
+    )
     yield "refused"
-    with connection.cursor() as cursor:
-        cursor.execute("DROP TRIGGER refuse ON events_behaviorevent; DROP FUNCTION refuse()")
+    execute_as_owner("DROP TRIGGER refuse ON events_behaviorevent", "DROP FUNCTION refuse()")
 
 
 def agents_of(world: World, count: int) -> list[Agent]:
