@@ -26,8 +26,8 @@ from compliance.clock import now
 from compliance.environments import Environment
 from compliance.server import Application
 from compliance.tenancy.models import Tenant
-from compliance.tests.owner import locked_table
-from compliance.tests.web import Worker, end_sessions, shape
+from compliance.tests.owner import end_sessions, locked_table
+from compliance.tests.web import Worker, shape
 from compliance.wsgi import application
 
 pytestmark = pytest.mark.usefixtures("committed")

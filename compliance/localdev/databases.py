@@ -38,12 +38,25 @@ def query(url: str, sql: str, *, seconds: float = 20.0) -> list[str]:
 
 
 def ensure_database(server: PostgresServer, name: str, *, owner: Role | None = None) -> None:
-    """Create the database `name` unless it exists; `owner` gets it, and what it holds."""
+    """Create the database `name` unless it exists; it belongs to `owner`, or to the superuser."""
     admin = server.url("postgres")
     if not query(admin, f"SELECT 1 FROM pg_database WHERE datname = {_literal(name)}"):  # noqa: S608
-        query(admin, f"CREATE DATABASE {_identifier(name)}")
-    if owner is not None:
+        belongs = "" if owner is None else f" OWNER {_identifier(owner.name)}"
+        query(admin, f"CREATE DATABASE {_identifier(name)}{belongs}")
+
+
+def hand_over_databases(server: PostgresServer, prefix: str, owner: Role) -> list[str]:
+    """Give `owner` the superuser's databases whose names begin with `prefix`; their names.
+
+    An earlier version ran the service as the superuser, and everything belongs to it.
+    """
+    held = query(
+        server.url("postgres"),
+        f"SELECT datname FROM pg_database WHERE datdba = 10 AND starts_with(datname, {_literal(prefix)})",  # noqa: S608
+    )
+    for name in held:
         query(server.url(name), _HAND_OVER.format(owner=_literal(owner.name)))
+    return held
 
 
 def ensure_role(server: PostgresServer, role: Role, *, attributes: str = "", member_of: str = "") -> None:
@@ -52,7 +65,7 @@ def ensure_role(server: PostgresServer, role: Role, *, attributes: str = "", mem
     `member_of`: predefined roles whose privileges it gets, separated by commas.
     """
     name, password = _identifier(role.name), _literal(role.password)
-    found = f"SELECT FROM pg_roles WHERE rolname = {_literal(role.name)}"  # noqa: S608
+    found = f"SELECT FROM pg_roles WHERE rolname = {_literal(role.name)}"
     statements = [
         f"SELECT 'CREATE ROLE {name.replace(chr(39), chr(39) * 2)}' WHERE NOT EXISTS ({found}) \\gexec",
         f"ALTER ROLE {name} LOGIN NOSUPERUSER NOCREATEROLE NOREPLICATION NOBYPASSRLS NOCREATEDB"
@@ -63,18 +76,14 @@ def ensure_role(server: PostgresServer, role: Role, *, attributes: str = "", mem
     query(server.url("postgres"), "\n".join(statements))
 
 
-# Made by an earlier version, everything belongs to the superuser. Sequences follow their tables, and what
-# belongs to an extension stays.
+# Sequences follow their tables, and what belongs to an extension stays. The database comes last: it is
+# what tells that all was handed over.
 _HAND_OVER = """
 DO $do$
 DECLARE
     new_owner name := {owner};
     line record;
 BEGIN
-    IF (SELECT datdba::regrole::text FROM pg_database WHERE datname = current_database())
-            <> quote_ident(new_owner) THEN
-        EXECUTE format('ALTER DATABASE %I OWNER TO %I', current_database(), new_owner);
-    END IF;
     FOR line IN
         SELECT format('ALTER TABLE %s OWNER TO %I', c.oid::regclass, new_owner) AS statement
         FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
@@ -90,6 +99,7 @@ BEGIN
     LOOP
         EXECUTE line.statement;
     END LOOP;
+    EXECUTE format('ALTER DATABASE %I OWNER TO %I', current_database(), new_owner);
 END
 $do$
 """

@@ -161,8 +161,8 @@ class PostgresServer:
         write_private(password, self.password)
         for path in (making, password):
             os.chown(path, account.owner(), -1)
-        command = [str(programs / "initdb"), "-D", str(making / "data"), "-U", SUPERUSER, "-A", "scram-sha-256"]
-        done = account.run([*command, f"--pwfile={password}", *_locale(programs)], cwd=making)
+        command = [str(programs / "initdb"), "-D", str(making / "data"), "-U", SUPERUSER]
+        done = account.run([*command, "-A", "scram-sha-256", f"--pwfile={password}", *_locale(programs)], cwd=making)
         if done.returncode != 0:
             raise StepFailed(f"initdb failed: {done.stderr.strip() or done.stdout.strip()}", hint=_HINT)
         (making / "data").rename(self.data())

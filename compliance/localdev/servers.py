@@ -9,7 +9,7 @@ from pathlib import Path
 
 from . import processes
 from .console import step
-from .databases import ensure_database, ensure_role
+from .databases import ensure_database, ensure_role, hand_over_databases
 from .environment import External, application, external, has_own_tokens, hosts_wanted, merged, service_name
 from .key_hosts import KeyHosts
 from .layout import Layout
@@ -21,6 +21,9 @@ from .state import LockBusy, load_secrets, locked, read_json
 
 SHARDS = 16
 """Of each environment's token; enough for some ten thousand agents, and made in a second or two."""
+
+DEVELOPMENT = "pg_checkpoint, pg_monitor, pg_signal_backend"
+"""Predefined roles of the databases' owner, which an owner in production does without."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +124,11 @@ class Servers:
 
     def _make_databases(self) -> None:
         """Make the roles and databases that are missing, and hand over those of an earlier version."""
-        # The suite and the benchmarks make databases, and the latter write checkpoints.
-        ensure_role(self.postgres, self.owner, attributes="CREATEDB", member_of="pg_checkpoint, pg_monitor")
+        # The suite and the benchmarks make and drop databases, and the latter write checkpoints.
+        ensure_role(self.postgres, self.owner, attributes="CREATEDB", member_of=DEVELOPMENT)
         ensure_role(self.postgres, self.service)
         ensure_role(self.postgres, self.reader)
+        hand_over_databases(self.postgres, f"{service_name(os.environ)}_", self.owner)
         for name in self.database_names():
             ensure_database(self.postgres, name, owner=self.owner)
 

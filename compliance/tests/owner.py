@@ -12,10 +12,7 @@ from compliance.tests.waiting import eventually
 
 @contextmanager
 def owning() -> Iterator[None]:
-    """Act on the current environment's database as its owner; the session is gone after the block.
-
-    Tests that end all sessions may end only the service's.
-    """
+    """Act on the current environment's database as its owner; the session is gone after the block."""
     alias = environments.current().alias
     with as_owner(alias):
         owner = connections[alias]
@@ -39,11 +36,25 @@ def service_role() -> str:
 
 @contextmanager
 def locked_table(lock: str) -> Iterator[None]:
-    """A table under a lock, as `LOCK TABLE` takes it, in a transaction of the owner's."""
-    with owning(), environments.atomic():
-        with connections[environments.current().alias].cursor() as cursor:
-            cursor.execute(f"LOCK TABLE {lock}")
+    """A table under a lock, as `LOCK TABLE` takes it, by the owner; it locks out the test, too."""
+    alias = environments.current().alias
+    with as_owner(alias):
+        owner = connections[alias]
+    try:
+        with owner.cursor() as cursor:
+            cursor.execute(f"BEGIN; LOCK TABLE {lock}")
         yield
+    finally:
+        owner.close()
+
+
+def end_sessions() -> None:
+    """End every session of the service's role in the current environment's database but the test's own."""
+    with connections[environments.current().alias].cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"
+        )
 
 
 def _lives(alias: str, pid: int) -> bool:

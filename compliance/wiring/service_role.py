@@ -1,4 +1,4 @@
-"""What is wrong with the database role that the service runs as, and with what guards the audit log from it."""
+"""What is wrong with the database role that the service runs as."""
 
 from dataclasses import dataclass
 from typing import Any, Final
