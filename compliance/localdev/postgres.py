@@ -162,7 +162,9 @@ class PostgresServer:
         for path in (making, password):
             os.chown(path, account.owner(), -1)
         command = [str(programs / "initdb"), "-D", str(making / "data"), "-U", SUPERUSER]
-        done = account.run([*command, "-A", "scram-sha-256", f"--pwfile={password}", *_locale(programs)], cwd=making)
+        done = account.run(
+            [*command, "-A", "scram-sha-256", f"--pwfile={password}", *_locale(programs)], cwd=making
+        )
         if done.returncode != 0:
             raise StepFailed(f"initdb failed: {done.stderr.strip() or done.stdout.strip()}", hint=_HINT)
         (making / "data").rename(self.data())

@@ -64,9 +64,7 @@ class TestRun:
     def environment(self) -> dict[str, str]:
         """The contract over this run's parts; Django itself puts `test_` before the databases' names."""
         live, test = self.servers.database_urls()
-        owners = {
-            name: with_suffix(url, self.name) for name, url in self.servers.operator_contract().items()
-        }
+        owners = {name: with_suffix(url, self.name) for name, url in self.servers.operator_contract().items()}
         contract = {
             **application(self.servers.secrets, base_url=self.servers.base_url()),
             **self.softhsm.environment(),

@@ -164,9 +164,7 @@ def _wanted(alias: str) -> dict[tuple[Object, str], frozenset[str]]:
         wanted[Object("TABLE", name), service] = access.service
         for role in reader:
             open_columns = (f"SELECT ({column})" for column in columns.get(name, set()) - access.secret)
-            wanted[Object("TABLE", name), role] = (
-                frozenset(open_columns) if access.secret else access.reader
-            )
+            wanted[Object("TABLE", name), role] = frozenset(open_columns) if access.secret else access.reader
     for name, privileges in FUNCTIONS.items():
         wanted[Object("FUNCTION", name), service] = privileges
     return wanted

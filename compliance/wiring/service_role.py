@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from django.db import connections
 
+from auditlog import guards
 from compliance.wiring import granting
 
 REMEDY: Final = (
@@ -27,8 +28,8 @@ SELECT rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls,
         AND pg_has_role(current_user, relowner, 'MEMBER')),
     ARRAY(SELECT rolname::text FROM pg_roles
         WHERE rolname = ANY(%(predefined)s) AND pg_has_role(current_user, oid, 'MEMBER')),
-    has_table_privilege(%(log)s, 'UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
-        OR has_any_column_privilege(%(log)s, 'UPDATE, REFERENCES'),
+    coalesce(has_table_privilege(to_regclass(%(log)s), 'UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+        OR has_any_column_privilege(to_regclass(%(log)s), 'UPDATE, REFERENCES'), false),
     has_schema_privilege(%(schema)s, 'CREATE') OR has_database_privilege(current_database(), 'CREATE'),
     has_database_privilege(current_database(), 'TEMPORARY'),
     has_parameter_privilege('session_replication_role', 'SET')
@@ -76,7 +77,7 @@ def excesses(alias: str) -> list[str]:
     with connections[alias].cursor() as cursor:
         cursor.execute(
             _ATTRIBUTES,
-            {"schema": granting.SCHEMA, "log": "auditlog_auditentry", "predefined": _PREDEFINED},
+            {"schema": granting.SCHEMA, "log": guards.TABLE, "predefined": _PREDEFINED},
         )
         row: Any = cursor.fetchone()
     return _Role(*row).excesses()
