@@ -52,7 +52,7 @@ def end_sessions() -> None:
     """End every session of the service's role in the current environment's database but the test's own."""
     with connections[environments.current().alias].cursor() as cursor:
         cursor.execute(
-            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
+            "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"
         )
 

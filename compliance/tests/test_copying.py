@@ -121,7 +121,7 @@ def test_dead_connection_is_an_operational_error_and_the_next_one_serves() -> No
     copy_in(COPY, rows(1))
     other = connections.create_connection("default")
     with closing(other), other.cursor() as cursor:
-        cursor.execute("SELECT pg_terminate_backend(%s)", [connection.connection.info.backend_pid])
+        cursor.execute("SELECT pg_terminate_backend(%s, 20000)", [connection.connection.info.backend_pid])
 
     with pytest.raises(OperationalError):
         copy_in(COPY, rows(2), beside=counting(2))

@@ -133,8 +133,11 @@ def test_role_signs_in_and_is_no_superuser(postgres: PostgresServer) -> None:
 
     url = postgres.url("postgres", OWNER)
 
-    attributes = "rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls"
-    found = query(url, f"SELECT {attributes}, current_user FROM pg_roles WHERE rolname = current_user")
+    found = query(
+        url,
+        "SELECT rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls, rolname"
+        " FROM pg_roles WHERE rolname = current_user",
+    )
     assert found == [f"f|f|t|f|f|{OWNER.name}"]
     with pytest.raises(StepFailed, match="authentication failed"):
         query(postgres.url("postgres", Role(OWNER.name, "first")), "SELECT 1")

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -340,8 +341,6 @@ def test_database_that_does_not_answer_is_a_warning(settings: Any, committed: No
 
 def doctor(environment: Environment) -> dict[str, dict[str, Any]]:
     out = io.StringIO()
-    try:
+    with suppress(SystemExit):
         call_command("doctor", "--json", environment=environment.value, stdout=out, stderr=io.StringIO())
-    except SystemExit:
-        pass
     return {finding["check"]: finding for finding in json.loads(out.getvalue())}
