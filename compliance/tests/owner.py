@@ -62,4 +62,4 @@ def _lives(alias: str, pid: int) -> bool:
         # Inside a transaction the view stays as it was first seen.
         cursor.execute("SELECT pg_stat_clear_snapshot()")
         cursor.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [pid])
-        return cursor.rowcount > 0
+        return bool(cursor.rowcount)

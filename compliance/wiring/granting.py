@@ -135,19 +135,26 @@ def grant(alias: str) -> list[Difference]:
 
 def _statements(difference: Difference) -> Iterator[psql.Composed]:
     """Revoking a table's privileges revokes those of its columns, too."""
-    target, who = _written(difference.target), psql.SQL("PUBLIC")
-    if difference.grantee != PUBLIC:
-        who = psql.Identifier(difference.grantee)  # type: ignore[assignment]
+    target, name = _written(difference.target), difference.grantee
+    who = psql.SQL("PUBLIC") if name == PUBLIC else psql.Identifier(name)
     yield psql.SQL("REVOKE ALL ON {} FROM {}").format(target, who)
     if difference.wanted:
-        # Our own words, not a caller's: `SELECT`, `UPDATE (name)`.
-        privileges = psql.SQL(", ").join(psql.SQL(one) for one in sorted(difference.wanted))  # type: ignore[arg-type]
+        privileges = psql.SQL(", ").join(map(_privilege, sorted(difference.wanted)))
         yield psql.SQL("GRANT {} ON {} TO {}").format(privileges, target, who)
+
+
+def _privilege(words: str) -> psql.Composable:
+    """`SELECT`, or `UPDATE (column)` with the column quoted."""
+    what, _, column = words.removesuffix(")").partition(" (")
+    if not column:
+        return psql.SQL(what)  # type: ignore[arg-type]
+    return psql.SQL("{} ({})").format(psql.SQL(what), psql.Identifier(column))  # type: ignore[arg-type]
 
 
 def _written(target: Object) -> psql.Composable:
     if target.kind == "FUNCTION":
-        return psql.SQL("FUNCTION " + target.name)  # type: ignore[arg-type]  (as regprocedure quotes it)
+        # As `regprocedure` writes it, quoted where need be.
+        return psql.SQL("FUNCTION " + target.name)  # type: ignore[arg-type]
     name = (target.name,) if target.kind in ("SCHEMA", "DATABASE") else (SCHEMA, target.name)
     return psql.SQL(target.kind + " {}").format(psql.Identifier(*name))  # type: ignore[arg-type]
 
