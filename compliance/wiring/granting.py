@@ -147,16 +147,16 @@ def _privilege(words: str) -> psql.Composable:
     """`SELECT`, or `UPDATE (column)` with the column quoted."""
     what, _, column = words.removesuffix(")").partition(" (")
     if not column:
-        return psql.SQL(what)  # type: ignore[arg-type]
-    return psql.SQL("{} ({})").format(psql.SQL(what), psql.Identifier(column))  # type: ignore[arg-type]
+        return psql.SQL(what)
+    return psql.SQL("{} ({})").format(psql.SQL(what), psql.Identifier(column))
 
 
 def _written(target: Object) -> psql.Composable:
     if target.kind == "FUNCTION":
         # As `regprocedure` writes it, quoted where need be.
-        return psql.SQL("FUNCTION " + target.name)  # type: ignore[arg-type]
+        return psql.SQL("FUNCTION " + target.name)
     name = (target.name,) if target.kind in ("SCHEMA", "DATABASE") else (SCHEMA, target.name)
-    return psql.SQL(target.kind + " {}").format(psql.Identifier(*name))  # type: ignore[arg-type]
+    return psql.SQL(target.kind + " {}").format(psql.Identifier(*name))
 
 
 def _wanted(alias: str) -> dict[tuple[Object, str], frozenset[str]]:
