@@ -15,6 +15,10 @@ from compliance.wiring import granting
 from compliance.wiring.granting import Object
 from compliance.wiring.privileges import TABLES
 
+pytestmark = pytest.mark.skipif(
+    not settings.DATABASE_OWNERS["default"], reason="the given databases have no owner of their own"
+)
+
 TABLE, SEQUENCE, FUNCTION = "scratch_table", "scratch_sequence", "scratch_function()"
 
 

@@ -23,6 +23,10 @@ from compliance.wiring import granting
 from compliance.wiring.checks import check_owners, check_roles
 from compliance.wiring.service_role import excesses
 
+pytestmark = pytest.mark.skipif(
+    not django_settings.DATABASE_OWNERS["default"], reason="the given databases have no owner of their own"
+)
+
 LOG = "auditlog_auditentry"
 EVENTS = "events_behaviorevent"
 GUARD = "auditlog_refuse_change()"
