@@ -17,8 +17,10 @@ from hypothesis import HealthCheck, settings
 
 from compliance import environments, redis
 from compliance.api import health, rate_limits, unauthenticated
+from compliance.database_owner import as_owner
 from compliance.environments import Environment
 from compliance.tests.client import ApiClient
+from compliance.tests.owner import owning
 
 # A busy machine is slow, which is no finding.
 settings.register_profile("service", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -58,11 +60,15 @@ def commits(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> Iterator[None]:
-    """Both databases, always: the plugin's own fixture makes only those that markers name."""
-    with django_db_blocker.unblock():
+    """Both databases, always: the plugin's own fixture makes only those that markers name.
+
+    Their owner makes and migrates them; the tests connect as the service does, and lack what it lacks.
+    """
+    with django_db_blocker.unblock(), as_owner("default"), as_owner("test"):
         made = setup_databases(verbosity=0, interactive=False, aliases={"default": False, "test": False})
     yield
     with django_db_blocker.unblock():
+        connections.close_all()
         teardown_databases(made, verbosity=0)
 
 
@@ -72,6 +78,17 @@ def committed(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     with django_db_blocker.unblock():
         yield
         connections.close_all()
+
+
+@pytest.fixture
+def owned(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """The live database as its owner in a transaction that is rolled back, for what the service may not do.
+
+    Ask for it before fixtures that write, so that they write in the same transaction.
+    """
+    with django_db_blocker.unblock(), environments.use(Environment.LIVE), owning(), environments.atomic():
+        yield
+        connections["default"].set_rollback(True)
 
 
 @pytest.fixture(autouse=True)

@@ -118,6 +118,20 @@ def _database(variable: str) -> dict[str, Any]:
 
 
 DATABASES = {"default": _database("DATABASE_URL"), "test": _database("TEST_DATABASE_URL")}
+
+
+def _owner(variable: str) -> dict[str, Any]:
+    """Credentials of the role that owns the tables; empty where DATABASE_URL's role owns them itself."""
+    if not env.str(variable, default=""):
+        return {}
+    config: dict[str, Any] = env.db_url(variable)
+    return {name: config[name] for name in ("USER", "PASSWORD", "HOST", "PORT")}
+
+
+# What migrates and grants; no process that serves needs it, and none should have it.
+DATABASE_OWNERS = {"default": _owner("DATABASE_OWNER_URL"), "test": _owner("TEST_DATABASE_OWNER_URL")}
+# A role that may read what is no secret; `migrate` grants it where it exists.
+DATABASE_READER: str = env.str("DATABASE_READER", default=f"{SERVICE_NAME}_reader")
 DATABASE_ROUTERS = ["compliance.environments.EnvironmentRouter"]
 
 # --- Redis: rate limits, scorer state, the tasks' doorbell ----------------------------------------

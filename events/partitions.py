@@ -3,6 +3,9 @@
 Ingest goes on meanwhile. A partition is built apart and then attached, which leaves writers alone; dropping
 one locks the whole table for an instant, so it gives up quickly and tries again. The default partition is the
 last net: it takes what no other partition covers, and its rows move to where they belong.
+
+The service owns no table: functions of migration 0007 make and drop partitions for it, and refuse to drop
+what was received in the last 30 days.
 """
 
 import logging
@@ -146,19 +149,8 @@ def _make(partition: Partition, now: datetime) -> int:
             if cut >= partition.end:
                 return -1
             partition = Partition.over(cut, partition.end)
-        name, (low, high) = partition.name, partition.bounds
-        within = f"id >= '{low}' AND id < '{high}'"
-        sql.execute(
-            f"CREATE TABLE {name} (LIKE {TABLE} INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE"
-            f" INCLUDING INDEXES, CONSTRAINT within CHECK ({within}))"
-        )
-        moved = sql.execute(
-            f"WITH moved AS (DELETE FROM {DEFAULT} WHERE {within} RETURNING *)"
-            f" INSERT INTO {name} SELECT * FROM moved"
-        )
-        sql.execute(f"ALTER TABLE {TABLE} ATTACH PARTITION {name} FOR VALUES FROM ('{low}') TO ('{high}')")
-        sql.execute(f"ALTER TABLE {name} DROP CONSTRAINT within")
-    log.info("partition %s made, %d rows moved to it", name, moved)
+        moved: int = sql.query("SELECT events_partition_make(%s, %s)", [partition.start, partition.end])[0][0]
+    log.info("partition %s made, %d rows moved to it", partition.name, moved)
     return moved
 
 
@@ -172,13 +164,10 @@ def _drop(partition: Partition, actor: Actor, now: datetime) -> bool:
     """Drop one partition with its rows, and tell the audit log."""
     with environments.atomic():
         _begin()
-        found = sql.query(
-            "SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(%s)", [partition.name]
-        )
-        if not found:
+        estimate = sql.query("SELECT events_partition_drop(%s)", [partition.name])[0][0]
+        if estimate is None:
             return False
-        sql.execute(f"DROP TABLE {partition.name}")
-        _record(partition.name, partition.start, partition.end, max(found[0][0], 0), actor, now)
+        _record(partition.name, partition.start, partition.end, estimate, actor, now)
     log.info("partition %s dropped", partition.name)
     return True
 
@@ -189,7 +178,7 @@ def _forget_default(horizon: datetime, actor: Actor, now: datetime) -> int:
         oldest = sql.query(f"SELECT id FROM {DEFAULT} ORDER BY id LIMIT 1", [])
         if not oldest or moment_of(oldest[0][0]) >= horizon:
             return 0
-        deleted = sql.execute(f"DELETE FROM {DEFAULT} WHERE id < '{first_id_at(horizon)}'")
+        deleted: int = sql.query("SELECT events_default_forget(%s)", [horizon])[0][0]
         if deleted:
             _record(DEFAULT, moment_of(oldest[0][0]), horizon, deleted, actor, now)
     return deleted

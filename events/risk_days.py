@@ -51,6 +51,7 @@ ON CONFLICT (day, agent_id) DO UPDATE SET
         ORDER BY score * power(2, extract(epoch FROM at - known.peak_at)::float8 / %(half_life)s) DESC LIMIT 1
     )
 """
+# Of other roles' sessions it sees no times, but only the service's own role writes events.
 _OLDEST_TRANSACTION = """
 SELECT min(xact_start) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'

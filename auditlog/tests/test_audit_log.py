@@ -136,7 +136,7 @@ def test_models_refuse_changes(tenant: Tenant, tamper: Callable[[AuditEntry], ob
         "TRUNCATE auditlog_auditentry",
     ],
 )
-def test_database_refuses_changes(tenant: Tenant, statement: str) -> None:
+def test_database_refuses_changes_even_to_the_owner(owned: None, tenant: Tenant, statement: str) -> None:
     make_entry(tenant)
 
     with (

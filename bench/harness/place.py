@@ -99,8 +99,12 @@ class Place:
             hosts.stop()
 
     def url(self, database: str) -> str:
-        """A database on the stack's server."""
-        return urlunsplit(urlsplit(self.servers.database_urls()[0])._replace(path=f"/{database}"))
+        """A database on the stack's server, as its owner: what the benchmarks themselves do."""
+        return _at(self.servers.owner_urls()[0], database)
+
+    def service_url(self, database: str) -> str:
+        """The same as the service."""
+        return _at(self.servers.database_urls()[0], database)
 
     def databases(self, kind: str) -> tuple[str, str]:
         """The live and the test database: `bench` for the run's, `agents` for the kept ones."""
@@ -108,6 +112,7 @@ class Place:
 
     @property
     def live_url(self) -> str:
+        """The run's live database, as its owner."""
         return self.url(self.databases("bench")[0])
 
     def environment(self, kind: str = "bench") -> dict[str, str]:
@@ -119,8 +124,10 @@ class Place:
             **own,
             **NO_LIMIT,
             "SERVICE_NAME": f"{self.name}bench",
-            "DATABASE_URL": self.url(live),
-            "TEST_DATABASE_URL": self.url(test),
+            "DATABASE_URL": self.service_url(live),
+            "TEST_DATABASE_URL": self.service_url(test),
+            "DATABASE_OWNER_URL": self.url(live),
+            "TEST_DATABASE_OWNER_URL": self.url(test),
         }
 
     @property
@@ -270,6 +277,10 @@ class Place:
         if done.returncode not in accepted:
             reason = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
             raise StepFailed(f"manage.py {arguments[0]} failed: {''.join(reason)}", hint="try `--fresh`")
+
+
+def _at(url: str, database: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{database}"))
 
 
 def schema_of(root: Path) -> dict[str, str]:

@@ -65,7 +65,11 @@ def service(place: Place) -> Iterator[WebServer]:
 def fastapi(place: Place, *, pool: int) -> Iterator[WebServer]:
     """FastAPI and asyncpg with `pool` connections for each of as many workers as the service has."""
     port = free_port()
-    environment = place.environment() | {"POOL_SIZE": str(pool), "RULER_TENANT": place.tenant_id}
+    environment = place.environment() | {
+        "DATABASE_URL": place.live_url,
+        "POOL_SIZE": str(pool),
+        "RULER_TENANT": place.tenant_id,
+    }
     python = str(place.servers.layout.bench_venv / "bin/python")
     command = [
         *(python, "-m", "uvicorn", "bench.rulers.fastapi_app:app", "--host", HOST, "--port", str(port)),
@@ -81,6 +85,7 @@ def plain_drf(place: Place) -> Iterator[WebServer]:
     """Django REST framework as its tutorial has it, in the service's own web server."""
     port = free_port()
     environment = place.environment() | {
+        "DATABASE_URL": place.live_url,
         "DJANGO_SETTINGS_MODULE": "bench.rulers.plain.settings",
         "RULER_TENANT": place.tenant_id,
     }

@@ -12,6 +12,7 @@ from bench.parts.rates import in_words
 from bench.rulers import copying, tables
 from bench.rulers.pgbench import BATCH, PgBench
 from bench.rulers.rows import StoredRow
+from compliance.database_owner import as_owner
 
 ID = "01a1fad5-2662-7348-86ea-8ffb2ba48a5c"
 AWKWARD = {"tool": "o'brien's", "url": "https://a:b@c/:tool0", "path": "C:\\temp\t::x", "n": 17, "is": True}
@@ -32,7 +33,8 @@ ROWS = [replace(ROW, session_id=f"bench-{number}") for number in range(BATCH)]
 @pytest.fixture
 def url(django_db_setup: None) -> Iterator[str]:
     """A database with the rulers' tables."""
-    settings = connections["default"].settings_dict
+    with as_owner("default"):
+        settings = connections["default"].settings_dict
     host, port, name = settings["HOST"], settings["PORT"], settings["NAME"]
     found = f"postgres://{settings['USER']}:{settings['PASSWORD']}@{host}:{port}/{name}"
     with psycopg.connect(found, autocommit=True) as connection:

@@ -13,6 +13,7 @@ from certificates.models import RevocationList
 from certificates.tests.factories import make_revoked_certificate
 from compliance import sql
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.owner import execute_as_owner
 
 MANY = 200_000
 MAX_MEGABYTES = 150
@@ -37,7 +38,7 @@ def test_very_many_entries(committed: None) -> None:
     certificate = make_revoked_certificate(make_tenant())
     sql.execute("SET statement_timeout = 0")
     sql.execute(_MAKE, [MANY, certificate.serial_number])
-    sql.execute("VACUUM ANALYZE certificates_certificate")
+    execute_as_owner("VACUUM ANALYZE certificates_certificate")
 
     script = Path(__file__).with_name("publish_alone.py")
     database = connection.settings_dict["NAME"]

@@ -231,7 +231,7 @@ def test_audit_notices_what_the_lists_do_not_say(tenant: Tenant) -> None:
     assert ended.value.code == 6
 
 
-def test_audit_notices_age_and_forgery(authority: CertificateAuthority) -> None:
+def test_audit_notices_age_and_forgery(owned: None, authority: CertificateAuthority) -> None:
     full = RevocationList.objects.latest_of(authority)
     later = list_audit.findings(authority, full.next_update)
     aged = list_audit.findings(authority, full.this_update + timedelta(hours=20))

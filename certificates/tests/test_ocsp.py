@@ -277,7 +277,7 @@ def test_mutilated_requests_are_answered_all_the_same(api: ApiClient, tenant: Te
     check()
 
 
-def test_without_a_responder_or_its_key_it_is_try_later(api: ApiClient, tenant: Tenant) -> None:
+def test_without_a_responder_or_its_key_it_is_try_later(owned: None, api: ApiClient, tenant: Tenant) -> None:
     certificate = make_certificate(make_agent(tenant))
     OcspResponder.objects.update(key_uri="pkcs11:token=service-live;id=%00")
     lost = ask(api, question(certificate))

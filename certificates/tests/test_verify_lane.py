@@ -31,7 +31,8 @@ from compliance.clock import now
 from compliance.environments import Environment
 from compliance.serving.wsgi import WsgiApplication
 from compliance.tenancy.models import Tenant
-from compliance.tests.web import Worker, end_sessions, locked_table, shape
+from compliance.tests.owner import end_sessions, locked_table
+from compliance.tests.web import Worker, shape
 from compliance.wsgi import application
 
 pytestmark = pytest.mark.usefixtures("committed")

@@ -32,7 +32,8 @@ HELP = """\
 ./run attack …            attack a service of its own, on loopback only: `./run attack --help`
 
 PORT chooses the web server's port (8000, or a free one). LOCAL_DIR moves the data from .local/.
-DATABASE_URL with TEST_DATABASE_URL, REDIS_URL and PKCS11_MODULE replace the embedded servers.
+DATABASE_URL with TEST_DATABASE_URL, REDIS_URL and PKCS11_MODULE replace the embedded servers;
+DATABASE_OWNER_URL with TEST_DATABASE_OWNER_URL then migrate, if given.
 """
 DATA_SERVERS = ("postgres", "redis")
 
@@ -113,7 +114,7 @@ def env(layout: Layout, arguments: list[str]) -> int:
     servers = Servers(layout)
     if running_supervisor(layout) is None:
         say("The service is not running; these are its last addresses.")
-    sys.stdout.write(as_shell(exports(servers.contract(), layout.demo)))
+    sys.stdout.write(as_shell(exports(servers.contract() | servers.operator_contract(), layout.demo)))
     return 0
 
 

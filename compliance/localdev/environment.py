@@ -39,9 +39,21 @@ EXPORTED = (
     "OFFICER_PASSWORD",
     "DATABASE_URL",
     "TEST_DATABASE_URL",
+    "DATABASE_OWNER_URL",
+    "TEST_DATABASE_OWNER_URL",
+    "DATABASE_READER_URL",
+    "TEST_DATABASE_READER_URL",
     "REDIS_URL",
     "PKCS11_MODULE",
     "SOFTHSM2_CONF",
+)
+
+# The operator's: no process that serves gets them.
+OPERATORS = (
+    "DATABASE_OWNER_URL",
+    "TEST_DATABASE_OWNER_URL",
+    "DATABASE_READER_URL",
+    "TEST_DATABASE_READER_URL",
 )
 
 
@@ -50,27 +62,35 @@ class External:
     """The servers given in the environment instead of the embedded ones; None where there is none."""
 
     database: tuple[str, str] | None
+    owners: tuple[str, str] | None
     redis: str | None
 
 
 def external(environ: Mapping[str, str], secrets: Mapping[str, str]) -> External:
-    """Read DATABASE_URL with TEST_DATABASE_URL, and REDIS_URL; an empty value counts as unset.
+    """Read DATABASE_URL with TEST_DATABASE_URL, their owners', and REDIS_URL; an empty value counts as unset.
 
-    So does a value with our own password: somebody took over what `./run env` printed.
+    So does a value with a password of our own: somebody took over what `./run env` printed.
     """
-    live = _foreign(environ.get("DATABASE_URL"), secrets["postgres_password"])
-    test = _foreign(environ.get("TEST_DATABASE_URL"), secrets["postgres_password"])
+    own = {value for name, value in secrets.items() if name.endswith("_password")}
+    databases = _pair(environ, own, "DATABASE_URL", "the embedded PostgreSQL is used")
+    owners = _pair(environ, own, "DATABASE_OWNER_URL", "DATABASE_URL's role then owns the tables")
+    redis = _foreign(environ.get("REDIS_URL"), own)
+    return External(databases, owners if databases else None, redis)
+
+
+def _pair(environ: Mapping[str, str], own: set[str], name: str, otherwise: str) -> tuple[str, str] | None:
+    """The variable `name` and the one with TEST_ before it; None where neither is set."""
+    live, test = (_foreign(environ.get(variable), own) for variable in (name, f"TEST_{name}"))
     if bool(live) != bool(test):
         raise StepFailed(
-            "only one of DATABASE_URL and TEST_DATABASE_URL is set",
-            hint="set both (two databases) or neither (the embedded PostgreSQL is used)",
+            f"only one of {name} and TEST_{name} is set",
+            hint=f"set both (two databases) or neither ({otherwise})",
         )
-    redis = _foreign(environ.get("REDIS_URL"), secrets["redis_password"])
-    return External((live, test) if live and test else None, redis)
+    return (live, test) if live and test else None
 
 
-def _foreign(url: str | None, own_password: str) -> str | None:
-    return url if url and urlsplit(url).password != own_password else None
+def _foreign(url: str | None, own_passwords: set[str]) -> str | None:
+    return url if url and urlsplit(url).password not in own_passwords else None
 
 
 def service_name(environ: Mapping[str, str]) -> str:
@@ -110,11 +130,15 @@ def application(secrets: Mapping[str, str], *, base_url: str) -> dict[str, str]:
 def merged(
     stack: Mapping[str, str], environ: Mapping[str, str], *, root: Path, cache: Path
 ) -> dict[str, str]:
-    """The whole environment of a child: the caller's, the stack's contract over it, his own choices kept."""
+    """The whole environment of a child: the caller's, the stack's contract over it, his own choices kept.
+
+    The operator's variables are in it only where `stack` has them.
+    """
     chosen = {name: environ[name] for name in OVERRIDABLE if environ.get(name)}
     if has_own_tokens(environ) and environ.get("SOFTHSM2_CONF"):
         chosen["SOFTHSM2_CONF"] = environ["SOFTHSM2_CONF"]
-    result = {**environ, "SERVICE_NAME": service_name(environ), **stack, **chosen}
+    kept = {name: value for name, value in environ.items() if name not in OPERATORS}
+    result = {**kept, "SERVICE_NAME": service_name(environ), **stack, **chosen}
     result["DJANGO_SETTINGS_MODULE"] = "compliance.settings"
     result["PYTHONPATH"] = str(root)
     if result.pop("PYTHONDONTWRITEBYTECODE", None):

@@ -18,7 +18,8 @@ from .ports import HOST, private_port
 from .redis import write_private
 from .state import read_json
 
-USER = "service"
+SUPERUSER = "service"
+"""Makes roles and databases; nothing else connects as it."""
 START_SECONDS = 60.0
 _HINT = "check the disk's space, or set DATABASE_URL and TEST_DATABASE_URL to databases of your own"
 # Fast shutdown first (ends sessions, writes a checkpoint), then immediate (recovers on the next start).
@@ -38,6 +39,14 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
 }
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role of the server that may sign in."""
+
+    name: str
+    password: str
 
 
 @dataclass(frozen=True)
@@ -75,9 +84,11 @@ class PostgresServer:
             return int(lines[3])
         return int(read_json(self.ports).get("postgres", 0))
 
-    def url(self, database: str) -> str:
-        password = quote(self.password, safe="")
-        return f"postgres://{USER}:{password}@{HOST}:{self.port()}/{quote(database, safe='')}"
+    def url(self, database: str, role: Role | None = None) -> str:
+        """The address of a database, for `role` or for the superuser."""
+        user = role or Role(SUPERUSER, self.password)
+        name, password, path = (quote(part, safe="") for part in (user.name, user.password, database))
+        return f"postgres://{name}:{password}@{HOST}:{self.port()}/{path}"
 
     def start(self) -> bool:
         """Start the server unless it runs, making its data first; whether it was started."""
@@ -150,8 +161,10 @@ class PostgresServer:
         write_private(password, self.password)
         for path in (making, password):
             os.chown(path, account.owner(), -1)
-        command = [str(programs / "initdb"), "-D", str(making / "data"), "-U", USER, "-A", "scram-sha-256"]
-        done = account.run([*command, f"--pwfile={password}", *_locale(programs)], cwd=making)
+        command = [str(programs / "initdb"), "-D", str(making / "data"), "-U", SUPERUSER]
+        done = account.run(
+            [*command, "-A", "scram-sha-256", f"--pwfile={password}", *_locale(programs)], cwd=making
+        )
         if done.returncode != 0:
             raise StepFailed(f"initdb failed: {done.stderr.strip() or done.stdout.strip()}", hint=_HINT)
         (making / "data").rename(self.data())

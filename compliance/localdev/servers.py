@@ -9,18 +9,21 @@ from pathlib import Path
 
 from . import processes
 from .console import step
-from .databases import ensure_database
+from .databases import ensure_database, ensure_role, hand_over_databases
 from .environment import External, application, external, has_own_tokens, hosts_wanted, merged, service_name
 from .key_hosts import KeyHosts
 from .layout import Layout
 from .ports import HOST, WEB_DEFAULT
-from .postgres import PostgresServer, server_for
+from .postgres import PostgresServer, Role, server_for
 from .redis import RedisServer
 from .softhsm import Module, SoftHsm, find_module
 from .state import LockBusy, load_secrets, locked, read_json
 
 SHARDS = 16
 """Of each environment's token; enough for some ten thousand agents, and made in a second or two."""
+
+DEVELOPMENT = "pg_checkpoint, pg_monitor, pg_signal_backend"
+"""Predefined roles of the databases' owner, which an owner in production does without."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +96,41 @@ class Servers:
         """The servers that the caller's environment gives instead of ours."""
         return external(os.environ, self.secrets)
 
+    @property
+    def owner(self) -> Role:
+        """Owns the databases and what is in them; migrates."""
+        return Role(f"{service_name(os.environ)}_owner", self.secrets["postgres_owner_password"])
+
+    @property
+    def service(self) -> Role:
+        """What web, worker, sender, beat and commands connect as."""
+        return Role(f"{service_name(os.environ)}_app", self.secrets["postgres_service_password"])
+
+    @property
+    def reader(self) -> Role:
+        """Reads what is no secret."""
+        return Role(f"{service_name(os.environ)}_reader", self.secrets["postgres_reader_password"])
+
     def start_postgres(self) -> None:
-        """Start PostgreSQL, unless DATABASE_URL gives another, and create the two databases."""
-        if self.given.database is not None or self.postgres.running() is not None:
+        """Start PostgreSQL, unless DATABASE_URL gives another, with the roles and the two databases."""
+        if self.given.database is not None:
+            return
+        if self.postgres.running() is not None:
+            self._make_databases()
             return
         with step("PostgreSQL"):
             self.postgres.start()
-            for name in self.database_names():
-                ensure_database(self.postgres, name)
+            self._make_databases()
+
+    def _make_databases(self) -> None:
+        """Make the roles and databases that are missing, and hand over those of an earlier version."""
+        # The suite and the benchmarks make and drop databases, and the latter write checkpoints.
+        ensure_role(self.postgres, self.owner, attributes="CREATEDB", member_of=DEVELOPMENT)
+        ensure_role(self.postgres, self.service)
+        ensure_role(self.postgres, self.reader)
+        hand_over_databases(self.postgres, f"{service_name(os.environ)}_", self.owner)
+        for name in self.database_names():
+            ensure_database(self.postgres, name, owner=self.owner)
 
     def start_redis(self) -> None:
         """Start Valkey, unless REDIS_URL gives another."""
@@ -158,7 +188,23 @@ class Servers:
     def database_urls(self) -> tuple[str, str]:
         """The live and the test database."""
         live, test = self.database_names()
-        return self.given.database or (self.postgres.url(live), self.postgres.url(test))
+        given = self.given.database
+        return given or (self.postgres.url(live, self.service), self.postgres.url(test, self.service))
+
+    def owner_urls(self) -> tuple[str, str]:
+        """The same for their owner; those of the service where somebody gives databases and no owner."""
+        live, test = self.database_names()
+        if self.given.database is not None:
+            return self.given.owners or self.given.database
+        return self.postgres.url(live, self.owner), self.postgres.url(test, self.owner)
+
+    def operator_contract(self) -> dict[str, str]:
+        """What an operator's commands have besides: the ways to the databases as their owner and to read."""
+        if self.given.database is not None:
+            live_and_test = self.given.owners
+            return {} if live_and_test is None else _pair("DATABASE_OWNER_URL", live_and_test)
+        live, test = (self.postgres.url(name, self.reader) for name in self.database_names())
+        return _pair("DATABASE_OWNER_URL", self.owner_urls()) | _pair("DATABASE_READER_URL", (live, test))
 
     def contract(self, *, base_url: str | None = None) -> dict[str, str]:
         """The environment contract over the servers as they are."""
@@ -168,17 +214,22 @@ class Servers:
             **self.softhsm.environment(),
             "DATABASE_URL": live,
             "TEST_DATABASE_URL": test,
+            "DATABASE_READER": self.reader.name,
             "REDIS_URL": self.given.redis or self.redis.url(),
         }
 
-    def environment(self, *, base_url: str | None = None) -> dict[str, str]:
-        """The whole environment for a Django process of this checkout."""
+    def environment(self, *, base_url: str | None = None, operator: bool = False) -> dict[str, str]:
+        """The whole environment for a Django process of this checkout; `operator`: for one that migrates."""
         return merged(
-            self.contract(base_url=base_url),
+            self.contract(base_url=base_url) | (self.operator_contract() if operator else {}),
             os.environ,
             root=self.layout.root,
             cache=self.layout.local / "pycache",
         )
+
+
+def _pair(name: str, urls: tuple[str, str]) -> dict[str, str]:
+    return {name: urls[0], f"TEST_{name}": urls[1]}
 
 
 @contextmanager

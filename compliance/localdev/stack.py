@@ -51,10 +51,9 @@ class Stack:
             base_url = f"http://{HOST}:{port}"
             servers = self.servers
             with Compilation(self.layout) as compilation, in_use(servers):
-                environment = servers.environment(base_url=base_url)
-                self._prepare_data(environment)
+                self._prepare_data(servers.environment(base_url=base_url, operator=True))
                 compilation.wait()
-                self._start_supervisor(environment, port, attached=attached)
+                self._start_supervisor(servers.environment(base_url=base_url), port, attached=attached)
         with step(f"web server at {base_url}"):
             self._wait_ready(base_url)
         return True
@@ -76,7 +75,8 @@ class Stack:
     def environment(self) -> dict[str, str]:
         """A Django process's environment with, besides, what `./run env` exports."""
         servers = self.servers
-        return servers.environment() | exports(servers.contract(), self.layout.demo)
+        contract = servers.contract() | servers.operator_contract()
+        return servers.environment(operator=True) | exports(contract, self.layout.demo)
 
     def _prepare_data(self, environment: dict[str, str]) -> None:
         with step("databases, CAs, keys, demo tenant and log-ins"):

@@ -64,11 +64,14 @@ class TestRun:
     def environment(self) -> dict[str, str]:
         """The contract over this run's parts; Django itself puts `test_` before the databases' names."""
         live, test = self.servers.database_urls()
+        owners = {name: with_suffix(url, self.name) for name, url in self.servers.operator_contract().items()}
         contract = {
             **application(self.servers.secrets, base_url=self.servers.base_url()),
             **self.softhsm.environment(),
             "DATABASE_URL": with_suffix(live, self.name),
             "TEST_DATABASE_URL": with_suffix(test, self.name),
+            "DATABASE_READER": self.servers.reader.name,
+            **owners,
             "REDIS_URL": self.redis.url(),
         }
         layout = self.servers.layout
@@ -77,7 +80,7 @@ class TestRun:
     def clear(self) -> None:
         """Remove whatever the run left: its server, databases and files."""
         self.redis.stop()
-        drop_databases(self.servers.database_urls()[0], self.name)
+        drop_databases(self.servers.owner_urls()[0], self.name)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

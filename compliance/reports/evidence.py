@@ -6,15 +6,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import connections
 from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Trunc
 
 from agents.models import Agent, AgentStatus
+from auditlog import guards
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import ActorType, AuditAction
 from certificates.models import Certificate, CertificateStatus
-from compliance import environments
 from compliance.reports.facts import (
     AgentFact,
     CertificateFact,
@@ -40,7 +39,6 @@ INTERVENTIONS = (
 )
 TRANSACTIONS = (ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY)
 _UNDECLARED_SCOPE = Q(metadata__permitted_actions__isnull=True) | Q(metadata__permitted_actions=None)
-GUARDS = ("auditlog_no_change", "auditlog_no_truncate")
 
 
 def gather(frame: Frame) -> Facts:
@@ -73,7 +71,7 @@ def gather(frame: Frame) -> Facts:
         delegations=_delegation_facts(entries),
         oldest_event_at=_oldest_event(frame),
         oldest_entry_at=_oldest_entry(frame),
-        is_log_guarded=_is_log_guarded(),
+        is_log_guarded=guards.are_in_force(),
     )
 
 
@@ -244,14 +242,3 @@ def _oldest_event(frame: Frame) -> datetime | None:
 def _oldest_entry(frame: Frame) -> datetime | None:
     oldest = AuditEntry.objects.for_tenant(frame.tenant_id).order_by("created_at", "id").first()
     return oldest.created_at if oldest else None
-
-
-def _is_log_guarded() -> bool:
-    """Whether both triggers of the audit log's migration exist and are enabled (`pg_trigger.tgenabled`)."""
-    with connections[environments.current().alias].cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_trigger WHERE tgname = ANY(%s) AND tgenabled IN ('O', 'A')"
-            " AND tgrelid = 'auditlog_auditentry'::regclass",
-            [list(GUARDS)],
-        )
-        return bool(cursor.fetchone()[0] == len(GUARDS))

@@ -9,6 +9,7 @@ from django.db import DataError, IntegrityError, OperationalError, connection, c
 
 from compliance import environments, sql
 from compliance.copying import Call, Statement, copy_in
+from compliance.tests.owner import execute_as_owner, service_role
 
 pytestmark = pytest.mark.usefixtures("committed")
 
@@ -20,12 +21,15 @@ COUNT = Statement(
 
 @pytest.fixture(autouse=True)
 def _tables(committed: None) -> Iterator[None]:
-    sql.execute("CREATE TABLE copied (number int4 PRIMARY KEY CHECK (number < 100))")
-    sql.execute("CREATE TABLE counted AS SELECT 0 AS count, '' AS name")
+    execute_as_owner(
+        "CREATE TABLE copied (number int4 PRIMARY KEY CHECK (number < 100))",
+        "CREATE TABLE counted AS SELECT 0 AS count, '' AS name",
+        f"GRANT SELECT, INSERT, UPDATE ON copied, counted TO {service_role()}",
+    )
     try:
         yield
     finally:
-        sql.execute("DROP TABLE copied, counted")
+        execute_as_owner("DROP TABLE copied, counted")
 
 
 def rows(*numbers: int) -> bytes:
@@ -105,7 +109,7 @@ def test_savepoint_saves_a_transaction_from_a_refused_row() -> None:
 
 
 def test_many_rows_are_taken_in() -> None:
-    sql.execute("ALTER TABLE copied DROP CONSTRAINT copied_number_check")
+    execute_as_owner("ALTER TABLE copied DROP CONSTRAINT copied_number_check")
 
     copy_in(COPY, rows(*range(200_000)), beside=counting(1))
 
@@ -117,7 +121,7 @@ def test_dead_connection_is_an_operational_error_and_the_next_one_serves() -> No
     copy_in(COPY, rows(1))
     other = connections.create_connection("default")
     with closing(other), other.cursor() as cursor:
-        cursor.execute("SELECT pg_terminate_backend(%s)", [connection.connection.info.backend_pid])
+        cursor.execute("SELECT pg_terminate_backend(%s, 20000)", [connection.connection.info.backend_pid])
 
     with pytest.raises(OperationalError):
         copy_in(COPY, rows(2), beside=counting(2))

@@ -24,8 +24,8 @@ def play(scene: Scene) -> None:
 
     def end_sessions() -> None:
         own.execute(
-            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"
         )
 
     async def whole() -> None:

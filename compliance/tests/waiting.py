@@ -1,7 +1,15 @@
 """Waiting for what other processes and threads bring about."""
 
+import os
+import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from compliance.localdev import processes
+
+DEATH_SECONDS = 30.0
 
 
 def eventually(holds: Callable[[], bool], *, seconds: float = 10.0) -> bool:
@@ -12,3 +20,25 @@ def eventually(holds: Callable[[], bool], *, seconds: float = 10.0) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def kill(*pids: int) -> None:
+    """`kill -9`; returns once these processes and those that they started are gone.
+
+    A signal is delivered when its process next runs, and the sessions of a killed PostgreSQL end by
+    themselves a little later: until then they answer as if nothing had happened.
+    """
+    condemned = [known for pid in (*pids, *_children(*pids)) if (known := processes.record(pid))]
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert eventually(lambda: not any(map(processes.is_alive, condemned)), seconds=DEATH_SECONDS), condemned
+
+
+def _children(*pids: int) -> list[int]:
+    found: list[int] = []
+    for pid in pids:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                found += map(int, (thread / "children").read_text().split())
+    return found

@@ -1,14 +1,13 @@
 """A web worker inside the test's process: requests are handed to it whole, everything behind that is real."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractContextManager
 from threading import Lock
 from typing import Any
 
-from django.db import connection, connections
+from django.db import connections
 
-from compliance import environments
 from compliance.api.answers import Answer, Headers
 from compliance.api.lanes import Lane
 from compliance.serving.messages import Received
@@ -69,23 +68,6 @@ class Worker:
         finally:
             # The test's database can't be dropped while a thread holds on to it.
             connections.close_all()
-
-
-@contextmanager
-def locked_table(lock: str) -> Iterator[None]:
-    """A table under a lock, as `LOCK TABLE` takes it, in a transaction of the environment's database."""
-    with environments.atomic(), connection.cursor() as cursor:
-        cursor.execute(f"LOCK TABLE {lock}")
-        yield
-
-
-def end_sessions() -> None:
-    """Every session of the live database but the test's own."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
 
 
 def shape(answer: Answer, *, changing: Iterable[str] = ()) -> tuple[int, list[tuple[str, str]]]:

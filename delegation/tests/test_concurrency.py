@@ -18,6 +18,7 @@ from compliance.environments import Environment
 from compliance.errors import ServiceError
 from compliance.keys import backend_for
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.owner import owning
 from delegation import keys
 from delegation.errors import AgentMayNotDelegate, RotationUnderWay
 from delegation.models import TokenKey
@@ -56,7 +57,8 @@ def keys_in_the_token() -> set[str]:
 
 
 def test_first_keys_are_made_once_and_leave_no_orphans() -> None:
-    TokenKey.objects.all().delete()
+    with owning():
+        TokenKey.objects.all().delete()
     before = keys_in_the_token()
 
     made = at_once(lambda: keys.bootstrap(actor=ACTOR, now=now()))
@@ -68,7 +70,8 @@ def test_first_keys_are_made_once_and_leave_no_orphans() -> None:
 
 def test_one_of_many_rotations_publishes() -> None:
     keys.bootstrap(actor=ACTOR, now=now())
-    TokenKey.objects.filter(status="published").delete()
+    with owning():
+        TokenKey.objects.filter(status="published").delete()
     before = keys_in_the_token()
 
     outcomes = at_once(lambda: keys.rotate(actor=ACTOR, now=now()))
@@ -76,7 +79,8 @@ def test_one_of_many_rotations_publishes() -> None:
     refused = [outcome for outcome in outcomes if isinstance(outcome, RotationUnderWay)]
     assert len(refused) == THREADS - 1
     assert len(keys_in_the_token() - before) == 1
-    TokenKey.objects.filter(status="published").delete()
+    with owning():
+        TokenKey.objects.filter(status="published").delete()
 
 
 def test_no_token_is_recorded_once_its_agent_was_stopped() -> None:

@@ -160,7 +160,7 @@ def test_dismissed_low_event_counts_once(world: World) -> None:
     assert baseline.learned == pytest.approx(1, abs=0.1)
 
 
-def test_task_that_was_away_for_long_goes_on_some_way_back(world: World) -> None:
+def test_task_that_was_away_for_long_goes_on_some_way_back(owned: None, world: World) -> None:
     ScorerProgress.objects.filter(name=baselines.NAME).delete()
     for _ in range(2):
         store_event(world.agent, 0.1, now() - timedelta(days=11), details=DETAILS)

@@ -15,6 +15,7 @@ from compliance import redis
 from compliance.identifiers import new_id
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
+from compliance.tests.owner import execute_as_owner
 from events.models import BehaviorEvent
 from events.tests.conftest import World
 
@@ -315,17 +316,15 @@ def test_single_events_are_no_lines(world: World) -> None:
 @pytest.fixture
 def backend_dies_at(committed: None, world: World) -> Iterator[str]:
     """A session id whose row takes its connection down with it."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-            " PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(5); RETURN NEW; END $$;"
-            "CREATE TRIGGER die BEFORE INSERT ON events_behaviorevent FOR EACH ROW"
-            " WHEN (NEW.session_id = 'die') EXECUTE FUNCTION die()"
-        )
+    execute_as_owner(
+        "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(5); RETURN NEW; END $$",
+        "CREATE TRIGGER die BEFORE INSERT ON events_behaviorevent FOR EACH ROW"
+        " WHEN (NEW.session_id = 'die') EXECUTE FUNCTION die()",
+    )
     yield "die"
     connection.close()
-    with connection.cursor() as cursor:
-        cursor.execute("DROP TRIGGER die ON events_behaviorevent; DROP FUNCTION die()")
+    execute_as_owner("DROP TRIGGER die ON events_behaviorevent", "DROP FUNCTION die()")
 
 
 def test_postgresql_dying_before_anything_is_stored_is_503(

@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection
 
 from agents.models import Agent, AgentStatus
 from certificates.tests.factories import make_certified_agent
 from compliance.api.answers import Answer
 from compliance.identifiers import new_id
-from compliance.tests.web import locked_table
+from compliance.tests.owner import end_sessions, execute_as_owner, locked_table
 from events.group_commit import LARGEST_GROUP, LONGEST_QUEUE
 from events.models import BehaviorEvent
 from events.tests.conftest import World
@@ -22,16 +21,14 @@ pytestmark = pytest.mark.usefixtures("committed")
 @pytest.fixture
 def refused_session(world: World) -> Iterator[str]:
     """A session id whose rows PostgreSQL refuses."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-            " RAISE EXCEPTION 'refused' USING ERRCODE = 'invalid_parameter_value'; END $$;"
-            "CREATE TRIGGER refuse BEFORE INSERT ON events_behaviorevent FOR EACH ROW"
-            " WHEN (NEW.session_id = 'refused') EXECUTE FUNCTION refuse()"
-        )
+    execute_as_owner(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE EXCEPTION 'refused' USING ERRCODE = 'invalid_parameter_value'; END $$",
+        "CREATE TRIGGER refuse BEFORE INSERT ON events_behaviorevent FOR EACH ROW"
+        " WHEN (NEW.session_id = 'refused') EXECUTE FUNCTION refuse()",
+    )
     yield "refused"
-    with connection.cursor() as cursor:
-        cursor.execute("DROP TRIGGER refuse ON events_behaviorevent; DROP FUNCTION refuse()")
+    execute_as_owner("DROP TRIGGER refuse ON events_behaviorevent", "DROP FUNCTION refuse()")
 
 
 def agents_of(world: World, count: int) -> list[Agent]:
@@ -85,15 +82,6 @@ def test_client_that_goes_away_leaves_its_neighbours_alone(world: World, web: We
     assert all(isinstance(gone, asyncio.CancelledError) for gone in found[::2])
     assert {answer.status for answer in found[1::2]} == {201}
     assert web.post(key, report(agents[0])).status == 201
-
-
-def end_sessions() -> None:
-    """Every session of the live database but the test's own."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
 
 
 def test_session_that_died_between_groups_is_replaced_and_nobody_notices(

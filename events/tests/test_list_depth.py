@@ -30,7 +30,7 @@ def months() -> list[Any]:
 
 
 @pytest.fixture
-def filled(world: World, months: list[Any]) -> None:
+def filled(owned: None, world: World, months: list[Any]) -> None:
     """Enough rows that the planner chooses as it would for many, of all bands and several types."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -82,7 +82,7 @@ def plan_of(question: Question) -> list[dict[str, Any]]:
     ids=str,
 )
 def test_page_is_an_index_range_scan(
-    world: World, filled: None, filters: dict[str, Any], is_deep: bool
+    filled: None, world: World, filters: dict[str, Any], is_deep: bool
 ) -> None:
     if "agent_id" in filters:
         filters = {**filters, "agent_id": world.agent.id}
@@ -149,7 +149,7 @@ def test_reads_by_receipt_name_only_the_partitions_of_their_time(world: World, m
     )
 
 
-def test_agent_of_another_tenant_costs_nothing_to_ask_for(world: World, filled: None) -> None:
+def test_agent_of_another_tenant_costs_nothing_to_ask_for(filled: None, world: World) -> None:
     stranger = make_tenant("Other")
     question = Question(stranger.id, 10, agent_id=world.agent.id)
 

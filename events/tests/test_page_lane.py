@@ -23,7 +23,8 @@ from compliance.identifiers import new_id
 from compliance.tenancy import keys
 from compliance.tenancy.models import ApiKey
 from compliance.tenancy.tests.factories import make_expired_key, make_key, make_tenant, make_test_key
-from compliance.tests.web import Worker, end_sessions, locked_table, shape
+from compliance.tests.owner import end_sessions, locked_table
+from compliance.tests.web import Worker, shape
 from events.models import ActionType
 from events.page_lane import CONNECTIONS, LONGEST_QUEUE, PageLane
 from events.tests.conftest import World

@@ -10,11 +10,12 @@ from uuid import UUID
 
 import pytest
 from django.core.management import call_command
-from django.db import connection, connections
+from django.db import ProgrammingError, connection, connections
 from django.db.migrations.loader import MigrationLoader
 
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor
+from compliance import environments
 from compliance.clock import now
 from compliance.identifiers import first_id_at, moment_of, new_id_at
 from events import partitions
@@ -137,20 +138,36 @@ def test_new_partition_has_the_indexes_and_constraints_of_the_table() -> None:
     assert found == {(8, 3)}
 
 
-def test_outlived_partition_is_dropped_and_audited(world: World) -> None:
-    old = make_event(world.agent)
-    later = moment_of(UUID(old.id)) + timedelta(days=435)
-    kept = store_event(world.agent, 0.1, later)
+def test_outlived_partition_is_dropped_and_audited(world: World, settings: Any) -> None:
+    old = make_event(world.agent, received_at=now() - timedelta(days=100))
+    kept = make_event(world.agent)
+    made = maintain(actor=ACTOR, now=now())
+    assert made.moved_rows == 1
+    settings.EVENT_RETENTION_DAYS = 60
 
-    done = maintain(actor=ACTOR, now=later)
+    done = maintain(actor=ACTOR, now=now())
 
-    (dropped,) = [one for one in done.dropped if one.start <= old.received_at < one.end]
+    (dropped,) = done.dropped
+    assert dropped.start <= old.received_at < dropped.end
     entry = AuditEntry.objects.get(event_type="events.dropped", affected_id=dropped.name)
     assert not BehaviorEvent.objects.filter(id=old.id).exists()
     assert BehaviorEvent.objects.filter(id=kept.id).exists()
     assert entry.tenant_id == SERVICE_TENANT_ID
     assert (entry.metadata or {})["received_before"] == dropped.end.isoformat()
-    assert all(one.end > later - timedelta(days=400) for one in listed())
+    assert all(one.end > now() - timedelta(days=60) for one in listed())
+
+
+def test_partition_of_the_last_thirty_days_is_not_dropped_whatever_the_retention(
+    world: World, settings: Any
+) -> None:
+    event = make_event(world.agent, received_at=now() - timedelta(days=20))
+    maintain(actor=ACTOR, now=now())
+    settings.EVENT_RETENTION_DAYS = 0
+
+    with pytest.raises(ProgrammingError, match="last 30 days"), environments.atomic():
+        maintain(actor=ACTOR, now=now() + timedelta(days=80))
+
+    assert BehaviorEvent.objects.filter(id=event.id).exists()
 
 
 def test_event_no_partition_covers_is_kept_and_moves_to_its_own(world: World) -> None:
@@ -234,7 +251,7 @@ def test_checks_tell_of_an_unknown_span(settings: Any) -> None:
     assert [message.id for message in check_settings()] == ["events.E002"]
 
 
-def test_migration_takes_along_what_the_table_held(world: World) -> None:
+def test_migration_takes_along_what_the_table_held(owned: None, world: World) -> None:
     migration = import_module("events.migrations.0002_partitions")
     old_model = MigrationLoader(connection).project_state(("events", "0001_initial")).apps
     old_event = old_model.get_model("events", "BehaviorEvent")

@@ -1,8 +1,6 @@
 """Events over real connections to a running stack: bad input, stalled senders, parts killed in mid-burst."""
 
 import json
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +16,7 @@ import pytest
 
 from compliance.tests import test_stack
 from compliance.tests.test_stack import HEAL_SECONDS, Stack, processes_of
-from compliance.tests.waiting import eventually
+from compliance.tests.waiting import eventually, kill
 from events.tests.raw_http import Connection, body_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
@@ -258,15 +256,14 @@ class Burst:
         time.sleep(0.05)
 
 
-def drill(stack: Stack, agents: list[str], kill: Callable[[], None]) -> Burst:
-    """What was sent while `kill` happened in mid-burst, and until the service answered again."""
+def drill(stack: Stack, agents: list[str], strike: Callable[[Burst], None]) -> Burst:
+    """What was sent while `strike` happened in mid-burst, and until the service answered again."""
     burst = Burst(stack, agents)
     with ThreadPoolExecutor(SENDERS) as pool:
         sending = [pool.submit(burst.send, number) for number in range(SENDERS)]
         try:
             assert eventually(lambda: len(burst.acknowledged) > 200, seconds=HEAL_SECONDS)
-            kill()
-            time.sleep(0.3)
+            strike(burst)
             healed_from = len(burst.acknowledged)
             assert eventually(lambda: len(burst.acknowledged) > healed_from + 200, seconds=30)
         finally:
@@ -306,7 +303,7 @@ def test_killed_web_worker_loses_no_acknowledged_event(stack: Stack, agents: lis
     workers = [process for process in servers if any(process in children_of(other) for other in servers)]
     assert workers
 
-    burst = drill(stack, agents, lambda: os.kill(workers[0], signal.SIGKILL))
+    burst = drill(stack, agents, lambda _: kill(workers[0]))
 
     assert_nothing_lost_or_doubled(stack, burst)
     assert burst.statuses <= {201, 503}
@@ -320,9 +317,9 @@ def test_killed_postgresql_loses_no_acknowledged_event(stack: Stack, agents: lis
     ]
     assert len(postmasters) == 1
 
-    def kill_and_start() -> None:
-        os.kill(postmasters[0], signal.SIGKILL)
-        time.sleep(1)
+    def kill_and_start(burst: Burst) -> None:
+        kill(postmasters[0])
+        assert eventually(lambda: 503 in burst.statuses, seconds=HEAL_SECONDS)
         started = stack.run("start", "postgres")
         assert started.returncode == 0, started.stdout + started.stderr
 

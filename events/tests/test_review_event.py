@@ -151,7 +151,7 @@ def test_key_without_the_scope_is_refused(world: World, api: ApiClient) -> None:
     assert review(api.as_key(make_key(world.tenant, ["events:review"])), event).status_code == 201
 
 
-def test_reviews_are_append_only(world: World) -> None:
+def test_reviews_are_append_only(owned: None, world: World) -> None:
     review(world.api, make_high_event(world.agent))
     made = EventReview.objects.get(tenant=world.tenant)
 

@@ -13,6 +13,7 @@ from compliance.celery import schedule
 from compliance.clock import now
 from compliance.identifiers import first_id_at, new_id
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.owner import owning
 from events import memory, rebuilding, snapshots
 from events.ingestion import ALONE, Submission, ingest_together
 from events.intake import Report
@@ -26,7 +27,8 @@ LATER = snapshots.SETTLED + timedelta(seconds=1)
 
 @pytest.fixture
 def agent(committed: None) -> Agent:
-    ScorerProgress.objects.filter(name=snapshots.NAME).delete()
+    with owning():
+        ScorerProgress.objects.filter(name=snapshots.NAME).delete()
     return make_certified_agent(make_tenant())
 
 

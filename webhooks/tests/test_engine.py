@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import connections
 
 from compliance import environments, redis
 from compliance.clock import now
 from compliance.environments import Environment
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.owner import end_sessions
 from compliance.tests.waiting import eventually
 from webhooks import claims, doorbell, services
 from webhooks.delivering import Parcel, send
@@ -147,11 +147,7 @@ def test_sender_that_loses_its_connection_goes_on() -> None:
         webhook = make_webhook(make_tenant(), receiver.url)
         make_delivery(webhook)
         assert eventually(lambda: statuses(webhook) == {"succeeded"})
-        with connections["default"].cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
+        end_sessions()
         make_delivery(webhook)
         assert eventually(lambda: Delivery.objects.to_webhook(webhook).pending().count() == 0)
         assert eventually(lambda: statuses(webhook) == {"succeeded"})

@@ -1,7 +1,6 @@
 """Key hosts of a test's own: `manage.py key_host` in a process, and backends that talk to it."""
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from compliance.environments import Environment
 from compliance.keys.hosts import wire
 from compliance.keys.hosts.backend import HostedBackend
 from compliance.keys.hosts.line import Line, lines_to
-from compliance.tests.waiting import eventually
+from compliance.tests.waiting import eventually, kill
 
 START_SECONDS = 60.0
 
@@ -49,9 +48,9 @@ class RunningHosts:
         return [line.number for line in self.lines() if not line.is_there()]
 
     def kill(self, number: int = 0) -> None:
-        """`kill -9`, once the host is there (again)."""
+        """`kill -9`, once the host is there (again); returns when it is gone."""
         assert eventually(lambda: number not in self.absent(), seconds=START_SECONDS)
-        os.kill(self.pid(number), signal.SIGKILL)
+        kill(self.pid(number))
 
 
 @contextmanager

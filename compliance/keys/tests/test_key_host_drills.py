@@ -16,6 +16,7 @@ from compliance.keys.base import KeyRef, KeyServiceUnavailable, SignatureAlgorit
 from compliance.keys.hosts.backend import HostedBackend
 from compliance.keys.tests.hosted import START_SECONDS, RunningHosts, running_hosts
 from compliance.keys.tests.softhsm import PIN, SO_PIN, PrivateSoftHsm
+from compliance.localdev import processes
 from compliance.tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
@@ -154,13 +155,16 @@ def test_host_that_hangs_is_replaced_and_its_callers_are_let_go(hosts: RunningHo
     backend = hosts.backend("alpha", shards=4)
     keys = spread_keys(backend, 4)
     pid = hosts.pid()
+    hung = processes.record(pid)
+    assert hung is not None
 
     with Load(backend, keys) as load:
         time.sleep(0.2)
         os.kill(pid, signal.SIGSTOP)
-        time.sleep(1.0)
+        assert eventually(lambda: not processes.is_alive(hung), seconds=START_SECONDS)
         seconds_until_all_sign(backend, keys)
 
+    assert eventually(lambda: not hosts.absent(), seconds=START_SECONDS)
     assert hosts.pid() != pid
     assert load.wrong == 0
     assert load.slowest < 15

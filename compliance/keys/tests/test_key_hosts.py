@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import socket
 import stat
 import struct
@@ -23,7 +22,7 @@ from compliance.keys.hosts.keeper import HostsRunAlready, Keeper
 from compliance.keys.hosts.line import QUICK_CALLS, Line
 from compliance.keys.tests.hosted import START_SECONDS, RunningHosts, running_hosts
 from compliance.keys.tests.softhsm import PIN, SO_PIN, PrivateSoftHsm
-from compliance.tests.waiting import eventually
+from compliance.tests.waiting import eventually, kill
 
 RSA = SignatureAlgorithm.RSA_SHA256
 TOKENS = {
@@ -217,7 +216,7 @@ def test_token_lost_and_back_behind_a_host(private_hosts: RunningHosts, private_
     assert not signs(backend, key.uri)
     with pytest.raises(KeyServiceUnavailable):
         backend.check()
-    os.kill(pid, signal.SIGKILL)
+    kill(pid)
     assert eventually(lambda: 0 not in private_hosts.absent(), seconds=START_SECONDS)
     assert not signs(backend, key.uri)
     shutil.move(away, private_hsm.tokens)

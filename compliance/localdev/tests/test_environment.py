@@ -9,7 +9,12 @@ from compliance.localdev.console import StepFailed
 from compliance.localdev.environment import as_shell, exports, external, merged
 from compliance.localdev.state import write_json
 
-SECRETS = {"postgres_password": "ours", "redis_password": "ours-too"}
+SECRETS = {
+    "postgres_password": "ours",
+    "postgres_owner_password": "the-owners",
+    "postgres_service_password": "the-services",
+    "redis_password": "ours-too",
+}
 LIVE = "postgres://u:theirs@db.example/live"
 TEST = "postgres://u:theirs@db.example/test"
 
@@ -29,6 +34,7 @@ def test_given_servers_replace_the_embedded_ones() -> None:
     )
 
     assert given.database == (LIVE, TEST)
+    assert given.owners is None
     assert given.redis == "redis://:x@cache.example/0"
 
 
@@ -37,10 +43,21 @@ def test_one_database_alone_is_refused() -> None:
         external({"DATABASE_URL": LIVE}, SECRETS)
 
 
-def test_our_own_addresses_in_the_environment_count_as_unset() -> None:
+def test_given_owners_belong_to_given_databases() -> None:
+    owners = {"DATABASE_OWNER_URL": LIVE.replace("u:", "o:"), "TEST_DATABASE_OWNER_URL": TEST}
+    databases = {"DATABASE_URL": LIVE, "TEST_DATABASE_URL": TEST}
+
+    assert external(databases | owners, SECRETS).owners == tuple(owners.values())
+    assert external(owners, SECRETS).owners is None
+    with pytest.raises(StepFailed, match="only one of DATABASE_OWNER_URL"):
+        external(databases | {"DATABASE_OWNER_URL": LIVE}, SECRETS)
+
+
+@pytest.mark.parametrize("password", ["ours", "the-owners", "the-services"])
+def test_our_own_addresses_in_the_environment_count_as_unset(password: str) -> None:
     own = {
-        "DATABASE_URL": "postgres://service:ours@127.0.0.1:25000/service_live",
-        "TEST_DATABASE_URL": "postgres://service:ours@127.0.0.1:25000/service_test",
+        "DATABASE_URL": f"postgres://service:{password}@127.0.0.1:25000/service_live",
+        "TEST_DATABASE_URL": f"postgres://service:{password}@127.0.0.1:25000/service_test",
         "REDIS_URL": "redis://:ours-too@127.0.0.1:25001/0",
     }
 
@@ -60,6 +77,18 @@ def test_callers_choices_win_over_the_stacks() -> None:
     assert result["WEB_WORKERS"] == "4"
     assert result["DATABASE_URL"] == LIVE
     assert result["HOME"] == "/h"
+
+
+def test_operators_variables_reach_only_who_is_given_them() -> None:
+    exported = {"DATABASE_OWNER_URL": LIVE, "TEST_DATABASE_READER_URL": TEST}
+
+    serving = merged({"DATABASE_URL": LIVE}, exported, root=Path("/r"), cache=Path("/c"))
+    migrating = merged(
+        {"DATABASE_URL": LIVE, "DATABASE_OWNER_URL": TEST}, exported, root=Path("/r"), cache=Path("/c")
+    )
+
+    assert exported.keys().isdisjoint(serving)
+    assert migrating["DATABASE_OWNER_URL"] == TEST
 
 
 def test_exports_carry_the_demo_tenants_keys(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_new_tenant_has_a_guarded_log_and_little_else(tenant: Tenant) -> None:
     assert facts.is_log_guarded is True
 
 
-def test_a_disabled_guard_is_seen(tenant: Tenant) -> None:
+def test_a_disabled_guard_is_seen(owned: None, tenant: Tenant) -> None:
     with connections["default"].cursor() as cursor:
         cursor.execute("ALTER TABLE auditlog_auditentry DISABLE TRIGGER auditlog_no_truncate")
 

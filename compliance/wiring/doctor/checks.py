@@ -8,6 +8,7 @@ from typing import Final
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
+from auditlog import guards
 from auditlog.vocabulary import Actor
 from certificates import key_pool, unfinished
 from certificates import services as certificates
@@ -16,7 +17,7 @@ from certificates.errors import AuthorityMissing
 from certificates.models import CertificateAuthority, Issuance, IssuanceState, PooledKey, RevocationList
 from compliance import environments, redis
 from compliance.keys import absent_hosts, backend_for
-from compliance.wiring import heartbeat, key_inventory
+from compliance.wiring import heartbeat, key_inventory, service_role
 from events import partitions
 
 ACTOR: Final = Actor.system("doctor")
@@ -61,6 +62,20 @@ def migrations_applied(now: datetime) -> str:
     executor = MigrationExecutor(connections[environments.current().alias])
     waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
     return f"{len(waiting)} migrations are not applied" if waiting else ""
+
+
+def role_is_limited(now: datetime) -> str:
+    told = service_role.excesses(environments.current().alias)
+    return f"the service's role {', '.join(told)}" if told else ""
+
+
+def privileges_as_listed(now: datetime) -> str:
+    alias = environments.current().alias
+    return "" if service_role.excesses(alias) else service_role.privileges_that_differ(alias)
+
+
+def audit_log_guarded(now: datetime) -> str:
+    return "" if guards.are_in_force() else "triggers of the audit log are missing or disabled"
 
 
 def hsm_serves(now: datetime) -> str:
@@ -162,6 +177,9 @@ SHARED: Final = (
 CHECKS: Final = (
     Check("database", database_answers, "start PostgreSQL, or correct DATABASE_URL and TEST_DATABASE_URL"),
     Check("migrations", migrations_applied, "manage.py migrate, and migrate --database test"),
+    Check("database role", role_is_limited, service_role.REMEDY),
+    Check("privileges", privileges_as_listed, "manage.py migrate, and migrate --database test, as the owner"),
+    Check("audit log", audit_log_guarded, guards.REMEDY),
     Check("hsm", hsm_serves, "read the log for the reason; see docs/hsm.md"),
     Check(
         "shards",
