@@ -19,10 +19,10 @@ from bench.attack.wire import Line, Reply, call
 from compliance import environments
 from compliance.api.permissions import Scope
 from compliance.clock import now
+from compliance.encodings import b64url_encode
 from compliance.environments import Environment
 from compliance.tenancy import services as tenancy
 from compliance.tenancy.models import ApiKey, Tenant
-from delegation import jws
 
 ACTOR = Actor.system("attack")
 # Nobody listens there, and nothing is sent: the stack of an attack has no sender.
@@ -64,7 +64,7 @@ class Holdings:
             "serial": self.serial,
             "did": self.did,
             "part": "0",
-            "encoded": quote(jws.b64url_encode(self.ocsp_request), safe=""),
+            "encoded": quote(b64url_encode(self.ocsp_request), safe=""),
         }
         return plain[parameter]
 
