@@ -104,7 +104,7 @@ def fresh_limits() -> None:
     client = redis.client()
     for name in client.scan_iter("*:limit:*"):
         client.delete(name)
-    rate_limits.forget_leases()
+    rate_limits.forget()
     unauthenticated.forget()
     health.readiness.forget()
 

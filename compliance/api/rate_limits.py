@@ -181,6 +181,13 @@ def hit(bucket: str, identity: str, *, limit: int, cost: int = 1, ahead: bool = 
     return _verdict(_count(name, limit, cost), limit, cost)
 
 
+def hit_here(bucket: str, identity: str, *, limit: int) -> Verdict:
+    """Count one request of `identity` in this process alone, without asking Redis."""
+    name = _name(bucket, identity)
+    window_ms = settings.RATE_LIMIT_WINDOW_SECONDS * 1000
+    return _verdict(_memory.count(name, limit, window_ms, 1, 0, 0), limit, 1)
+
+
 async def hit_each(
     script: LoopScript, bucket: str, identities: Sequence[str], *, limit: int
 ) -> list[Verdict]:
@@ -257,9 +264,10 @@ def give_back(bucket: str, identity: str) -> None:
         lease.untake()
 
 
-def forget_leases() -> None:
-    """Count every caller's next request."""
+def forget() -> None:
+    """Count every caller anew, as far as this process remembers."""
     _leases.clear()
+    _memory.clear()
 
 
 @lru_cache(maxsize=KEPT_LEASES)
@@ -364,6 +372,11 @@ class _MemoryWindow:
     def __init__(self) -> None:
         self._lock = Lock()
         self._buckets: dict[str, _MemoryLog] = {}
+
+    def clear(self) -> None:
+        """Forget every bucket."""
+        with self._lock:
+            self._buckets.clear()
 
     def count(self, name: str, limit: int, window_ms: int, wanted: int, ahead: int, back: int) -> _Count:
         now_ms = time.time_ns() // 1_000_000

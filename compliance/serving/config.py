@@ -1,9 +1,13 @@
 """gunicorn's settings for the service, given as `--config python:compliance.serving.config`.
 
-`--bind`, `--workers` and every other option may stand beside it.
+`--bind`, `--workers`, `--graceful-timeout`, `--timeout` and what concerns the parent process may stand beside
+it; options of other workers (TLS, keep-alive, limits, access logs) have no effect.
 """
 
 import os
+from typing import Any
+
+from gunicorn.errors import ConfigError
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compliance.settings")
 
@@ -16,3 +20,9 @@ timeout = 30
 graceful_timeout = 5
 backlog = 1024
 control_socket_disable = True
+
+
+def on_starting(server: Any) -> None:
+    """Refuse to serve plain HTTP where TLS was asked for."""
+    if server.cfg.is_ssl:
+        raise ConfigError("This worker speaks no TLS; put a proxy before it")

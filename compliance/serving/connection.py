@@ -5,7 +5,7 @@ had arrived of it might look whole. Requests that were sent together (pipelined)
 """
 
 import asyncio
-import logging
+import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -19,14 +19,17 @@ from compliance.api.answers import Answer, Headers
 from compliance.serving import refusals
 from compliance.serving.messages import Received, encoded, ends_connection
 
-log = logging.getLogger(__name__)
-
 LARGEST_TARGET = 8 * 1024
 LARGEST_HEAD = 32 * 1024
 """Octets of all header names and values together."""
 MOST_HEADERS = 100
-MOST_FRAMING = 8
-"""How many times the largest body a chunked body's framing and trailers may make of it."""
+SMALL_SLICE = 1024
+"""Octets parsed at a time outside bodies: a client may send thousands of tiny requests in one piece, and all
+but the next ones stay octets."""
+LARGE_SLICE = 16 * 1024
+"""Octets parsed at a time within a body."""
+HOLD_SECONDS = 0.001
+"""How long one connection may parse before others have their turn."""
 HEAD_SECONDS = 10.0
 """How long a client may take from a request's first octet to the end of its headers."""
 IDLE_SECONDS = 75.0
@@ -45,7 +48,15 @@ class Phase(Enum):
     IDLE = "the first octet of a request"
     HEAD = "the rest of the request's headers"
     BODY = "the rest of the request's body"
-    LINGERING = "the end of what is dropped"
+    ENDING = "the client to take the rest, and to close"
+
+
+class Room(Enum):
+    """Whether a worker takes one more connection."""
+
+    FREE = "it does"
+    NONE = "it refuses it"
+    NOT_EVEN_FOR_A_WORD = "it closes it"
 
 
 class Connections(Protocol):
@@ -58,7 +69,7 @@ class Connections(Protocol):
     async def answer(self, request: Received) -> Answer:
         """The answer to a request; raises nothing."""
 
-    def opened(self, connection: "Connection") -> bool:
+    def opened(self, connection: "Connection") -> Room:
         """Take note of a new connection; whether there is room for it."""
 
     def closed(self, connection: "Connection") -> None:
@@ -73,13 +84,17 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
+        self._address, self._server = "", ("", 0)
+        self._has_answered = False
         self._phase = Phase.IDLE
         self._deadline = self._loop.time() + IDLE_SECONDS
         self._target = b""
         self._headers: Headers = []
         self._head_size = 0
-        self._arrived = 0
+        self._unfinished = 0
         self._body = bytearray()
+        self._unparsed = b""
+        self._owes_continue = False
         self._complete: deque[tuple[Received, bool]] = deque()
         self._refusal: Answer | None = None
         self._is_answering = False
@@ -94,51 +109,42 @@ class Connection(asyncio.Protocol):
 
     @property
     def idle_since(self) -> float:
-        """When its idle time began, in the loop's seconds; infinity unless it is idle."""
-        return self._deadline - IDLE_SECONDS if self.is_idle else float("inf")
+        """When its idle time began, in the loop's seconds; infinity unless it is idle after an answer."""
+        return self._deadline - IDLE_SECONDS if self.is_idle and self._has_answered else math.inf
 
     # --- What the event loop calls ------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-        self._address, self._server = str(peer[0]) if peer else "", (str(own[0]), int(own[1]))
-        if not self._listener.opened(self):
+        # Those of a Unix socket are paths.
+        if isinstance(peer, tuple) and isinstance(own, tuple):
+            self._address, self._server = str(peer[0]), (str(own[0]), int(own[1]))
+        room = self._listener.opened(self)
+        if room is Room.NONE:
             self._refuse(refusals.CROWDED)
+        elif room is Room.NOT_EVEN_FOR_A_WORD:
+            self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._listener.closed(self)
         self._complete.clear()
+        self._forget_request()
         self.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        if self._phase is Phase.LINGERING or self._refusal is not None:
+        if self._phase is Phase.ENDING or self._refusal is not None:
             return
-        began_in, size = self._phase, len(data)
-        while data:
-            try:
-                self._parser.feed_data(data)
-                break
-            except httptools.HttpParserUpgrade as upgrade:
-                # The parser skips the body of a request that would upgrade, so it is read again as one
-                # that would not (RFC 9110 §7.8: a server may ignore Upgrade).
-                data = self._head_without_upgrade() + data[upgrade.args[0] :]
-                self._parser = httptools.HttpRequestParser(self)
-            except httptools.HttpParserError:
-                self._refuse(self._reason())
-                return
-        if self._phase is began_in:
-            self._limit_arrivals(size)
+        self._unparsed += data
+        self._parse()
 
     def eof_received(self) -> bool:
         self._has_eof = True
-        if self._phase is Phase.LINGERING:
-            return False
-        if self._phase is Phase.BODY:
-            self._refuse(refusals.CUT_SHORT)
-        elif self._phase is Phase.HEAD:
-            self._refuse(refusals.MALFORMED)
-        return self._is_answering
+        if self._is_answering or self._unparsed:
+            return True
+        if self._phase is not Phase.ENDING:
+            self._refuse_unfinished()
+        return False
 
     def pause_writing(self) -> None:
         self._writable = self._loop.create_future()
@@ -148,11 +154,54 @@ class Connection(asyncio.Protocol):
             self._writable.set_result(None)
         self._writable = None
 
+    # --- Reading ------------------------------------------------------------------------------------
+
+    def _parse(self) -> None:
+        """Parse what was received: for a moment, and up to a request that waits for another's answer."""
+        unparsed, offset, until = memoryview(self._unparsed), 0, time.monotonic() + HOLD_SECONDS
+        while offset < len(unparsed) and not self._has_enough() and time.monotonic() < until:
+            size = LARGE_SLICE if self._phase is Phase.BODY else SMALL_SLICE
+            part = unparsed[offset : offset + size]
+            offset += len(part)
+            self._parse_slice(part)
+        self._unparsed = bytes(unparsed[offset:]) if self._refusal is None else b""
+        if self._unparsed:
+            self._pause_reading()
+            if not self._has_enough():
+                self._loop.call_soon(self._parse_on)
+
+    def _parse_on(self) -> None:
+        """Parse the rest after others had their turn."""
+        self._parse()
+        if not self._is_answering:
+            self._go_on()
+
+    def _has_enough(self) -> bool:
+        """Whether a request waits for the answer to another, or none is answered any more."""
+        return bool(self._complete and self._is_answering) or self._refusal is not None
+
+    def _parse_slice(self, data: "bytes | memoryview") -> None:
+        began_in, size, body = self._phase, len(data), len(self._body)
+        while data:
+            try:
+                self._parser.feed_data(data)
+                break
+            except httptools.HttpParserUpgrade as upgrade:
+                # The parser skips the body of a request that would upgrade, so it is read again as one
+                # that would not (RFC 9110 §7.8: a server may ignore Upgrade).
+                data = self._head_without_upgrade() + bytes(data[upgrade.args[0] :])
+                self._parser = httptools.HttpRequestParser(self)
+            except httptools.HttpParserError:
+                self._refuse(self._reason())
+                return
+        if self._phase is began_in and len(self._body) == body:
+            self._limit_unfinished(size)
+
     # --- What the parser calls ----------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         self._target, self._headers, self._body = b"", [], bytearray()
-        self._head_size = self._arrived = 0
+        self._head_size = self._unfinished = 0
         self._wait_for(Phase.HEAD, HEAD_SECONDS)
 
     def on_url(self, part: bytes) -> None:
@@ -179,17 +228,21 @@ class Connection(asyncio.Protocol):
         named = dict(self._headers)
         if self._parser.get_http_version() != "1.0" and [n for n, _ in self._headers].count("host") != 1:
             self._stop_parsing(refusals.NO_HOST)
+        if named.get("transfer-encoding", "chunked").lower() != "chunked":
+            self._stop_parsing(refusals.MALFORMED)
         length = named.get("content-length", "0")
         if length.isdecimal() and int(length[:20]) > self._listener.largest_body:
             self._stop_parsing(refusals.TOO_LARGE)
         if "expect" in named and self._parser.get_http_version() != "1.0":
             if named["expect"].lower() != "100-continue":
                 self._stop_parsing(refusals.UNEXPECTED)
+            self._owes_continue = True
             if not self._is_answering:
-                self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                self._write_continue()
 
     def on_body(self, piece: bytes) -> None:
         self._body += piece
+        self._unfinished = 0
         if len(self._body) > self._listener.largest_body:
             self._stop_parsing(refusals.TOO_LARGE)
 
@@ -214,12 +267,10 @@ class Connection(asyncio.Protocol):
             self._parser.get_http_version(),
         )
         self._body = bytearray()
+        self._owes_continue = False
         self._complete.append((request, self._parser.should_keep_alive()))
         self._phase = Phase.IDLE
-        if self._is_answering:
-            # One is being answered and one waits: the next are not read yet.
-            self._pause_reading()
-        else:
+        if not self._is_answering:
             self._is_answering = True
             self._loop.create_task(self._answer_all())
 
@@ -233,20 +284,44 @@ class Connection(asyncio.Protocol):
                 return
             closes = not keeps_alive or self._listener.is_stopping or ends_connection(answer)
             self._transport.write(encoded(answer, method=request.method, closes=closes, now=time.time()))
-            if closes:
-                self._transport.close()
-                return
+            self._has_answered = True
             if self._writable is not None:
                 await self._drained(self._writable)
+            if closes:
+                self._end()
+                return
+            if not self._complete and self._unparsed:
+                # Others have their turn before the next of many.
+                await asyncio.sleep(0)
+                self._parse()
         self._is_answering = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Wait for what comes after the last answer."""
+        if self._unparsed or self._transport.is_closing():
+            return
         if self._refusal is not None:
             self._refuse(self._refusal)
         elif self._has_eof:
-            self._transport.close()
+            self._refuse_unfinished()
         else:
             self._resume_reading()
             if self._phase is Phase.IDLE:
                 self._wait_for(Phase.IDLE, IDLE_SECONDS)
+            elif self._owes_continue:
+                self._write_continue()
+
+    def _write_continue(self) -> None:
+        self._owes_continue = False
+        self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _end(self) -> None:
+        """Close the connection once the client has taken the rest of what was written, or its time is up."""
+        self._is_answering = False
+        self._forget_request()
+        self._wait_for(Phase.ENDING, WRITE_SECONDS)
+        self._transport.close()
 
     async def _drained(self, writable: "asyncio.Future[None]") -> None:
         """Wait until the client has received most of what was written; abort if it receives nothing."""
@@ -259,6 +334,13 @@ class Connection(asyncio.Protocol):
                 return
             left = now_left
 
+    def _refuse_unfinished(self) -> None:
+        """Refuse what a client sent the beginning of and no more; without one, close."""
+        if self._phase is Phase.IDLE:
+            self._end()
+        else:
+            self._refuse(refusals.CUT_SHORT if self._phase is Phase.BODY else refusals.MALFORMED)
+
     def _refuse(self, refusal: Answer) -> None:
         """Write the refusal once what came before it is answered, and read nothing more."""
         self._refusal = refusal
@@ -268,20 +350,31 @@ class Connection(asyncio.Protocol):
             return
         self._transport.write(encoded(refusal, method="", closes=True, now=time.time()))
         if self._has_eof:
-            self._transport.close()
+            self._end()
             return
-        self._transport.write_eof()
-        self._resume_reading()
-        self._wait_for(Phase.LINGERING, LINGER_SECONDS)
+        self._forget_request()
+        self._wait_for(Phase.ENDING, LINGER_SECONDS)
+        try:
+            self._transport.write_eof()
+            self._resume_reading()
+        except OSError:
+            # The peer has reset the connection meanwhile.
+            self._transport.abort()
 
-    def _limit_arrivals(self, size: int) -> None:
-        """Count octets of one head or body: the parser keeps an unfinished header or trailer by itself."""
-        self._arrived += size
-        most = LARGEST_HEAD + LARGEST_TARGET
-        if self._phase is Phase.HEAD and self._arrived > most:
+    def _limit_unfinished(self, size: int) -> None:
+        """Count octets that ended nothing: the parser keeps an unfinished header or trailer by itself."""
+        self._unfinished += size
+        if self._unfinished <= LARGEST_HEAD + LARGEST_TARGET:
+            return
+        if self._phase is Phase.HEAD:
             self._refuse(refusals.LARGE_HEAD if self._headers else refusals.LONG_TARGET)
-        elif self._phase is Phase.BODY and self._arrived > MOST_FRAMING * self._listener.largest_body + most:
+        elif self._phase is Phase.BODY:
             self._refuse(refusals.TOO_LARGE)
+
+    def _forget_request(self) -> None:
+        """Let go of what was read; the parser and this object would keep each other alive."""
+        self._parser = httptools.HttpRequestParser(None)
+        self._headers, self._body, self._unparsed = [], bytearray(), b""
 
     def _stop_parsing(self, refusal: Answer) -> NoReturn:
         """Have the parser give up; `data_received` refuses the request then."""
@@ -313,15 +406,15 @@ class Connection(asyncio.Protocol):
 
     # --- Time ---------------------------------------------------------------------------------------
 
-    def look(self, now: float) -> None:
-        """Act on a deadline that has passed; called about once a second."""
+    def check_deadline(self, now: float) -> None:
+        """Act on a deadline that has passed; `now` is the loop's time."""
         if self._is_answering or now < self._deadline:
             return
         if self._phase in {Phase.HEAD, Phase.BODY}:
             self._refuse(refusals.TOO_SLOW)
         else:
-            # What is left unread of a lingering connection would keep an ordinary close waiting.
-            end = self._transport.abort if self._phase is Phase.LINGERING else self._transport.close
+            # An ordinary close would wait for a client that takes nothing.
+            end = self._transport.abort if self._phase is Phase.ENDING else self._transport.close
             end()
 
     def end_if_idle(self) -> None:

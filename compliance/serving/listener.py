@@ -2,25 +2,31 @@
 
 import asyncio
 import logging
+import math
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 
 from compliance.api.answers import Answer
 from compliance.serving import refusals
-from compliance.serving.connection import Connection
+from compliance.serving.connection import Connection, Room
 from compliance.serving.messages import Received
 
 log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS = 512
 """Below the 1,024 open files that a process may usually have."""
-LOOK_SECONDS = 0.5
+MOST_REFUSED = 64
+"""Connections beyond those that are told so before they are closed; any more are closed without a word."""
+PAUSE_SECONDS = 0.1
+"""How long nothing is accepted after the kernel had no room for a connection."""
+QUIET_SECONDS = 60.0
+CHECK_SECONDS = 0.5
 BODY_SECONDS = 10.0
 """How long a client may take to send a body of at most the largest size."""
 
 
 class Listener:
-    """Accepts from `sockets`, which other workers accept from as well, and answers with `handler`.
+    """Accept from `sockets`, which other workers accept from as well, and answers with `handler`.
 
     `largest_body` is in octets; a request with a larger one is refused before it is read.
     """
@@ -43,13 +49,14 @@ class Listener:
         self._connections: set[Connection] = set()
         self._accepting: set[asyncio.Task[object]] = set()
         self._loop = asyncio.get_running_loop()
+        self._silent_until = 0.0
 
     def start(self) -> None:
         """Accept connections from now on."""
         for one in self._sockets:
             one.setblocking(False)
             self._loop.add_reader(one, self._accept, one)
-        self._loop.call_later(LOOK_SECONDS, self._look)
+        self._loop.call_later(CHECK_SECONDS, self._check)
 
     async def stop(self, *, within: float) -> None:
         """Accept no more, let requests under way be answered for `within` seconds, then return."""
@@ -70,17 +77,16 @@ class Listener:
             log.exception("unexpected error on %s", request.path)
             return refusals.FAILED
 
-    def opened(self, connection: Connection) -> bool:
-        """Take note of a new connection; the one idle for longest is closed to make room."""
+    def opened(self, connection: Connection) -> Room:
+        """Take note of a new connection; one that was answered and is idle for longest makes room for it."""
         self._connections.add(connection)
         if len(self._connections) <= self._most:
-            return True
-        others = self._connections - {connection}
-        longest_idle = min(others, key=lambda one: one.idle_since, default=None)
-        if longest_idle is None or not longest_idle.is_idle:
-            return False
-        longest_idle.end_if_idle()
-        return True
+            return Room.FREE
+        longest_idle = min(self._connections, key=lambda one: one.idle_since)
+        if longest_idle.idle_since < math.inf:
+            longest_idle.end_if_idle()
+            return Room.FREE
+        return Room.NONE if len(self._connections) <= self._most + MOST_REFUSED else Room.NOT_EVEN_FOR_A_WORD
 
     def closed(self, connection: Connection) -> None:
         """Take note of a connection's end."""
@@ -93,7 +99,10 @@ class Listener:
         except (BlockingIOError, ConnectionAbortedError):
             return
         except OSError as error:
-            log.warning("a connection could not be accepted: %s", error)
+            # No file or memory is left; the socket stays readable, so the loop would spin on it.
+            self._loop.remove_reader(listening)
+            self._loop.call_later(PAUSE_SECONDS, self._go_on, listening)
+            self._warn(error)
             return
         accepted.setblocking(False)
         if accepted.family != socket.AF_UNIX:
@@ -102,8 +111,19 @@ class Listener:
         self._accepting.add(task)
         task.add_done_callback(self._accepting.discard)
 
-    def _look(self) -> None:
+    def _go_on(self, listening: socket.socket) -> None:
+        if not self.is_stopping:
+            self._loop.add_reader(listening, self._accept, listening)
+
+    def _warn(self, error: OSError) -> None:
+        """Log that connections are not accepted, a line a minute."""
+        now = self._loop.time()
+        if now >= self._silent_until:
+            self._silent_until = now + QUIET_SECONDS
+            log.warning("connections cannot be accepted: %s", error)
+
+    def _check(self) -> None:
         now = self._loop.time()
         for connection in tuple(self._connections):
-            connection.look(now)
-        self._loop.call_later(LOOK_SECONDS, self._look)
+            connection.check_deadline(now)
+        self._loop.call_later(CHECK_SECONDS, self._check)

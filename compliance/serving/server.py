@@ -69,18 +69,18 @@ class Server:
     async def _answer_by_views(self, request: Received) -> Answer:
         if self._unanswered >= MOST_UNANSWERED:
             return refusals.FULL
-        is_crowded = self._is_crowded()
+        is_to_part = self._claim_parting()
         self._unanswered += 1
         try:
             answer = await self._views.answer(request)
         finally:
             self._unanswered -= 1
-        if is_crowded:
+        if is_to_part:
             return replace(answer, headers=[*answer.headers, ("connection", "close")])
         return answer
 
-    def _is_crowded(self) -> bool:
-        """Whether one more request makes a crowd, and no client was asked to leave lately."""
+    def _claim_parting(self) -> bool:
+        """Whether to have the client connect anew: the request makes a crowd, and none was asked lately."""
         now = asyncio.get_running_loop().time()
         if self._unanswered + 1 < CROWD or now < self._no_parting_until:
             return False

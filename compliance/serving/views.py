@@ -5,6 +5,7 @@ reading a megabyte of JSON beside the event loop would hold up every verificatio
 """
 
 import asyncio
+import ctypes
 import logging
 import os
 import signal
@@ -24,6 +25,8 @@ from compliance.serving.wsgi import WsgiApplication, environ_of, run
 
 log = logging.getLogger(__name__)
 
+# From Linux's prctl.h
+PR_SET_PDEATHSIG = 1
 NICENESS = 5
 """How much less of a busy processor the views are given than the event loop beside them."""
 _LENGTH = struct.Struct("!Q")
@@ -83,14 +86,20 @@ class ThreadedViews:
 class ForkedViews:
     """The application in threads of a process of its own, each behind a socket that only these two share.
 
-    It is forked at once, so this process must have no other threads yet. It ends with the one that forked it,
-    however that one ends.
+    It is forked at once, so this process must have no other threads yet, and keeps none of the `inherited`
+    files. It ends with the one that forked it, however that one ends.
     """
 
-    def __init__(self, application: WsgiApplication, *, threads: int, warming: Warming) -> None:
+    def __init__(
+        self, application: WsgiApplication, *, threads: int, warming: Warming, inherited: Sequence[int] = ()
+    ) -> None:
         pairs = [socket.socketpair() for _ in range(threads)]
+        parent = os.getpid()
         self._pid = os.fork()
         if self._pid == 0:
+            _die_with(parent)
+            for number in inherited:
+                os.close(number)
             for ours, _ in pairs:
                 ours.close()
             _serve_all(application, [theirs for _, theirs in pairs], warming)
@@ -98,17 +107,14 @@ class ForkedViews:
         for ours, theirs in pairs:
             theirs.close()
             ours.setblocking(False)
-        self._free: asyncio.LifoQueue[socket.socket] | None = None
+        self._free: asyncio.LifoQueue[socket.socket] = asyncio.LifoQueue()
+        for one in self._sockets:
+            self._free.put_nowait(one)
 
     async def answer(self, request: Received) -> Answer:
-        free = self._free
-        if free is None:
-            free = self._free = asyncio.LifoQueue()
-            for one in self._sockets:
-                free.put_nowait(one)
-        slot = await free.get()
+        slot = await self._free.get()
         # Whatever becomes of this caller, the answer is read: the next one must not get it.
-        return await asyncio.shield(asyncio.ensure_future(_ask(slot, request, free)))
+        return await asyncio.shield(asyncio.ensure_future(_ask(slot, request, self._free)))
 
     def close(self) -> None:
         for one in self._sockets:
@@ -139,6 +145,13 @@ async def _exactly(loop: asyncio.AbstractEventLoop, slot: socket.socket, length:
             raise ConnectionResetError("the views' process has ended")
         rest = rest[count:]
     return found
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends, even while a thread of it is stuck."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _serve_all(application: WsgiApplication, sockets: Sequence[socket.socket], warming: Warming) -> NoReturn:

@@ -39,7 +39,13 @@ class LoopWorker(Worker):
         lanes: Sequence[Lane] = ()
         if isinstance(self.wsgi, Site):
             site = self.wsgi
-            views, lanes = ForkedViews(site.application, threads=threads, warming=site.warming), site.lanes()
+            views = ForkedViews(
+                site.application,
+                threads=threads,
+                warming=site.warming,
+                inherited=[one.fileno() for one in self.sockets],
+            )
+            lanes = site.lanes()
         else:
             views = ThreadedViews(self.wsgi, threads=threads)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

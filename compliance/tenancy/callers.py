@@ -6,10 +6,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections
 
 from compliance import environments, sql
-from compliance.api import unauthenticated
+from compliance.api import rate_limits, unauthenticated
 from compliance.api.lanes import Request
 from compliance.api.permissions import Scope
 from compliance.api.throttling import address_behind
@@ -22,6 +23,8 @@ from compliance.tenancy.models import ApiKey
 log = logging.getLogger(__name__)
 
 MOST_LOOKUPS = 16
+LOOKUPS = "lookups"
+"""The bucket of looks at unknown keys, of each address and process."""
 
 
 class Credentials(NamedTuple):
@@ -70,7 +73,7 @@ class Callers:
         """Wait for a look at the key, one for all who ask at a time."""
         pending = self._lookups.get(credentials)
         if pending is None:
-            # Whoever tries many keys tries them on the view.
+            # Many keys tried at once are left to the view.
             if len(self._lookups) >= MOST_LOOKUPS:
                 return
             loop = asyncio.get_running_loop()
@@ -97,7 +100,7 @@ class Callers:
             try:
                 key = services.check(digest=digest, now=now())
             except (ServiceError, DatabaseError, InterfaceError) as error:
-                # The view answers it; whoever tries keys would fill the log.
+                # The view answers it; a line for each key that is tried would fill the log.
                 log.debug("an API key is not vouched for: %s", type(error).__name__)
                 recent_keys.drop(environment, digest)
                 return
@@ -106,11 +109,16 @@ class Callers:
 
 
 def _is_refused(credentials: Credentials, request: Request) -> bool:
-    """Whether a key that was never found valid comes from an address that has tried too many."""
+    """Whether a key that was never found valid comes from an address that has tried too many here.
+
+    The views, in a process of their own, count what callers are told; this bounds what is looked up for the
+    lanes, and asks nobody.
+    """
     if recent_keys.is_known(*credentials):
         return False
     address = address_behind(request.address, request.headers.get("x-forwarded-for", ""))
-    return unauthenticated.refusal(unauthenticated.API, address) is not None
+    limit = settings.RATE_LIMITS[unauthenticated.API]
+    return not rate_limits.hit_here(LOOKUPS, address, limit=limit).allowed
 
 
 def _connect() -> None:

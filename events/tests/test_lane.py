@@ -207,7 +207,7 @@ def test_key_nobody_checked_lately_is_looked_up_once_for_all_who_ask(
 
     monkeypatch.setattr(services, "check", counted)
     recent_keys.drop(Environment.LIVE, keys.digest(key))
-    rate_limits.forget_leases()
+    rate_limits.forget()
 
     async def play() -> list[Any]:
         return await asyncio.gather(*(web.send(key, world.report()) for _ in range(20)))

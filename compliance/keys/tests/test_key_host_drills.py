@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,10 @@ def test_hosts_killed_under_signing_threads(hosts: RunningHosts) -> None:
     assert load.slowest < 10
 
 
+def has(made: list[KeyRef], count: int) -> bool:
+    return len(made) >= count
+
+
 def test_hosts_killed_while_keys_are_generated(hosts: RunningHosts) -> None:
     backend = hosts.backend("alpha", shards=4)
     made: list[KeyRef] = []
@@ -136,7 +141,9 @@ def test_hosts_killed_while_keys_are_generated(hosts: RunningHosts) -> None:
     for thread in threads:
         thread.start()
     for turn in range(4):
-        time.sleep(0.7)
+        wanted = len(made) + 1
+        assert eventually(partial(has, made, wanted), seconds=START_SECONDS)
+        time.sleep(0.3)
         hosts.kill(turn % 2)
         seconds_until_all_sign(backend, made[:1])
     stop.set()

@@ -26,6 +26,7 @@ class Served:
     port: int = 0
     seen: list[Received] = field(default_factory=list)
     release: Event = field(default_factory=Event)
+    listener: Listener | None = None
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=WAIT_SECONDS)
@@ -43,6 +44,8 @@ class Served:
         if request.path == "/slow":
             await asyncio.get_running_loop().run_in_executor(None, self.release.wait, WAIT_SECONDS)
         body = json.dumps({"path": request.path, "length": len(request.body)}).encode()
+        if request.path == "/large":
+            body = body.ljust(8_000_000)
         return Answer(200, [("content-type", "application/json")], body)
 
 
@@ -63,15 +66,17 @@ def parsed(answer: bytes) -> tuple[int, dict[str, str], Any]:
 
 
 @contextmanager
-def serving(**options: Any) -> Iterator[Served]:
+def serving(listening: socket.socket | None = None, **options: Any) -> Iterator[Served]:
     """A listener whose largest body is `LARGEST` octets; `options` go to it."""
     served = Served()
-    listening = socket.create_server(("127.0.0.1", 0))
-    served.port = listening.getsockname()[1]
+    if listening is None:
+        listening = socket.create_server(("127.0.0.1", 0))
+        served.port = listening.getsockname()[1]
     is_ready, stop = Event(), Event()
 
     async def live() -> None:
         listener = Listener([listening], served.handle, **{"largest_body": LARGEST, **options})
+        served.listener = listener
         listener.start()
         is_ready.set()
         await asyncio.get_running_loop().run_in_executor(None, stop.wait)

@@ -1,10 +1,17 @@
 """Connections as clients and attackers use them, octet by octet over real sockets (RFC 9112)."""
 
+import gc
 import socket
 import struct
+import subprocess
+import sys
+import weakref
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from compliance.api.answers import Answer
 from compliance.serving import connection, refusals
@@ -118,6 +125,7 @@ def test_sender_who_goes_away_is_forgotten(served: Served, head: bytes, resets: 
         HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}",
         HEAD + b"Transfer-Encoding: gzip\r\n\r\n{}",
         HEAD + b"Transfer-Encoding: chunked, gzip\r\n\r\n{}",
+        HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
         HEAD + b"Host: h\r",
     ],
 )
@@ -187,6 +195,109 @@ def test_client_that_waits_for_100_continue_is_told_to_go_on(served: Served) -> 
 
     assert interim == b"HTTP/1.1 100 Continue\r\n\r\n"
     assert (status, body["length"]) == (200, 2)
+
+
+def test_client_that_waits_for_100_continue_behind_another_request_is_told_too(served: Served) -> None:
+    with served.connect() as client:
+        client.sendall(
+            b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n" + HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\n"
+            b"Connection: close\r\n\r\n"
+        )
+        eventually(lambda: bool(served.seen))
+        served.release.set()
+        found = b""
+        while not found.endswith(b"HTTP/1.1 100 Continue\r\n\r\n"):
+            found += client.recv(1000)
+        client.sendall(b"{}")
+
+        assert read_all(client).startswith(b"HTTP/1.1 200")
+
+
+def test_what_is_sent_behind_a_request_that_takes_long_is_left_to_the_sender(served: Served) -> None:
+    flood = b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n" * 3_000_000
+    with served.connect() as client:
+        client.sendall(b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n")
+        eventually(lambda: bool(served.seen))
+        client.settimeout(1)
+        with pytest.raises(TimeoutError):
+            client.sendall(flood)
+
+        assert parsed(served.tell(LAST))[0] == 200
+        assert [request.path for request in served.seen] == ["/slow", "/last"]
+
+
+def test_answer_that_nobody_reads_gives_its_connection_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "WRITE_SECONDS", 0.2)
+    with serving(most_connections=1) as full, socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        deaf.connect(("127.0.0.1", full.port))
+        deaf.sendall(LAST.replace(b"/last", b"/large"))
+        eventually(lambda: bool(full.seen))
+
+        assert eventually(lambda: parsed(full.tell(LAST))[0] == 200)
+
+
+@pytest.mark.parametrize(
+    "octets", [b"GET /x HTTP/1.1\r\nA: ", HEAD + b"A: b\r\n", CHUNKED + b"2\r\n{}\r\n0\r\nA: "]
+)
+def test_connection_that_was_lost_leaves_nothing_to_the_garbage_collector(octets: bytes) -> None:
+    gc.disable()
+    try:
+        with serving() as served:
+            assert served.listener is not None
+            with served.connect() as client:
+                client.sendall(octets)
+                assert eventually(lambda: len(served.listener._connections) == 1)
+                kept = weakref.WeakSet(served.listener._connections)
+
+            assert eventually(lambda: not kept)
+    finally:
+        gc.enable()
+
+
+def test_requests_come_by_a_unix_socket_too(tmp_path: Path) -> None:
+    path = str(tmp_path / "web")
+    with (
+        socket.create_server(path, family=socket.AF_UNIX) as listening,
+        serving(listening) as served,
+        socket.socket(socket.AF_UNIX) as client,
+    ):
+        client.connect(path)
+        client.sendall(LAST)
+
+        assert parsed(read_all(client))[0] == 200
+        assert served.seen[0].address == ""
+
+
+OUT_OF_FILES = """
+import logging, resource, sys
+from compliance.serving.tests.served import serving
+logging.basicConfig()
+with serving() as served:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+    print(served.port, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_worker_without_files_left_says_so_once_and_serves_again() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", OUT_OF_FILES],
+        cwd=settings.BASE_DIR, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    starved = Served(int(process.stdout.readline()))
+    with ExitStack() as opened:
+        for _ in range(100):
+            opened.enter_context(starved.connect())
+        client = opened.enter_context(starved.connect())
+        client.settimeout(1)
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+
+    assert parsed(starved.tell(LAST))[0] == 200
+    _, errors = process.communicate()
+    assert errors.count(b"connections cannot be accepted") == 1
 
 
 @pytest.mark.parametrize(

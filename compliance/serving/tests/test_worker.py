@@ -109,6 +109,18 @@ def test_worker_and_its_views_live_and_die_together(running: Running, victim: st
     assert not after & set(before.values())
 
 
+def test_views_that_are_stuck_die_with_their_worker(running: Running) -> None:
+    lane, views = running.ask("/here")["pid"], running.ask("/there")["pid"]
+    with ThreadPoolExecutor(1) as askers:
+        stuck = askers.submit(running.ask, "/there?seconds=60")
+        eventually(stuck.running)
+
+        os.kill(lane, signal.SIGKILL)
+
+        assert eventually(lambda: not is_alive(views), seconds=SECONDS)
+        assert isinstance(stuck.exception(), OSError | http.client.HTTPException)
+
+
 def test_server_that_is_asked_to_end_answers_what_is_under_way(running: Running) -> None:
     pids = [running.ask(path)["pid"] for path in ("/here", "/there")]
     with ThreadPoolExecutor(1) as askers:
