@@ -71,8 +71,8 @@ class LeaseLost(Exception):
 def publish(*, authority_id: UUID, actor: Actor, now: datetime, force: bool = False) -> RevocationList | None:
     """A round of one CA's lists if one is due (or `force`): the full list; else None.
 
-    While somebody else makes them it is None too, or `ListBeingMade` with `force`. Raises `Unavailable` if the
-    HSM does not answer.
+    While somebody else makes them it is None too, or `ListBeingMade` with `force`. Raises `Unavailable` if
+    the HSM does not answer.
     """
     if not force and not is_due(CertificateAuthority.objects.get(id=authority_id), now):
         return None

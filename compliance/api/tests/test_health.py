@@ -70,9 +70,7 @@ def test_last_outcome_serves_for_a_while_only(
     assert api.get("/health/ready").status_code == 200
 
 
-def test_first_outcome_is_not_waited_for_without_end(
-    api: ApiClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_outcome_is_not_waited_for_without_end(api: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "MEANWHILE_SECONDS", 0.0)
     dependency = Dependency(answers=0)
 
