@@ -66,7 +66,7 @@ class Agent(models.Model):
     def permitted_actions(self) -> list[str] | None:
         """The scope that the profile declares; None when it declares none, [] under the older key `scopes`.
 
-        What the agent may do is what was certified: `certificates.scope.permitted_actions()`.
+        What the agent may do is what was certified: `certificates.scope.certified_actions()`.
         """
         metadata = self.metadata or {}
         if metadata.get("permitted_actions") is not None:

@@ -115,9 +115,8 @@ class UpdatedAgentSerializer(AgentSerializer):
             choices=["model", "model_hash", "name", "permitted_actions", "version"]
         ),
         help_text=(
-            "What this request changed and the agent's certificate states: verification, scoring and "
-            "delegation go by the certificate until it is renewed. Empty for a pending agent, which is "
-            "certified as it is."
+            "Fields changed by this request that the certificate states; they count with the next renewal. "
+            "Empty for a pending agent, which is certified as it is."
         ),
     )
 

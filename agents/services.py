@@ -91,7 +91,7 @@ def update(*, tenant_id: UUID, agent_id: Any, changes: Changes, actor: Actor, no
 
 
 def _renewal_needed_for(agent: Agent, before: dict[str, Any]) -> list[str]:
-    """What a certificate states and is not as it was `before`; a pending agent is certified as it is."""
+    """What this request changed of what a certificate states; a pending agent is certified as it is."""
     if agent.status == AgentStatus.PENDING:
         return []
     return sorted(name for name, value in agent.certified_profile().items() if value != before[name])

@@ -112,8 +112,9 @@ class AgentViewSet(ApiViewSet):
         operation_id="updateAgent",
         summary="Edit an agent's profile",
         description=(
-            "Certificates already issued keep what was signed, `permitted_actions` too: a change of what the "
-            "certificate states counts with `POST /v1/agents/{id}/renew`, and `renewal_needed_for` says so."
+            "Certificates already issued keep what was signed, `permitted_actions` too: `renewal_needed_for` "
+            "names the fields changed by this request that the certificate states; they count with the next "
+            "renewal (`POST /v1/agents/{id}/renew`)."
         ),
         parameters=[AGENT_ID],
         request=UpdateAgentSerializer,

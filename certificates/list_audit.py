@@ -159,7 +159,11 @@ def _wanted(authority: CertificateAuthority, row: RevocationList) -> dict[str, t
 def _ended_since_base(
     authority: CertificateAuthority, row: RevocationList
 ) -> dict[str, tuple[datetime, str]]:
-    """What a delta says of certificates whose hold has ended since its base: as they stand in its round."""
+    """What a delta says of certificates whose hold has ended since its base.
+
+    1. Every such certificate is taken off the list: `removeFromCRL`.
+    2. But if it is revoked or held again by the delta's round, the delta tells that revocation instead.
+    """
     if row.base_number is None:
         return {}
     ended = EndedHold.objects.filter(
@@ -171,8 +175,8 @@ def _ended_since_base(
     found = {}
     for hold in ended.select_related("certificate").order_by("end_crl_number", "id"):
         certificate, moment, reason = hold.certificate, hold.ended_at, "removeFromCRL"
-        is_revoked = certificate.status == CertificateStatus.REVOKED
-        if is_revoked and (certificate.first_crl_number or row.number + 1) <= row.number:
+        is_revoked, first = certificate.status == CertificateStatus.REVOKED, certificate.first_crl_number
+        if is_revoked and first is not None and first <= row.number:
             moment, reason = certificate.revoked_at or moment, certificate.revocation_code
         found[certificate.serial_number] = moment.replace(microsecond=0), reason
     return found

@@ -234,7 +234,7 @@ class Certificate(models.Model):
     def standing_at(self, moment: datetime) -> Standing:
         """What it was worth at a moment that is past: a later revocation doesn't change that.
 
-        Holds that have ended are not looked at; they have rows of their own (`EndedHold`).
+        Holds that have ended (`EndedHold`) are not looked at; `verification.verify()` with `at` does.
         """
         if moment < self.not_before:
             return Standing.NOT_YET_VALID
@@ -248,7 +248,8 @@ class EndedHold(models.Model):
 
     `hold_crl_number` is the first round of lists that carried the hold (null: none did), `end_crl_number` the
     first that doesn't; a listed hold without the latter makes a round due. `crl_entry` is the line, in DER,
-    by which deltas take a released certificate off the list (RFC 5280 §5.3.1, removeFromCRL).
+    by which deltas take a released certificate off the list: always `removeFromCRL` (RFC 5280 §5.3.1), and
+    unused when the hold ended by revocation.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

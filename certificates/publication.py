@@ -69,9 +69,10 @@ class LeaseLost(Exception):
 
 
 def publish(*, authority_id: UUID, actor: Actor, now: datetime, force: bool = False) -> RevocationList | None:
-    """A round of one CA's lists if one is due (or `force`): the full list; else None. 503 errors of the HSM.
+    """A round of one CA's lists if one is due (or `force`): the full list; else None.
 
-    While somebody else makes them it is None too, or `ListBeingMade` with `force`.
+    While somebody else makes them it is None too, or `ListBeingMade` with `force`. Raises `Unavailable` if
+    the HSM does not answer.
     """
     if not force and not is_due(CertificateAuthority.objects.get(id=authority_id), now):
         return None
@@ -84,7 +85,7 @@ def publish(*, authority_id: UUID, actor: Actor, now: datetime, force: bool = Fa
 
 
 def publish_due(*, actor: Actor, now: datetime) -> int:
-    """Publish what is due, of all CAs that sign lists; of how many. 503 errors of the HSM."""
+    """Publish what is due, of all CAs that sign lists; of how many. Raises `Unavailable` as `publish`."""
     ids = (
         CertificateAuthority.objects.publishing(now).order_by("created_at", "id").values_list("id", flat=True)
     )
@@ -169,10 +170,14 @@ def _begin(lease: Lease, now: datetime, force: bool) -> Plan | None:
 
 
 def _mark(authority: CertificateAuthority, window: CrlWindow) -> None:
-    """Exactly these are on the round's lists: one that is revoked or released meanwhile stays due.
+    """Write the round's number on everything that its lists tell; what changes meanwhile stays due.
 
-    Ends of holds are marked last: of a certificate held again since, the new hold is then never of an earlier
-    round than the end of the old, which a delta would tell as a release.
+    1. Revocations and holds that are on no list yet.
+    2. Ends of holds that are on no list yet.
+
+    In this order: when a certificate is released and held again between the two steps, this round gets the
+    end of its old hold and a later round the new hold. The other way round, this round would get the new hold
+    and a later one the end of the old, as if the new one had ended.
     """
     unmarked = _listable(authority, window.this_update).unpublished()
     while True:

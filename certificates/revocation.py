@@ -47,12 +47,12 @@ def revoke(*, tenant_id: UUID, certificate_id: Any, reason: str, actor: Actor, n
 
 
 def revoke_for_agent(
-    *, agent: Agent, reason: str, reason_code: ReasonFlags, actor: Actor, now: datetime
+    *, agent: Agent, reason: str, code: ReasonFlags, actor: Actor, now: datetime
 ) -> Certificate | None:
     """Revoke the agent's certificate if one is active or on hold; called under the agent's row lock."""
     certificate = Certificate.objects.of_agent(agent.id).revocable(now).locked().first()
     if certificate is not None:
-        revoke_locked(certificate=certificate, reason=reason, code=reason_code, actor=actor, now=now)
+        revoke_locked(certificate=certificate, reason=reason, code=code, actor=actor, now=now)
     return certificate
 
 
@@ -64,7 +64,7 @@ def retire_agent(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, n
         revoke_for_agent(
             agent=agent,
             reason=f"Agent retired: {reason}"[:500],
-            reason_code=ReasonFlags.cessation_of_operation,
+            code=ReasonFlags.cessation_of_operation,
             actor=actor,
             now=now,
         )
@@ -74,8 +74,8 @@ def retire_agent(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, n
 def suspend_agent(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, now: datetime) -> Agent:
     """Suspend an agent and put its certificate on hold.
 
-    The reason stays with the agent and in the audit log: anyone can read why a certificate is revoked, and is
-    told `certificateHold`. Raises `AgentNotFound`, `AgentRetired`, `AgentAlreadySuspended`.
+    The public reason is `certificateHold`; `reason` stays with the agent and the audit log. Raises
+    `AgentNotFound`, `AgentRetired`, `AgentAlreadySuspended`.
     """
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
@@ -83,7 +83,14 @@ def suspend_agent(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, 
         certificate = Certificate.objects.of_agent(agent.id).active(now).locked().first()
         if certificate is not None:
             code = ReasonFlags.certificate_hold
-            _revoke(certificate, AuditAction.CERTIFICATE_HELD, code.value, code, actor, now)
+            _revoke(
+                certificate=certificate,
+                action=AuditAction.CERTIFICATE_HELD,
+                reason=code.value,
+                code=code,
+                actor=actor,
+                now=now,
+            )
     return agent
 
 
@@ -110,10 +117,18 @@ def revoke_locked(
     """
     if certificate.is_on_hold(now):
         _keep_ended_hold(certificate, now)
-    _revoke(certificate, AuditAction.CERTIFICATE_REVOKED, reason, code, actor, now)
+    _revoke(
+        certificate=certificate,
+        action=AuditAction.CERTIFICATE_REVOKED,
+        reason=reason,
+        code=code,
+        actor=actor,
+        now=now,
+    )
 
 
 def _revoke(
+    *,
     certificate: Certificate,
     action: AuditAction,
     reason: str,

@@ -4,7 +4,7 @@ from agents.models import Agent
 from certificates.models import Certificate
 
 
-def permitted_actions(agent: Agent, certificate: Certificate | None) -> list[str] | None:
+def certified_actions(agent: Agent, certificate: Certificate | None) -> list[str] | None:
     """The agent's scope: what its latest certificate says; before the first, what its profile says.
 
     None when none is declared, [] when nothing is permitted. An edited profile counts once it is certified.

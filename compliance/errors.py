@@ -72,13 +72,6 @@ class TooEarly(ServiceError):
     message = "Still being generated; try again shortly"
 
 
-class RateLimited(ServiceError):
-    """429: over the limit; the limiter adds the four headers."""
-
-    status = 429
-    message = "Rate limit exceeded"
-
-
 class Unavailable(ServiceError):
     """503: a dependency (HSM, database, broker) can't serve now; retry with backoff."""
 

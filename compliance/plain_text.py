@@ -1,4 +1,4 @@
-"""Text that shows as what it is: what in a string is hidden from whoever reads it."""
+"""Find characters that a reader cannot see or that reorder text."""
 
 import re
 import unicodedata

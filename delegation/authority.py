@@ -6,7 +6,7 @@ from datetime import datetime
 
 from agents.models import Agent, AgentStatus
 from certificates.models import Certificate, CertificateStatus
-from certificates.scope import permitted_actions
+from certificates.scope import certified_actions
 from delegation.errors import (
     AgentMayNotDelegate,
     CertificateDoesNotCount,
@@ -46,7 +46,7 @@ def authority_of(agent: Agent, *, now: datetime) -> Authority:
     if agent.status in STOPPED:
         raise AgentMayNotDelegate()
     certificate = Certificate.objects.latest_of(agent)
-    permitted = permitted_actions(agent, certificate)
+    permitted = certified_actions(agent, certificate)
     if certificate is None:
         return Authority(permitted)
     if certificate.status_at(now) is not CertificateStatus.ACTIVE:

@@ -4,7 +4,7 @@ import msgspec
 
 from agents.models import Agent
 from certificates.models import Certificate
-from certificates.scope import permitted_actions
+from certificates.scope import certified_actions
 from events.scoring import Context, FinancialScope, normal_actions
 
 
@@ -12,7 +12,7 @@ def context_of(
     agent: Agent, certificate: Certificate | None, marked: frozenset[str] = frozenset()
 ) -> Context:
     """The agent's context; `certificate` is its latest, `marked` are places of attacks on its tenant."""
-    permitted = permitted_actions(agent, certificate)
+    permitted = certified_actions(agent, certificate)
     return Context(
         permitted_actions=None if permitted is None else normal_actions(permitted),
         financial_scope=_financial_scope(agent.financial_scope),

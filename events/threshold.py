@@ -68,7 +68,7 @@ def stop(*, agent: Agent, event: BehaviorEvent | ScoredEvent, strikes: int, now:
         now=now,
     )
     certificates.revoke_for_agent(
-        agent=agent, reason=reason, reason_code=REASON_CODE, actor=AUTO_REVOCATION, now=now
+        agent=agent, reason=reason, code=REASON_CODE, actor=AUTO_REVOCATION, now=now
     )
     agents.halt(agent=agent, reason=reason, actor=AUTO_REVOCATION, now=now)
     _announce_high_risk(agent, event, strikes, now, breached=True)

@@ -378,7 +378,7 @@ def test_automatic_revocation_of_a_certificate_on_hold_is_final(tenant: Tenant) 
         services.revoke_for_agent(
             agent=agent,
             reason="Automatic revocation",
-            reason_code=x509.ReasonFlags.privilege_withdrawn,
+            code=x509.ReasonFlags.privilege_withdrawn,
             actor=ACTOR,
             now=now(),
         )

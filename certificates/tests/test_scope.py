@@ -8,7 +8,7 @@ from agents.serializers import UpdateAgentSerializer
 from agents.tests.factories import make_agent
 from certificates.issuance import identity_of
 from certificates.models import Certificate
-from certificates.scope import permitted_actions
+from certificates.scope import certified_actions
 from certificates.tests.factories import make_certificate, make_expired_certificate, make_revoked_certificate
 from compliance.tenancy.models import Tenant
 
@@ -28,7 +28,7 @@ CHANGES: dict[str, Any] = {
 def test_before_the_first_certificate_the_profile_counts(tenant: Tenant, scope: list[str] | None) -> None:
     agent = make_agent(tenant, metadata={"permitted_actions": scope})
 
-    assert permitted_actions(agent, Certificate.objects.latest_of(agent)) == scope
+    assert certified_actions(agent, Certificate.objects.latest_of(agent)) == scope
 
 
 @pytest.mark.parametrize("scope", [None, [], ["read"]])
@@ -37,7 +37,7 @@ def test_then_the_certificate_counts(tenant: Tenant, scope: list[str] | None) ->
     make_certificate(agent)
     agent.metadata = {"permitted_actions": ["withdraw"]}
 
-    assert permitted_actions(agent, Certificate.objects.latest_of(agent)) == scope
+    assert certified_actions(agent, Certificate.objects.latest_of(agent)) == scope
 
 
 @pytest.mark.parametrize("make", [make_revoked_certificate, make_expired_certificate])
@@ -45,7 +45,7 @@ def test_the_end_of_a_certificate_lifts_no_limit(tenant: Tenant, make: Any) -> N
     certificate = make(tenant)
     certificate.claims["permitted_actions"] = ["read"]
 
-    assert permitted_actions(certificate.agent, certificate) == ["read"]
+    assert certified_actions(certificate.agent, certificate) == ["read"]
 
 
 @pytest.mark.parametrize("name", UpdateAgentSerializer().fields)

@@ -58,6 +58,11 @@ def answer(error: BaseException) -> tuple[int, str, dict[str, str]] | None:
     return None
 
 
+def rate_limited(seconds: int | None) -> str:
+    """What every 429 says."""
+    return f"Rate limit exceeded; retry in {seconds or RETRY_SECONDS} s"
+
+
 def _service_headers(error: ServiceError) -> dict[str, str]:
     if error.status == 401:
         return {"WWW-Authenticate": 'Bearer realm="api"'}
@@ -76,7 +81,7 @@ def _framework_answer(error: drf.APIException) -> tuple[int, str, dict[str, str]
 def _framework_message(error: drf.APIException) -> str:
     """What the framework refuses, in the words of the interface specification where it has some."""
     if isinstance(error, drf.Throttled):
-        return f"Rate limit exceeded; retry in {getattr(error, 'wait', None) or RETRY_SECONDS} s"
+        return rate_limited(getattr(error, "wait", None))
     if isinstance(error, drf.UnsupportedMediaType):
         return "Content-Type must be application/json"
     return describe(error.detail)

@@ -4,7 +4,7 @@ Load balancers ask often and must not be refused, so neither has a rate limit. `
 twice a second at most, however many ask it, and by one request at a time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
 from time import monotonic
@@ -23,37 +23,43 @@ from compliance.errors import ServiceError
 from compliance.keys import backend_for
 
 OUTCOME_SECONDS = 0.5
+MEANWHILE_SECONDS = 2.0
+"""What takes longer to answer than this counts as unavailable."""
 
+Check = Callable[[], None]
+"""Raises an error if the dependency does not answer."""
 Outcome = dict[str, str]
 """By dependency: `ok` or `unavailable`."""
 
 
 class Asked(NamedTuple):
-    """What the dependencies answered, and when (`monotonic()`)."""
+    """What the dependencies answered, and when they had (`monotonic()`)."""
 
     at: float
     outcome: Outcome
 
 
 class Readiness:
-    """The last outcome of this process, at most half a second old where nobody is asking just now."""
+    """The last outcome of this process: at most half a second old, or two while another request asks anew."""
 
-    def __init__(self) -> None:
+    def __init__(self, checks: Mapping[str, Check]) -> None:
+        self._checks = checks
         self._asking = Lock()
         self._last: Asked | None = None
 
     def outcome(self) -> Outcome:
-        """The last one while it is fresh, or while another request asks anew; else what is found now."""
-        last = self._last
-        if last is not None and monotonic() < last.at + OUTCOME_SECONDS:
-            return last.outcome
+        """The last one while it is fresh, else what is found now.
+
+        While another request asks, the last one serves for two seconds; then every dependency is
+        `unavailable`, as nobody knows which of them hangs. Before the first, that request is waited for.
+        """
+        if fresh := self._younger_than(OUTCOME_SECONDS):
+            return fresh
         # A dependency that hangs holds up one thread, not all that are asked meanwhile.
-        if not self._asking.acquire(blocking=last is None) and last is not None:
-            return last.outcome
+        if not self._asking.acquire(timeout=MEANWHILE_SECONDS if self._last is None else 0):
+            return self._younger_than(MEANWHILE_SECONDS) or dict.fromkeys(self._checks, "unavailable")
         try:
-            if self._last is last:
-                self._last = Asked(monotonic(), ask())
-            return self._last.outcome  # type: ignore[union-attr]
+            return self._younger_than(OUTCOME_SECONDS) or self._ask()
         finally:
             self._asking.release()
 
@@ -61,8 +67,14 @@ class Readiness:
         """Ask at the next request."""
         self._last = None
 
+    def _younger_than(self, seconds: float) -> Outcome | None:
+        last = self._last
+        return last.outcome if last is not None and monotonic() < last.at + seconds else None
 
-readiness = Readiness()
+    def _ask(self) -> Outcome:
+        outcome = {name: _outcome(check) for name, check in self._checks.items()}
+        self._last = Asked(monotonic(), outcome)
+        return outcome
 
 
 class LiveView(PublicView):
@@ -84,16 +96,7 @@ class ReadyView(PublicView):
         return Response({"status": status, "checks": outcome}, status=200 if is_ready else 503)
 
 
-def ask() -> Outcome:
-    """What each dependency answers now."""
-    checks: dict[str, Callable[[], None]] = {"redis": _redis}
-    for environment in Environment:
-        checks[f"database_{environment.value}"] = partial(_database, environment.alias)
-        checks[f"hsm_{environment.value}"] = partial(_hsm, environment)
-    return {name: _outcome(check) for name, check in sorted(checks.items())}
-
-
-def _outcome(check: Callable[[], None]) -> str:
+def _outcome(check: Check) -> str:
     try:
         check()
     except (Error, RedisError, ServiceError):
@@ -113,3 +116,14 @@ def _redis() -> None:
 def _hsm(environment: Environment) -> None:
     with environments.use(environment):
         backend_for(environment).check()
+
+
+def _checks() -> dict[str, Check]:
+    checks: dict[str, Check] = {"redis": _redis}
+    for environment in Environment:
+        checks[f"database_{environment.value}"] = partial(_database, environment.alias)
+        checks[f"hsm_{environment.value}"] = partial(_hsm, environment)
+    return dict(sorted(checks.items()))
+
+
+readiness = Readiness(_checks())

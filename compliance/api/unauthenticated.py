@@ -9,9 +9,8 @@ from time import monotonic
 
 from django.conf import settings
 from django.http import HttpResponse
-from rest_framework.exceptions import Throttled
 
-from compliance.api.exceptions import answer, error_response
+from compliance.api.exceptions import error_response, rate_limited
 from compliance.api.rate_limits import Verdict, hit
 from compliance.bounded import Bounded
 
@@ -49,9 +48,7 @@ def refusal(bucket: str, address: str) -> Verdict | None:
 
 def too_many(verdict: Verdict) -> HttpResponse:
     """The 429, in the words of the views' own."""
-    found = answer(Throttled(verdict.retry_after))
-    message = found[1] if found is not None else "Rate limit exceeded"
-    return error_response(429, message, verdict.headers())
+    return error_response(429, rate_limited(verdict.retry_after), verdict.headers())
 
 
 def forget() -> None:

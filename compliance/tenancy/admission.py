@@ -1,4 +1,4 @@
-"""The door of every request that Django answers: without a valid credential so many a minute are let in.
+"""Limits requests without a valid credential by client address, before their view runs.
 
 Public views count their callers themselves, and a valid key counts in its own bucket. Everything else is
 counted here by the client's address: missing and wrong keys, unknown paths and hosts, and the console's pages
@@ -22,7 +22,7 @@ from compliance.console.views import CONSOLE_PREFIX
 from compliance.tenancy import keys, recent_keys
 from compliance.tenancy.authentication import bearer_token
 
-hosts = logging.getLogger("django.security.DisallowedHost")
+host_log = logging.getLogger("django.security.DisallowedHost")
 
 
 class AdmissionMiddleware:
@@ -35,7 +35,7 @@ class AdmissionMiddleware:
         try:
             request.get_host()
         except DisallowedHost:
-            hosts.warning("host %r is not one of ALLOWED_HOSTS", request.META.get("HTTP_HOST", "")[:100])
+            host_log.warning("host %r is not one of ALLOWED_HOSTS", request.META.get("HTTP_HOST", "")[:100])
             return _counted(request, error_response(400, "Bad request"))
         response = self.get_response(request)
         return _counted(request, response) if _counts(request, response) else response
@@ -57,7 +57,8 @@ def _counts(request: HttpRequest, response: HttpResponse) -> bool:
 
 def _counted(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """The response with how its address stands, or a 429 in its place."""
-    verdict = unauthenticated.count(_bucket(request), client_address(request))
+    bucket, address = _bucket(request), client_address(request)
+    verdict = unauthenticated.refusal(bucket, address) or unauthenticated.count(bucket, address)
     if not verdict.allowed:
         return unauthenticated.too_many(verdict)
     for name, value in verdict.headers().items():

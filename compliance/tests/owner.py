@@ -33,7 +33,7 @@ def execute_as_owner(*statements: str) -> None:
             cursor.execute(statement)
 
 
-def service_role() -> str:
+def quoted_service_role() -> str:
     """The role that the tests, as the service, connect as; quoted."""
     return '"{}"'.format(connections[environments.current().alias].settings_dict["USER"])
 

@@ -9,7 +9,7 @@ from django.db import DataError, IntegrityError, OperationalError, connection, c
 
 from compliance import environments, sql
 from compliance.copying import Call, Statement, copy_in
-from compliance.tests.owner import execute_as_owner, service_role
+from compliance.tests.owner import execute_as_owner, quoted_service_role
 
 pytestmark = pytest.mark.usefixtures("committed")
 
@@ -24,7 +24,7 @@ def _tables(committed: None) -> Iterator[None]:
     execute_as_owner(
         "CREATE TABLE copied (number int4 PRIMARY KEY CHECK (number < 100))",
         "CREATE TABLE counted AS SELECT 0 AS count, '' AS name",
-        f"GRANT SELECT, INSERT, UPDATE ON copied, counted TO {service_role()}",
+        f"GRANT SELECT, INSERT, UPDATE ON copied, counted TO {quoted_service_role()}",
     )
     try:
         yield

@@ -10,7 +10,7 @@ from django.db import Error
 from auditlog import guards
 from compliance import environments
 from compliance.environments import Environment
-from compliance.wiring import service_role
+from compliance.wiring import role_audit
 
 
 def check_owners(**kwargs: Any) -> list[CheckMessage]:
@@ -18,7 +18,7 @@ def check_owners(**kwargs: Any) -> list[CheckMessage]:
     return [
         checks.Error(
             f"The owner of the {environment.value} database is the role that the service runs as.",
-            hint=service_role.REMEDY,
+            hint=role_audit.REMEDY,
             id="wiring.E001",
         )
         for environment in Environment
@@ -42,11 +42,11 @@ def check_roles(**kwargs: Any) -> list[CheckMessage]:
 
 def _of_database(environment: Environment) -> list[CheckMessage]:
     database, alias = f"{environment.value} database", environment.alias
-    told = [f"In the {database} the service's role {excess}." for excess in service_role.excesses(alias)]
+    told = [f"In the {database} the service's role {excess}." for excess in role_audit.excesses(alias)]
     found: list[CheckMessage] = [
-        checks.Error(text, hint=service_role.REMEDY, id="wiring.E002") for text in told
+        checks.Error(text, hint=role_audit.REMEDY, id="wiring.E002") for text in told
     ]
-    if not told and (differing := service_role.privileges_that_differ(alias)):
+    if not told and (differing := role_audit.privileges_that_differ(alias)):
         hint = "Run manage.py migrate for that database, with DATABASE_OWNER_URL."
         text = f"Privileges in the {database} are others than listed: {differing}."
         found.append(checks.Error(text, hint=hint, id="wiring.E003"))

@@ -87,7 +87,7 @@ class Difference:
         return f"{who} has {has} on {self.target.name} instead of {wanted}"
 
 
-def service_role(alias: str) -> str:
+def service_role_name(alias: str) -> str:
     """The role of DATABASE_URL."""
     return str(connections.settings[alias]["USER"])
 
@@ -123,7 +123,7 @@ def grant(alias: str) -> list[Difference]:
 
     Does nothing where the service's role is the owner: nothing could be kept from it.
     """
-    if _ask(alias, "SELECT current_user::text")[0][0] == service_role(alias):
+    if _ask(alias, "SELECT current_user::text")[0][0] == service_role_name(alias):
         return []
     found = differences(alias)
     statements = [statement for difference in found for statement in _statements(difference)]
@@ -181,7 +181,7 @@ def _roles(alias: str) -> list[str]:
     """The service's role, and the reader's where there is one."""
     reader = settings.DATABASE_READER
     exists = _ask(alias, "SELECT FROM pg_roles WHERE rolname = %(name)s", name=reader)
-    return [service_role(alias), *([reader] if exists else [])]
+    return [service_role_name(alias), *([reader] if exists else [])]
 
 
 def _database(alias: str) -> str:

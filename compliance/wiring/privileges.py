@@ -11,8 +11,8 @@ from typing import Final
 READ: Final = frozenset({"SELECT"})
 APPEND: Final = READ | {"INSERT"}
 CHANGE: Final = APPEND | {"UPDATE"}
-LINKS: Final = APPEND | {"DELETE"}
-ALL: Final = CHANGE | {"DELETE"}
+ADD_AND_REMOVE: Final = APPEND | {"DELETE"}
+CHANGE_AND_REMOVE: Final = CHANGE | {"DELETE"}
 NOTHING: Final = frozenset[str]()
 
 
@@ -23,6 +23,10 @@ class Access:
     service: frozenset[str]
     reader: frozenset[str] = READ
     secret: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.secret and self.reader != READ:
+            raise ValueError("where columns are secret, the reader reads the others: leave `reader` as it is")
 
 
 TABLES: Final[Mapping[str, Access]] = {
@@ -40,32 +44,32 @@ TABLES: Final[Mapping[str, Access]] = {
     # People and sessions.
     "auth_user": Access(CHANGE, secret=frozenset({"password"})),
     "auth_group": Access(CHANGE),
-    "auth_group_permissions": Access(LINKS),
-    "auth_user_groups": Access(LINKS),
-    "auth_user_user_permissions": Access(LINKS),
-    "django_session": Access(ALL, NOTHING),
-    "tenancy_membership": Access(ALL),
+    "auth_group_permissions": Access(ADD_AND_REMOVE),
+    "auth_user_groups": Access(ADD_AND_REMOVE),
+    "auth_user_user_permissions": Access(ADD_AND_REMOVE),
+    "django_session": Access(CHANGE_AND_REMOVE, NOTHING),
+    "tenancy_membership": Access(CHANGE_AND_REMOVE),
     # Locking a row (`FOR UPDATE`) takes the right to update a column, though no tenant is changed.
     "tenancy_tenant": Access(APPEND | {"UPDATE (name)"}),
     "tenancy_apikey": Access(CHANGE, secret=frozenset({"digest"})),
     # Answers kept for a retry may hold a secret that is shown once.
-    "api_idempotencyrecord": Access(ALL, NOTHING),
+    "api_idempotencyrecord": Access(CHANGE_AND_REMOVE, NOTHING),
     "agents_agent": Access(CHANGE),
     "certificates_certificate": Access(CHANGE),
     "certificates_certificateauthority": Access(CHANGE),
     "certificates_endedhold": Access(APPEND | {"UPDATE (end_crl_number)"}),
     "certificates_issuance": Access(CHANGE),
-    "certificates_ocspresponder": Access(LINKS),
-    "certificates_pooledkey": Access(LINKS | {"UPDATE (created_at)"}),
-    "certificates_revocationlist": Access(ALL),
-    "certificates_revocationlistpart": Access(LINKS),
+    "certificates_ocspresponder": Access(ADD_AND_REMOVE),
+    "certificates_pooledkey": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
+    "certificates_revocationlist": Access(CHANGE_AND_REMOVE),
+    "certificates_revocationlistpart": Access(ADD_AND_REMOVE),
     "delegation_tokenkey": Access(CHANGE),
-    "events_markedplace": Access(LINKS),
-    "events_pendingreview": Access(LINKS | {"UPDATE (created_at)"}),
-    "events_riskday": Access(ALL),
+    "events_markedplace": Access(ADD_AND_REMOVE),
+    "events_pendingreview": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
+    "events_riskday": Access(CHANGE_AND_REMOVE),
     "events_riskwatermark": Access(CHANGE),
     "events_scorerprogress": Access(CHANGE),
-    "events_scorersnapshot": Access(ALL),
+    "events_scorersnapshot": Access(CHANGE_AND_REMOVE),
     "events_tenantbaseline": Access(CHANGE),
     "events_tenantmarks": Access(CHANGE),
     "reports_report": Access(CHANGE),

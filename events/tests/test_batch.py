@@ -21,7 +21,6 @@ from events.tests.conftest import World
 
 PATH = "/v1/events/batch"
 HIGH = "unauthorized_access_attempt"
-DISAGREE = "details is given in two spellings with different values"
 SCOPE = {
     "max_single_trade_usd": 1000,
     "daily_limit_usd": 2500,

@@ -17,7 +17,7 @@ from certificates.errors import AuthorityMissing
 from certificates.models import CertificateAuthority, Issuance, IssuanceState, PooledKey, RevocationList
 from compliance import environments, redis
 from compliance.keys import absent_hosts, backend_for
-from compliance.wiring import heartbeat, key_inventory, service_role
+from compliance.wiring import heartbeat, key_inventory, role_audit
 from events import partitions
 
 ACTOR: Final = Actor.system("doctor")
@@ -65,13 +65,13 @@ def migrations_applied(now: datetime) -> str:
 
 
 def role_is_limited(now: datetime) -> str:
-    told = service_role.excesses(environments.current().alias)
+    told = role_audit.excesses(environments.current().alias)
     return f"the service's role {', '.join(told)}" if told else ""
 
 
 def privileges_as_listed(now: datetime) -> str:
     alias = environments.current().alias
-    return "" if service_role.excesses(alias) else service_role.privileges_that_differ(alias)
+    return "" if role_audit.excesses(alias) else role_audit.privileges_that_differ(alias)
 
 
 def audit_log_guarded(now: datetime) -> str:
@@ -177,7 +177,7 @@ SHARED: Final = (
 CHECKS: Final = (
     Check("database", database_answers, "start PostgreSQL, or correct DATABASE_URL and TEST_DATABASE_URL"),
     Check("migrations", migrations_applied, "manage.py migrate, and migrate --database test"),
-    Check("database role", role_is_limited, service_role.REMEDY),
+    Check("database role", role_is_limited, role_audit.REMEDY),
     Check("privileges", privileges_as_listed, "manage.py migrate, and migrate --database test, as the owner"),
     Check("audit log", audit_log_guarded, guards.REMEDY),
     Check("hsm", hsm_serves, "read the log for the reason; see docs/hsm.md"),

@@ -10,10 +10,10 @@ from django.db import ProgrammingError, connections
 
 from compliance import environments, sql
 from compliance.environments import Environment
-from compliance.tests.owner import execute_as_owner, owning, service_role
+from compliance.tests.owner import execute_as_owner, owning, quoted_service_role
 from compliance.wiring import granting
 from compliance.wiring.granting import Object
-from compliance.wiring.privileges import TABLES
+from compliance.wiring.privileges import CHANGE, NOTHING, TABLES, Access
 
 pytestmark = pytest.mark.skipif(
     not settings.DATABASE_OWNERS["default"], reason="the given databases have no owner of their own"
@@ -65,8 +65,8 @@ def test_migrating_sets_privileges_right_once(environment: Environment, scratch:
     execute_as_owner(
         f"GRANT ALL ON {TABLE}, {SEQUENCE} TO PUBLIC",
         f"GRANT EXECUTE ON FUNCTION {FUNCTION} TO PUBLIC",
-        f"REVOKE ALL ON agents_agent FROM {service_role()}",
-        f"GRANT UPDATE (description), DELETE ON auditlog_auditentry TO {service_role()}",
+        f"REVOKE ALL ON agents_agent FROM {quoted_service_role()}",
+        f"GRANT UPDATE (description), DELETE ON auditlog_auditentry TO {quoted_service_role()}",
         f"GRANT SELECT (digest) ON tenancy_apikey TO {settings.DATABASE_READER}",
         "GRANT CREATE ON SCHEMA public TO PUBLIC",
     )
@@ -76,13 +76,13 @@ def test_migrating_sets_privileges_right_once(environment: Environment, scratch:
 
     assert len(found) == 7
     assert f"{settings.DATABASES['default']['USER']} has nothing on agents_agent" in " ".join(found)
-    assert "Set privileges on 7 objects" in told[0]
-    assert "Set privileges" not in told[1]
+    assert "Corrected 7 privileges" in told[0]
+    assert "Corrected" not in told[1]
     assert granting.differences(environment.alias) == []
 
 
 def test_looking_at_migrations_changes_nothing(environment: Environment) -> None:
-    execute_as_owner(f"REVOKE INSERT ON webhooks_message FROM {service_role()}")
+    execute_as_owner(f"REVOKE INSERT ON webhooks_message FROM {quoted_service_role()}")
 
     migrated(environment, plan=True)
     migrated(environment, check_unapplied=True)
@@ -162,3 +162,8 @@ def migrated(environment: Environment, **options: bool) -> str:
     out = io.StringIO()
     call_command("migrate", database=environment.alias, stdout=out, **options)
     return out.getvalue()
+
+
+def test_secret_columns_leave_the_reader_the_others() -> None:
+    with pytest.raises(ValueError, match="secret"):
+        Access(CHANGE, NOTHING, secret=frozenset({"password"}))

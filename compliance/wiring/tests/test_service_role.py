@@ -18,10 +18,10 @@ from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance import environments, sql
 from compliance.clock import now
 from compliance.environments import Environment
-from compliance.tests.owner import execute_as_owner, owning, service_role
+from compliance.tests.owner import execute_as_owner, owning, quoted_service_role
 from compliance.wiring import granting
 from compliance.wiring.checks import check_owners, check_roles
-from compliance.wiring.service_role import excesses
+from compliance.wiring.role_audit import excesses
 
 pytestmark = pytest.mark.skipif(
     not django_settings.DATABASE_OWNERS["default"], reason="the given databases have no owner of their own"
@@ -251,7 +251,7 @@ def test_role_of_the_suite_has_no_excess(environment: Environment) -> None:
 @pytest.fixture
 def granted(request: pytest.FixtureRequest, environment: Environment) -> Iterator[None]:
     """A privilege that the service should not have."""
-    execute_as_owner(f"GRANT {request.param} TO {service_role()}")
+    execute_as_owner(f"GRANT {request.param} TO {quoted_service_role()}")
     yield
     with owning():
         granting.grant(environment.alias)

@@ -19,4 +19,4 @@ class Command(migrate.Command):
                 return
             changed = granting.grant(alias)
             if changed and self.verbosity >= 1:
-                self.stdout.write(f"  Set privileges on {len(changed)} objects")
+                self.stdout.write(f"  Corrected {len(changed)} privileges")
