@@ -190,7 +190,7 @@ def test_api_description_has_no_warnings() -> None:
 
 
 def test_every_variable_of_the_settings_is_explained() -> None:
-    read = set()
+    read = set[str]()
     for node in ast.walk(ast.parse((ROOT / "compliance/settings.py").read_text())):
         # `env.str("NAME")`, and the settings' own helpers, which are given the name.
         if (
@@ -199,7 +199,7 @@ def test_every_variable_of_the_settings_is_explained() -> None:
             and re.fullmatch(r"env\.\w+|_database|_owner", ast.unparse(node.func))
         ):
             name = node.args[0]
-            read |= {name.value} if isinstance(name, ast.Constant) else set()
+            read |= {str(name.value)} if isinstance(name, ast.Constant) else set()
     text = (ROOT / "docs/operations.md").read_text()
     table = text.partition("\n## Settings\n")[2].partition("\n## ")[0]
 
