@@ -123,9 +123,8 @@ def run(siege: Siege, world: World) -> None:
             return
         hook = f"/v1/webhooks/{made.data['id']}"
         line.ask(call("PATCH", hook, key=key, body={"active": False}))
-        for name, url in _hostile(siege.random(), more=siege.pick(short=60, long=1_500)):
-            if siege.budget.is_over:
-                return
+        hostile = list(_hostile(siege.random(), more=siege.pick(short=60, long=1_500)))
+        for name, url in siege.within(hostile, "addresses"):
             for method, path in (("POST", "/v1/webhooks"), ("PATCH", hook)):
                 reply = line.ask(call(method, path, key=key, body={**body, "url": url}))
                 _judge(

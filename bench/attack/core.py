@@ -3,12 +3,14 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from random import Random
 from socket import AddressFamily, SocketKind, getaddrinfo
+from typing import TypeVar
 
+Item = TypeVar("Item")
 EXAMPLES = 2
 """Details kept of one kind of finding."""
 
@@ -41,12 +43,18 @@ class Notebook:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.requests: Counter[str] = Counter()
+        self.unreached: Counter[tuple[str, str]] = Counter()
         self.kinds: dict[tuple[str, str, str], Kind] = {}
 
     def sent(self, attack: str, count: int = 1) -> None:
         """Count requests."""
         with self._lock:
             self.requests[attack] += count
+
+    def left_out(self, attack: str, what: str, count: int) -> None:
+        """Count what the clock left no time for."""
+        with self._lock:
+            self.unreached[attack, what] += count
 
     def add(self, finding: Finding) -> None:
         """Note a finding beside those of its kind."""
@@ -137,6 +145,14 @@ class Siege:
     def sent(self, count: int = 1) -> None:
         """Count requests."""
         self.notebook.sent(self.name, count)
+
+    def within(self, items: Sequence[Item], what: str, *, spare: float = 0.0) -> Iterator[Item]:
+        """The items while more than `spare` seconds are left; the others are noted as not reached."""
+        for number, item in enumerate(items):
+            if self.budget.left <= spare:
+                self.notebook.left_out(self.name, what, len(items) - number)
+                return
+            yield item
 
     def spread(self, work: Callable[[int], None], *, threads: int) -> None:
         """Run `work(number)` in so many threads; a defect in one of them is raised here."""

@@ -1,7 +1,7 @@
 """The same request through both entrances: the event loop's lane, and Django's view behind it.
 
-A request with a header that is there twice is given to the view (compliance/server.py); without it the lane
-answers. Status, body and headers must be the same but for ids, times and counters.
+A request with a header that is there twice is given to the view (compliance/serving/server.py); without it
+the lane answers. Status, body and headers must be the same but for ids, times and counters.
 """
 
 import re
@@ -28,9 +28,7 @@ def run(siege: Siege, world: World) -> None:
         asked = list(_questions(siege, world, live, test))
         if siege.is_short:
             asked = asked[:60] + siege.random("pick").sample(asked[60:], k=min(len(asked) - 60, 160))
-        for question in asked:
-            if siege.budget.is_over:
-                return
+        for question in siege.within(asked, "questions"):
             _compare(siege, line, question)
 
 

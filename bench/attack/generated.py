@@ -105,6 +105,8 @@ def _long(siege: Siege, described: Described, world: World) -> None:
         # A service's answers differ from run to run, which Hypothesis calls flaky: the next round goes on.
         with contextlib.suppress(Enough, Flaky):
             Machine.run(settings=machine_settings)
+    if sent < CASES:
+        siege.notebook.left_out(siege.name, f"of {CASES:,} cases", CASES - sent)
     told = ", ".join(f"{count:,} answers of {kind}xx" for kind, count in sorted(classes.items()))
     siege.figures.append(f"generated: {sent:,} cases by Schemathesis, stateful, in {rounds:,} rounds: {told}")
 
@@ -117,13 +119,15 @@ def _note(siege: Siege, where: str, failure: BaseException, reply: Reply) -> Non
 def _short(siege: Siege, line: Line, described: Described, world: World) -> None:
     chance = siege.random()
     owned = {key: furnish(siege, line, key) for key in (world.keys.live, world.keys.test)}
-    for _ in range(8):
-        for path, operations in described["paths"].items():
-            for method, operation in operations.items():
-                if siege.budget.is_over:
-                    return
-                key = chance.choice(list(owned))
-                _ask(siege, line, described, path, method.upper(), operation, chance, key, owned[key])
+    asked = [
+        (path, method.upper(), operation)
+        for _ in range(8)
+        for path, operations in described["paths"].items()
+        for method, operation in operations.items()
+    ]
+    for path, method, operation in siege.within(asked, "requests"):
+        key = chance.choice(list(owned))
+        _ask(siege, line, described, path, method, operation, chance, key, owned[key])
 
 
 def _ask(

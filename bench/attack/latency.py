@@ -26,9 +26,7 @@ def run(siege: Siege, world: World) -> None:
         agent, certificate = certified_agent(line, world.keys.live)
     path = f"/v1/verify/{certificate['serial_number']}"
     siege.figures.append(f"verify at {RATE} a second beside {CONNECTIONS} connections of 1 MB JSON, in ms:")
-    for name, body in [("nothing", None), *_bodies(agent)]:
-        if siege.budget.left < SECONDS + 2:
-            return
+    for name, body in siege.within([("nothing", None), *_bodies(agent)], "kinds of body", spare=SECONDS + 2):
         taken = sorted(_measured(siege, world, path, body))
         if not taken:
             siege.report("no verification was answered", name, "")

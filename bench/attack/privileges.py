@@ -77,9 +77,7 @@ def run(siege: Siege, world: World) -> None:
             cells = chance.sample(cells, k=min(len(cells), 1_200))
         else:
             chance.shuffle(cells)
-        for cell in cells:
-            if siege.budget.is_over:
-                break
+        for cell in siege.within(cells, "cells"):
             reply = _ask(siege, line, cell, owned[cell.owner])
             if reply is None:
                 continue

@@ -26,16 +26,10 @@ def run(siege: Siege, world: World) -> None:
         agent, _ = certified_agent(line, key)
         frame_of = _frames(line.host, agent, key)
         names = [case.name for case in cases(frame_of())]
-        for number, name in enumerate(names):
-            if siege.budget.is_over:
-                siege.figures.append(
-                    f"protocol: {len(names) - number} of {len(names)} cases were not reached"
-                )
-                return
+        for name in siege.within(names, f"of {len(names)} cases"):
             frame = frame_of()
             case = next(found for found in cases(frame) if found.name == name)
             _play(siege, line, case, frame, agent, key)
-        siege.figures.append(f"protocol: {len(names)} cases")
         if not siege.is_short:
             _slow_senders(siege, line, frame_of)
 
@@ -161,12 +155,13 @@ def _expect_service(siege: Siege, line: Line, where: str) -> None:
 def _slow_senders(siege: Siege, line: Line, frame_of: Callable[[], Frame]) -> None:
     """Headers and bodies that trickle are ended in bounded time."""
     frame = frame_of()
-    for name, octets in (
+    senders = [
         ("slow headers", frame.get()[:-2]),
         ("a slow request line", b"GET /hea"),
         ("a slow body", frame.head(frame.length) + frame.body[:10]),
         ("slow chunks", frame.head(b"Transfer-Encoding: chunked") + b"5\r\n{"),
-    ):
+    ]
+    for name, octets in siege.within(senders, "slow senders"):
         siege.sent()
         began = time.monotonic()
         with Line(siege) as own:

@@ -72,11 +72,8 @@ def run(siege: Siege, world: World) -> None:
     """Run each race so many times."""
     with ExitStack() as stack:
         track = Track(siege, world, stack)
-        for _ in range(siege.pick(short=1, long=25)):
-            for race in RACES:
-                if siege.budget.is_over:
-                    return
-                race(track)
+        for race in siege.within(list(RACES) * siege.pick(short=1, long=25), "races"):
+            race(track)
 
 
 def _certify(track: Track) -> None:

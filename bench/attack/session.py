@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _summary(notebook: Notebook, seconds: dict[str, float], figures: list[str], seed: int) -> list[str]:
-    """The findings, then one row for each attack."""
+    """The findings, one row for each attack, and what there was no time for."""
     lines = []
     for (attack, rule), kinds in notebook.by_rule().items():
         lines.append(f"✗ {attack}: {rule}")
@@ -107,6 +107,7 @@ def _summary(notebook: Notebook, seconds: dict[str, float], figures: list[str], 
         "",
         *table([["attack", "requests", "findings", "seconds"], *rows]),
         "",
+        *(f"{attack}: not reached: {count:,} {what}" for (attack, what), count in notebook.unreached.items()),
         *figures,
         f"seed {seed}",
     ]

@@ -21,14 +21,12 @@ def run(siege: Siege, world: World) -> None:
         for environment in Environment:
             holdings = furnish(siege, line, world.keys.of(environment))
             _expect_valid(siege, line, holdings.token)
-            for name, token in forgeries(holdings.token, environment):
-                if siege.budget.is_over:
-                    return
+            for name, token in siege.within(list(forgeries(holdings.token, environment)), "forgeries"):
                 _expect_invalid(siege, line, name, token)
             chance = siege.random(environment.value)
-            for _ in range(siege.pick(short=60, long=3_000)):
+            for _ in siege.within(range(siege.pick(short=60, long=3_000)), "damaged tokens"):
                 token = garbled(chance, holdings.token.encode()).decode("latin-1")
-                if token != holdings.token and not siege.budget.is_over:
+                if token != holdings.token:
                     _expect_invalid(siege, line, "damaged", token)
             _altered_signatures(siege, line, holdings)
 

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from bench.attack import session
 from bench.attack.attacks import NAMES
-from bench.attack.core import NotLoopback, loopback
+from bench.attack.core import Address, Budget, Notebook, NotLoopback, Siege, loopback
 from bench.attack.invariants import STANDING, broken
 from bench.attack.protocol_cases import End, Frame, cases
 from bench.attack.routes import api_routes, lacking
@@ -65,7 +65,34 @@ def test_a_valid_request_is_known_of_every_operation() -> None:
 def test_no_two_protocol_cases_share_a_name() -> None:
     names = [case.name for case in cases(FRAME)]
 
-    assert len(names) == len(set(names)) >= 115
+    assert len(names) == len(set(names)) >= 200
+
+
+@pytest.mark.parametrize(("seconds", "done"), [(0, []), (600, [1, 2, 3])])
+def test_what_the_clock_leaves_out_stands_below_the_table(seconds: float, done: list[int]) -> None:
+    notebook = Notebook()
+    siege = Siege(
+        name="fuzz",
+        address=Address("127.0.0.1", 9),
+        seed=SEED,
+        is_short=True,
+        budget=Budget.of(seconds),
+        notebook=notebook,
+        figures=[],
+    )
+
+    assert list(siege.within([1, 2, 3], "requests")) == done
+
+    told = [line for line in session._summary(notebook, {"fuzz": 0.1}, [], SEED) if "not reached" in line]
+    assert told == ([] if done else ["fuzz: not reached: 3 requests"])
+
+
+def test_no_attack_watches_the_clock_by_itself() -> None:
+    sources = (settings.BASE_DIR / "bench/attack").glob("*.py")
+
+    # A share of an attack that ends early without `within()` would be silent about what it left out.
+    watching = {path.name for path in sources if "siege.budget" in path.read_text()}
+    assert watching <= {"generated.py"}
 
 
 def test_a_case_without_its_end_expects_no_success() -> None:

@@ -189,6 +189,24 @@ def test_api_description_has_no_warnings() -> None:
     assert "openapi: 3.0.3" in out.getvalue()
 
 
+def test_every_variable_of_the_settings_is_explained() -> None:
+    read = set[str]()
+    for node in ast.walk(ast.parse((ROOT / "compliance/settings.py").read_text())):
+        # `env.str("NAME")`, and the settings' own helpers, which are given the name.
+        if (
+            isinstance(node, ast.Call)
+            and node.args
+            and re.fullmatch(r"env\.\w+|_database|_owner", ast.unparse(node.func))
+        ):
+            name = node.args[0]
+            read |= {str(name.value)} if isinstance(name, ast.Constant) else set()
+    text = (ROOT / "docs/operations.md").read_text()
+    table = text.partition("\n## Settings\n")[2].partition("\n## ")[0]
+
+    assert len(read) > 50
+    assert sorted(name for name in read if f"`{name}`" not in table) == []
+
+
 def test_every_security_promise_names_tests_that_exist() -> None:
     text = (ROOT / "docs/security.md").read_text()
     tables = re.findall(r"\| Promise \| Held by \|\n\|---\|---\|\n((?:\|.*\n)+)", text)
