@@ -259,7 +259,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "DESCRIPTION": (
         "Registers AI agents, certifies them, scores what they do, and proves it to anyone. Unknown query "
         "parameters are ignored; of one that is repeated the last counts. Strings hold no NUL and no lone "
-        "surrogates."
+        "surrogates. Any request may be answered 408, 414, 417 or 431 before an operation sees it."
     ),
     "VERSION": "1.0.0",
     "OAS_VERSION": "3.0.3",

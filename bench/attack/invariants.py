@@ -8,7 +8,9 @@ from bench.attack.wire import Reply
 
 STANDING = ("x-content-type-options", "x-frame-options", "referrer-policy", "cross-origin-opener-policy")
 # What the layers below the endpoints may always answer.
-EVERYWHERE = frozenset({400, 405, 408, 413, 414, 431})
+OF_THE_SERVER = frozenset({408, 414, 417, 431})
+"""Refusals of requests that no operation sees; the description tells of them once."""
+EVERYWHERE = OF_THE_SERVER | {400, 405, 413}
 _LEAKS = re.compile(
     rb"Traceback \(most recent|site-packages|psycopg|django\.|rest_framework|/compliance/|PKCS11_|CKR_"
     rb"|DETAIL: |password=|BEGIN (?:RSA |EC )?PRIVATE KEY"

@@ -25,7 +25,7 @@ from compliance.localdev.ports import HOST
 from compliance.localdev.postgres import SUPERUSER, PostgresServer, Role
 from compliance.localdev.redis import RedisServer, ping
 from compliance.localdev.softhsm import SoftHsm, find_module
-from compliance.wiring.service_role import excesses
+from compliance.wiring.role_audit import excesses
 
 pytestmark = [
     pytest.mark.slow,
