@@ -244,11 +244,12 @@ def test_connection_that_was_lost_leaves_nothing_to_the_garbage_collector(octets
     gc.disable()
     try:
         with serving() as served:
-            assert served.listener is not None
+            listener = served.listener
+            assert listener is not None
             with served.connect() as client:
                 client.sendall(octets)
-                assert eventually(lambda: len(served.listener._connections) == 1)
-                kept = weakref.WeakSet(served.listener._connections)
+                assert eventually(lambda: len(listener._connections) == 1)
+                kept = weakref.WeakSet(listener._connections)
 
             assert eventually(lambda: not kept)
     finally:
