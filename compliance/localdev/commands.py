@@ -1,6 +1,7 @@
 """What `./run` can do: one function for each command."""
 
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -52,7 +53,7 @@ def run(layout: Layout, arguments: list[str]) -> int:
     _no_more(arguments)
     stack = Stack(layout)
     if stack.is_up():
-        return _already_up(layout)
+        return _already_up(stack)
     code: int | None = None
     try:
         stack.up(attached=True)
@@ -76,7 +77,7 @@ def detach(layout: Layout, arguments: list[str]) -> int:
     _no_more(arguments)
     stack = Stack(layout)
     if not stack.up(attached=False):
-        return _already_up(layout)
+        return _already_up(stack)
     code = play(stack)
     _introduce(layout, code)
     return code
@@ -165,7 +166,8 @@ def attack(layout: Layout, arguments: list[str]) -> int:
 def supervise(layout: Layout, arguments: list[str]) -> int:
     """The supervisor itself; started by `up`, not by people."""
     parent = int(arguments[1]) if len(arguments) > 1 else None
-    return Supervisor(layout, port=int(arguments[0]), parent=parent).run()
+    with socket.socket(fileno=int(arguments[0])) as listener:
+        return Supervisor(layout, listener, parent=parent).run()
 
 
 def show_help(layout: Layout, arguments: list[str]) -> int:
@@ -218,11 +220,15 @@ def _one_server(layout: Layout, arguments: list[str], *, start: bool) -> int:
     return 0
 
 
-def _already_up(layout: Layout) -> int:
-    """A data server that went down meanwhile is brought up again; the service finds it by itself."""
-    servers = Servers(layout)
+def _already_up(stack: Stack) -> int:
+    """A data server that went down meanwhile is brought up again; the service finds it by itself.
+
+    Raises StepFailed when it doesn't, or when its web server is down.
+    """
+    layout, servers = stack.layout, stack.servers
     with locked(layout.setup_lock):
         servers.start()
+    stack.wait_ready()
     say(f"The service is already up at {servers.base_url()}; `./run stop` ends it.")
     _print_access(layout)
     return 0

@@ -4,21 +4,19 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from .ports import HOST
-
 MARK = "SERVICE_STACK"
 WORKER_THREADS = 16
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def commands(port: int, environ: Mapping[str, str], *, local: Path) -> dict[str, list[str]]:
-    """The command of each part, in the order they are started."""
+def commands(listener: int, environ: Mapping[str, str], *, local: Path) -> dict[str, list[str]]:
+    """The command of each part, in the order they are started; the web server accepts from `listener`."""
     python = sys.executable
     celery = [python, "-m", "celery", "-A", "compliance.celery"]
     return {
         "web": [
             *(python, "-m", "gunicorn", "--config", "python:compliance.serving.config"),
-            *("--bind", f"{HOST}:{port}", "--workers", environ["WEB_WORKERS"]),
+            *("--bind", f"fd://{listener}", "--workers", environ["WEB_WORKERS"]),
             "compliance.serving.application:application",
         ],
         "worker": [

@@ -82,8 +82,12 @@ def spawn(
     env: Mapping[str, str],
     cwd: Path,
     uid: int | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a daemon in its own session with no tie to our terminal or pipes; as user `uid` if given."""
+    """Start a daemon in its own session with no tie to our terminal or pipes; as user `uid` if given.
+
+    It has the open files `pass_fds` under the same numbers.
+    """
     ids: dict[str, object] = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
     set_aside(log)
     with log.open("ab") as output:
@@ -95,6 +99,7 @@ def spawn(
             env=dict(env),
             cwd=cwd,
             start_new_session=True,
+            pass_fds=pass_fds,
             **ids,
         )
 

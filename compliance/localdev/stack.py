@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from .compilation import Compilation
 from .console import StepFailed, say, step
 from .environment import exports
 from .layout import Layout
-from .ports import HOST, web_port
+from .ports import HOST, port_of, web_listener
 from .servers import Servers, in_use
 from .state import locked
 from .supervisor import clear_leftovers, running_supervisor
@@ -47,15 +48,18 @@ class Stack:
             if self.is_up():
                 return False
             clear_leftovers(self.layout)
-            port = web_port(self.layout.ports, asked=os.environ.get("PORT"))
-            base_url = f"http://{HOST}:{port}"
             servers = self.servers
-            with Compilation(self.layout) as compilation, in_use(servers):
+            with (
+                web_listener(self.layout.ports, asked=os.environ.get("PORT")) as listener,
+                Compilation(self.layout) as compilation,
+                in_use(servers),
+            ):
+                base_url = f"http://{HOST}:{port_of(listener)}"
                 self._prepare_data(servers.environment(base_url=base_url, operator=True))
                 compilation.wait()
-                self._start_supervisor(servers.environment(base_url=base_url), port, attached=attached)
+                self._start_supervisor(servers.environment(base_url=base_url), listener, attached=attached)
         with step(f"web server at {base_url}"):
-            self._wait_ready(base_url)
+            self.wait_ready()
         return True
 
     def down(self) -> bool:
@@ -102,23 +106,35 @@ class Stack:
                 hint=f"read {log}, or try `./run manage {' '.join(arguments)}`",
             )
 
-    def _start_supervisor(self, environment: dict[str, str], port: int, *, attached: bool) -> None:
+    def _start_supervisor(
+        self, environment: dict[str, str], listener: socket.socket, *, attached: bool
+    ) -> None:
         """Start it, and wait until it has taken over the use of the data servers."""
-        command = [sys.executable, "-P", "-m", "compliance.localdev", "supervise", str(port)]
+        command = [sys.executable, "-P", "-m", "compliance.localdev", "supervise", str(listener.fileno())]
         tie = [str(os.getpid())] if attached else []
         log = self.layout.log / "supervisor.log"
-        child = processes.spawn([*command, *tie], log=log, env=environment, cwd=self.layout.root)
+        child = processes.spawn(
+            [*command, *tie],
+            log=log,
+            env=environment,
+            cwd=self.layout.root,
+            pass_fds=[listener.fileno()],
+        )
         processes.wait_until(lambda: self.is_up() or child.poll() is not None, seconds=15)
         if not self.is_up():
             raise StepFailed("the supervisor did not start", hint=f"read {log}")
 
-    def _wait_ready(self, base_url: str) -> None:
-        """Wait for /health/ready to answer 200."""
+    def wait_ready(self) -> None:
+        """Wait for /health/ready to answer 200.
+
+        The answer is our own: while the supervisor lives, nobody else can listen on its port.
+        """
         answer = "no answer"
+        base_url = self.servers.base_url()
         deadline = time.monotonic() + READY_SECONDS
         while time.monotonic() < deadline and self.is_up():
             answer = health(base_url)
-            if answer == "200":
+            if answer == "200" and self.is_up():
                 return
             time.sleep(0.1)
         raise StepFailed(

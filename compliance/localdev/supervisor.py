@@ -5,6 +5,7 @@ It does not restart the data servers: they are dependencies, and stopping one is
 
 import os
 import signal
+import socket
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from types import FrameType
 from . import processes
 from .layout import Layout
 from .parts import MARK, commands, mark
+from .ports import port_of
 from .processes import Record, send, wait_until
 from .servers import Servers
 from .state import locked, write_json
@@ -32,6 +34,7 @@ class Part:
 
     name: str
     command: list[str]
+    pass_fds: tuple[int, ...] = ()
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     failures: int = 0
@@ -44,10 +47,13 @@ class Part:
 
 @dataclass
 class Supervisor:
-    """The loop over the parts. `parent`: stop when this process is no longer our parent (None: never)."""
+    """The loop over the parts. `parent`: stop when this process is no longer our parent (None: never).
+
+    `listener`: the web server's socket, held here too, so that the port stays ours while it is down.
+    """
 
     layout: Layout
-    port: int
+    listener: socket.socket
     parent: int | None = None
     stopping: bool = False
     parts: list[Part] = field(default_factory=list)
@@ -62,11 +68,14 @@ class Supervisor:
         """Serve until SIGTERM, SIGINT or the parent's end; then stop all, the data servers if unused."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._stop)
-        found = commands(self.port, os.environ, local=self.layout.local)
-        self.parts = [Part(name, command) for name, command in found.items()]
+        listener = self.listener.fileno()
+        found = commands(listener, os.environ, local=self.layout.local)
+        fds = {"web": (listener,)}
+        self.parts = [Part(name, command, fds.get(name, ())) for name, command in found.items()]
         with locked(self.layout.users_lock, shared=True):
             clear_leftovers(self.layout)
             self._watch()
+            self.listener.close()
             self._end_parts()
         self.servers.stop_if_unused()
         self.layout.parts.unlink(missing_ok=True)
@@ -107,7 +116,7 @@ class Supervisor:
             steady = now - part.started > STEADY_SECONDS
             part.due = now + (BACKOFF_SECONDS[0] if steady else part.pause())
             part.failures = 1 if steady else part.failures + 1
-            # Its own children (web workers) may have outlived it and would hold the port.
+            # Its own children (web workers) may have outlived it and would go on accepting.
             send(part.process.pid, signal.SIGKILL, group=True)
             part.process = None
             return True
@@ -115,7 +124,9 @@ class Supervisor:
             return False
         environment = os.environ | {MARK: str(self.layout.local)}
         log = self.layout.log / f"{part.name}.log"
-        part.process = processes.spawn(part.command, log=log, env=environment, cwd=self.layout.root)
+        part.process = processes.spawn(
+            part.command, log=log, env=environment, cwd=self.layout.root, pass_fds=part.pass_fds
+        )
         part.started = now
         return True
 
@@ -140,7 +151,7 @@ class Supervisor:
     def _note(self) -> None:
         pids = {part.name: part.process.pid for part in self.parts if part.process is not None}
         restarts = {part.name: part.failures for part in self.parts}
-        write_json(self.layout.parts, {"port": self.port, "pids": pids, "restarts": restarts})
+        write_json(self.layout.parts, {"port": port_of(self.listener), "pids": pids, "restarts": restarts})
 
     def _end_parts(self) -> None:
         """Ask each part to finish, the last started first, and end what has not within the time."""

@@ -215,6 +215,7 @@ def test_killed_data_servers_are_brought_up_by_another_run(stack: Stack) -> None
     assert_unavailable(down)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "already up" in again.stdout + again.stderr
+    assert stack.is_ready()
     assert eventually(lambda: stack.certify(agent).status_code == 201, seconds=HEAL_SECONDS)
 
 
@@ -255,8 +256,12 @@ def test_only_key_hosts_know_the_pins(stack: Stack) -> None:
     assert not any(map(knows, processes_of(stack, "gunicorn") + processes_of(stack, "celery")))
 
 
-def test_killed_web_workers_are_replaced(stack: Stack) -> None:
+def test_killed_web_workers_are_replaced_and_nobody_else_gets_the_port(stack: Stack) -> None:
+    address = urlsplit(stack.exports["BASE_URL"])
     kill(*processes_of(stack, "gunicorn"))
+
+    with pytest.raises(OSError, match="in use"):
+        socket.create_server((str(address.hostname), address.port))
 
     def answers() -> bool:
         try:

@@ -1,13 +1,19 @@
 """Which ports the stack takes, keeps and gives up."""
 
+import os
+import signal
 import socket
+import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
-from compliance.localdev import ports
+from compliance.localdev import ports, processes
 from compliance.localdev.console import StepFailed
+from compliance.localdev.parts import commands
 from compliance.localdev.state import read_json, write_json
 
 
@@ -52,19 +58,20 @@ def test_a_port_that_somebody_took_is_replaced(tmp_path: Path, taken: int) -> No
 def test_the_port_asked_for_is_used_and_not_kept(tmp_path: Path) -> None:
     file, port = tmp_path / "ports.json", free_port()
 
-    assert ports.web_port(file, asked=str(port)) == port
+    with ports.web_listener(file, asked=str(port)) as listener:
+        assert ports.port_of(listener) == port
     assert read_json(file) == {}
 
 
 def test_a_taken_port_that_was_asked_for_fails(tmp_path: Path, taken: int) -> None:
     with pytest.raises(StepFailed, match=str(taken)):
-        ports.web_port(tmp_path / "ports.json", asked=str(taken))
+        ports.web_listener(tmp_path / "ports.json", asked=str(taken))
 
 
 @pytest.mark.parametrize("asked", ["0", "65536", "-1", "http", "8000 ", "\u0668"])
 def test_what_is_no_port_fails(tmp_path: Path, asked: str) -> None:
     with pytest.raises(StepFailed, match="is no port"):
-        ports.web_port(tmp_path / "ports.json", asked=asked)
+        ports.web_listener(tmp_path / "ports.json", asked=asked)
 
 
 def test_another_port_is_chosen_when_the_default_is_taken(
@@ -73,7 +80,45 @@ def test_another_port_is_chosen_when_the_default_is_taken(
     monkeypatch.setattr(ports, "WEB_DEFAULT", taken)
     file = tmp_path / "ports.json"
 
-    port = ports.web_port(file, asked=None)
+    with ports.web_listener(file, asked=None) as listener:
+        port = ports.port_of(listener)
 
     assert port != taken
     assert read_json(file) == {"web": port}
+
+
+def test_a_stranger_gets_no_port_between_its_choice_and_the_web_servers_end(tmp_path: Path) -> None:
+    def ask() -> str:
+        with urllib.request.urlopen(f"http://{ports.HOST}:{port}/", timeout=60) as response:
+            return str(response.read())
+
+    def stranger_is_refused() -> bool:
+        with suppress(OSError), HTTPServer((ports.HOST, port), BaseHTTPRequestHandler):
+            return False
+        return True
+
+    with ports.web_listener(tmp_path / "ports.json", asked=None) as listener:
+        port, fd = ports.port_of(listener), listener.fileno()
+        *command, _ = commands(fd, {"WEB_WORKERS": "1"}, local=tmp_path)["web"]
+        place = command.index("--config")
+        command[place : place + 2] = ["wsgiref.simple_server:demo_app"]
+        for _ in range(2):
+            assert stranger_is_refused()
+            web = processes.spawn(
+                command, log=tmp_path / "web.log", env=os.environ, cwd=tmp_path, pass_fds=[fd]
+            )
+            try:
+                assert "Hello world!" in ask()
+                assert stranger_is_refused()
+            finally:
+                os.killpg(web.pid, signal.SIGKILL)
+                web.wait()
+    assert not stranger_is_refused()
+
+
+def test_stacks_that_start_side_by_side_get_ports_of_their_own(tmp_path: Path) -> None:
+    with (
+        ports.web_listener(tmp_path / "one.json", asked=None) as one,
+        ports.web_listener(tmp_path / "other.json", asked=None) as other,
+    ):
+        assert ports.port_of(one) != ports.port_of(other)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -106,7 +107,8 @@ def test_a_log_that_has_grown_is_set_aside_while_its_writer_goes_on(
     child = processes.spawn(["sh", "-c", GO_ON], log=log, env=os.environ, cwd=tmp_path)
     assert (tmp_path / "told").read_text() == "ready\n"
 
-    Supervisor(layout, port=0)._tend_logs(now=1.0)
+    with socket.socket() as listener:
+        Supervisor(layout, listener)._tend_logs(now=1.0)
     (tmp_path / "more").write_text("go on\n")
 
     assert child.wait() == 0
@@ -124,10 +126,11 @@ def test_a_log_that_was_set_aside_before_is_replaced_and_not_set_aside_itself(
     log, old = layout.log / "web.log", layout.log / "web.old.log"
     old.write_text("a" * 100)
     log.write_text("b" * 20)
-    supervisor = Supervisor(layout, port=0)
 
-    supervisor._tend_logs(now=1.0)
-    supervisor._tend_logs(now=10.0)
+    with socket.socket() as listener:
+        supervisor = Supervisor(layout, listener)
+        supervisor._tend_logs(now=1.0)
+        supervisor._tend_logs(now=10.0)
 
     assert (log.read_text(), old.read_text()) == ("", "b" * 20)
     assert len(list(layout.log.iterdir())) == 2

@@ -15,12 +15,12 @@ from compliance.localdev.testing import with_suffix
 ENVIRONMENT = {"WEB_WORKERS": "3"}
 
 
-def test_the_web_server_gets_its_port_and_workers(tmp_path: Path) -> None:
-    web = commands(8123, ENVIRONMENT, local=tmp_path)["web"]
+def test_the_web_server_gets_its_socket_and_workers(tmp_path: Path) -> None:
+    web = commands(7, ENVIRONMENT, local=tmp_path)["web"]
 
     options = dict(pairwise(web))
 
-    assert (options["--bind"], options["--workers"]) == ("127.0.0.1:8123", "3")
+    assert (options["--bind"], options["--workers"]) == ("fd://7", "3")
 
 
 def test_restarts_wait_longer_each_time_up_to_a_limit() -> None:
