@@ -8,16 +8,22 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
 from enum import Enum
-from typing import NoReturn, Protocol, cast
-from urllib.parse import unquote_to_bytes, urlsplit
+from typing import NoReturn, cast
+from urllib.parse import unquote_to_bytes
 
 import httptools
 
 from compliance.api.answers import Answer, Headers
 from compliance.serving import refusals
-from compliance.serving.messages import Received, encoded, ends_connection
+from compliance.serving.contract import Connections, Room
+from compliance.serving.messages import (
+    Received,
+    encoded,
+    ends_connection,
+    head_without_upgrade,
+    split_absolute,
+)
 
 LARGEST_TARGET = 8 * 1024
 LARGEST_HEAD = 32 * 1024
@@ -39,8 +45,6 @@ LINGER_SECONDS = 2.0
 """How long what a refused client still sends is read and dropped: closing at once would reset the
 connection, and the client might never read the refusal (RFC 9112 §9.6)."""
 
-Handler = Callable[[Received], Awaitable[Answer]]
-
 
 class Phase(Enum):
     """What the connection waits for."""
@@ -49,31 +53,6 @@ class Phase(Enum):
     HEAD = "the rest of the request's headers"
     BODY = "the rest of the request's body"
     ENDING = "the client to take the rest, and to close"
-
-
-class Room(Enum):
-    """Whether a worker takes one more connection."""
-
-    FREE = "it does"
-    NONE = "it refuses it"
-    NOT_EVEN_FOR_A_WORD = "it closes it"
-
-
-class Connections(Protocol):
-    """What a connection asks of the listener that accepted it."""
-
-    largest_body: int
-    body_seconds: float
-    is_stopping: bool
-
-    async def answer(self, request: Received) -> Answer:
-        """The answer to a request; raises nothing."""
-
-    def opened(self, connection: "Connection") -> Room:
-        """Take note of a new connection; whether there is room for it."""
-
-    def closed(self, connection: "Connection") -> None:
-        """Take note of a connection's end."""
 
 
 class Connection(asyncio.Protocol):
@@ -189,7 +168,9 @@ class Connection(asyncio.Protocol):
             except httptools.HttpParserUpgrade as upgrade:
                 # The parser skips the body of a request that would upgrade, so it is read again as one
                 # that would not (RFC 9110 §7.8: a server may ignore Upgrade).
-                data = self._head_without_upgrade() + bytes(data[upgrade.args[0] :])
+                method, version = self._parser.get_method(), self._parser.get_http_version()
+                head = head_without_upgrade(method, self._target, version, self._headers)
+                data = head + bytes(data[upgrade.args[0] :])
                 self._parser = httptools.HttpRequestParser(self)
             except httptools.HttpParserError:
                 self._refuse(self._reason())
@@ -252,7 +233,12 @@ class Connection(asyncio.Protocol):
         method = self._parser.get_method().decode("latin-1")
         target = self._target
         if not target.startswith(b"/"):
-            target = self._path_of_absolute(target)
+            absolute = split_absolute(target)
+            if absolute is None:
+                self._stop_parsing(refusals.BAD_TARGET)
+            # Its authority replaces Host (RFC 9112 §3.2.2).
+            host, target = absolute
+            self._headers = [pair for pair in self._headers if pair[0] != "host"] + [("host", host)]
         path, _, query = target.partition(b"#")[0].partition(b"?")
         if b"%" in path:
             path = unquote_to_bytes(path)
@@ -385,24 +371,6 @@ class Connection(asyncio.Protocol):
         """Why the parser gave up: it was told to, or what it read is malformed."""
         malformed = refusals.CUT_SHORT if self._phase is Phase.BODY else refusals.MALFORMED
         return self._refusal or malformed
-
-    def _head_without_upgrade(self) -> bytes:
-        """The request line and headers of the present request again, less its wish to upgrade."""
-        headers = "".join(f"{name}: {value}\r\n" for name, value in self._headers if name != "upgrade")
-        version = self._parser.get_http_version().encode()
-        line = self._parser.get_method() + b" " + self._target + b" HTTP/" + version + b"\r\n"
-        return line + headers.encode("latin-1") + b"\r\n"
-
-    def _path_of_absolute(self, target: bytes) -> bytes:
-        """The path and query of an absolute target, whose authority replaces Host (RFC 9112 §3.2.2)."""
-        try:
-            parts = urlsplit(target.decode("ascii"))
-        except ValueError:
-            parts = None
-        if parts is None or parts.scheme not in {"http", "https"} or not parts.netloc:
-            self._stop_parsing(refusals.BAD_TARGET)
-        self._headers = [pair for pair in self._headers if pair[0] != "host"] + [("host", parts.netloc)]
-        return (f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/").encode()
 
     # --- Time ---------------------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from compliance.api.answers import Answer
 from compliance.serving import refusals
-from compliance.serving.connection import Connection, Room
+from compliance.serving.connection import Connection
+from compliance.serving.contract import Room, Watched
 from compliance.serving.messages import Received
 
 log = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class Listener:
         self._sockets = sockets
         self._handler = handler
         self._most = most_connections
-        self._connections: set[Connection] = set()
+        self._connections: set[Watched] = set()
         self._accepting: set[asyncio.Task[object]] = set()
         self._loop = asyncio.get_running_loop()
         self._silent_until = 0.0
@@ -77,7 +78,7 @@ class Listener:
             log.exception("unexpected error on %s", request.path)
             return refusals.FAILED
 
-    def opened(self, connection: Connection) -> Room:
+    def opened(self, connection: Watched) -> Room:
         """Take note of a new connection; one that was answered and is idle for longest makes room for it."""
         self._connections.add(connection)
         if len(self._connections) <= self._most:
@@ -88,7 +89,7 @@ class Listener:
             return Room.FREE
         return Room.NONE if len(self._connections) <= self._most + MOST_REFUSED else Room.NOT_EVEN_FOR_A_WORD
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: Watched) -> None:
         """Take note of a connection's end."""
         self._connections.discard(connection)
 

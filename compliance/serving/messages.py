@@ -4,6 +4,7 @@ from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from compliance.api.answers import Answer, Headers
 
@@ -29,6 +30,24 @@ class Received(NamedTuple):
     server: tuple[str, int]
     http_version: str = "1.1"
     scheme: str = "http"
+
+
+def head_without_upgrade(method: bytes, target: bytes, http_version: str, headers: Headers) -> bytes:
+    """A request line and headers in octets again, less the wish to upgrade."""
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers if name != "upgrade")
+    return b"%s %s HTTP/%s\r\n%s\r\n" % (method, target, http_version.encode(), lines.encode("latin-1"))
+
+
+def split_absolute(target: bytes) -> tuple[str, bytes] | None:
+    """The authority of an absolute http target, and its path with the query; None for any other target."""
+    try:
+        parts = urlsplit(target.decode("ascii"))
+    except ValueError:
+        return None
+    if parts.scheme not in {"http", "https"} or not parts.netloc:
+        return None
+    path = parts.path or "/"
+    return parts.netloc, (f"{path}?{parts.query}" if parts.query else path).encode()
 
 
 def encoded(answer: Answer, *, method: str, closes: bool, now: float) -> bytes:
