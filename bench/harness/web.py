@@ -56,7 +56,7 @@ def service(place: Place) -> Iterator[WebServer]:
     """The service on the benchmark's databases, with the command and the settings of `./run`."""
     port = free_port()
     environment = place.environment() | {"BASE_URL": f"http://{HOST}:{port}"}
-    command = commands(port, environment, local=place.servers.layout.local)["web"]
+    command = commands(f"{HOST}:{port}", environment, local=place.servers.layout.local)["web"]
     with running("service", command, environment, place, port=port, path="/health/ready") as server:
         yield server
 
@@ -127,7 +127,7 @@ def _mark(place: Place) -> str:
 
 def part(name: str, place: Place, *, port: int) -> list[str]:
     """The command with which `./run` starts one of the service's programs."""
-    return commands(port, place.environment(), local=place.servers.layout.local)[name]
+    return commands(f"{HOST}:{port}", place.environment(), local=place.servers.layout.local)[name]
 
 
 @contextmanager

@@ -9,14 +9,14 @@ WORKER_THREADS = 16
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def commands(listener: int, environ: Mapping[str, str], *, local: Path) -> dict[str, list[str]]:
-    """The command of each part, in the order they are started; the web server accepts from `listener`."""
+def commands(bind: str, environ: Mapping[str, str], *, local: Path) -> dict[str, list[str]]:
+    """The command of each part, in the order they are started; `bind` is where the web server accepts."""
     python = sys.executable
     celery = [python, "-m", "celery", "-A", "compliance.celery"]
     return {
         "web": [
             *(python, "-m", "gunicorn", "--config", "python:compliance.serving.config"),
-            *("--bind", f"fd://{listener}", "--workers", environ["WEB_WORKERS"]),
+            *("--bind", bind, "--workers", environ["WEB_WORKERS"]),
             "compliance.serving.application:application",
         ],
         "worker": [

@@ -69,7 +69,7 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._stop)
         listener = self.listener.fileno()
-        found = commands(listener, os.environ, local=self.layout.local)
+        found = commands(f"fd://{listener}", os.environ, local=self.layout.local)
         fds = {"web": (listener,)}
         self.parts = [Part(name, command, fds.get(name, ())) for name, command in found.items()]
         with locked(self.layout.users_lock, shared=True):
