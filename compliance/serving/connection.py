@@ -39,6 +39,8 @@ HOLD_SECONDS = 0.001
 HEAD_SECONDS = 10.0
 """How long a client may take from a request's first octet to the end of its headers."""
 IDLE_SECONDS = 75.0
+NEWCOMER_SECONDS = 1.0
+"""How long a new connection may send nothing before it makes room for others like any idle one."""
 WRITE_SECONDS = 30.0
 """How long a client may take to receive anything of an answer before the connection is aborted."""
 LINGER_SECONDS = 2.0
@@ -64,9 +66,9 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
         self._address, self._server = "", ("", 0)
-        self._has_answered = False
         self._phase = Phase.IDLE
-        self._deadline = self._loop.time() + IDLE_SECONDS
+        self._deadline = self._loop.time() + HEAD_SECONDS
+        self._idle_since = self._loop.time() + NEWCOMER_SECONDS
         self._target = b""
         self._headers: Headers = []
         self._head_size = 0
@@ -88,8 +90,8 @@ class Connection(asyncio.Protocol):
 
     @property
     def idle_since(self) -> float:
-        """When its idle time began, in the loop's seconds; infinity unless it is idle after an answer."""
-        return self._deadline - IDLE_SECONDS if self.is_idle and self._has_answered else math.inf
+        """When its idle time began, in the loop's seconds; infinity unless it is idle."""
+        return self._idle_since if self.is_idle else math.inf
 
     # --- What the event loop calls ------------------------------------------------------------------
 
@@ -270,7 +272,6 @@ class Connection(asyncio.Protocol):
                 return
             closes = not keeps_alive or self._listener.is_stopping or ends_connection(answer)
             self._transport.write(encoded(answer, method=request.method, closes=closes, now=time.time()))
-            self._has_answered = True
             if self._writable is not None:
                 await self._drained(self._writable)
             if closes:
@@ -294,6 +295,7 @@ class Connection(asyncio.Protocol):
         else:
             self._resume_reading()
             if self._phase is Phase.IDLE:
+                self._idle_since = self._loop.time()
                 self._wait_for(Phase.IDLE, IDLE_SECONDS)
             elif self._owes_continue:
                 self._write_continue()

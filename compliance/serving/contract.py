@@ -12,7 +12,7 @@ class Watched(Protocol):
 
     @property
     def idle_since(self) -> float:
-        """When its idle time began, in the loop's seconds; infinity unless it is idle after an answer."""
+        """When its idle time began, in the loop's seconds; infinity unless it is idle."""
 
     def check_deadline(self, now: float) -> None:
         """Act on a deadline that has passed; `now` is the loop's time."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import math
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -79,12 +78,12 @@ class Listener:
             return refusals.FAILED
 
     def opened(self, connection: Watched) -> Room:
-        """Take note of a new connection; one that was answered and is idle for longest makes room for it."""
+        """Take note of a new connection; the one that is idle for longest makes room for it."""
         self._connections.add(connection)
         if len(self._connections) <= self._most:
             return Room.FREE
         longest_idle = min(self._connections, key=lambda one: one.idle_since)
-        if longest_idle.idle_since < math.inf:
+        if longest_idle.idle_since <= self._loop.time():
             longest_idle.end_if_idle()
             return Room.FREE
         return Room.NONE if len(self._connections) <= self._most + MOST_REFUSED else Room.NOT_EVEN_FOR_A_WORD

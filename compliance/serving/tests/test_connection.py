@@ -319,9 +319,11 @@ def test_client_that_stalls_is_answered_408(
 
 def test_idle_connection_is_closed_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.1)
 
     with serving() as impatient:
         assert impatient.tell(b"") == b""
+        assert parsed(impatient.tell(LAST.replace(b"close", b"keep-alive")))[0] == 200
 
 
 def test_slow_reader_gets_all_of_a_large_answer_and_holds_up_nobody(served: Served) -> None:

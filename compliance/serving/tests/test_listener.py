@@ -38,6 +38,13 @@ def test_newcomer_takes_the_place_of_the_longest_idle() -> None:
         assert second.recv(1000).startswith(b"HTTP/1.1 200")
 
 
+def test_newcomers_that_send_nothing_soon_make_room() -> None:
+    with serving(most_connections=2) as full, full.connect() as silent, full.connect():
+        assert eventually(lambda: parsed(full.tell(LAST))[0] == 200)
+
+        assert silent.recv(1) == b""
+
+
 def test_newcomer_is_turned_away_while_all_are_busy() -> None:
     with serving(most_connections=1) as full, full.connect() as first:
         first.sendall(b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n")
