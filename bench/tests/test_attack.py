@@ -106,7 +106,7 @@ def test_changes_can_always_be_written_as_json() -> None:
     chance = Random(1)
 
     for _ in range(3_000):
-        json.dumps(changed(chance, {"a": [1, {"b": "c"}], "d": "e"}))
+        assert json.dumps(changed(chance, {"a": [1, {"b": "c"}], "d": "e"}))
 
 
 def test_a_seed_repeats_what_is_sent() -> None:

@@ -155,7 +155,7 @@ class Lease:
         with self._lock:
             now = monotonic()
             is_due = self.left <= self.taken or now >= self._began + LEASE_SECONDS / 2
-            # A claim lapses, lest one that came to nothing stays for good.
+            # A claim lapses, so that one whose renewal failed does not block the next for good.
             if (when_due and not is_due) or now < self._claimed_at + CLAIM_SECONDS:
                 return False
             self._claimed_at = now
