@@ -15,10 +15,11 @@ from django.db import connections
 from django.test.utils import setup_databases, teardown_databases
 from hypothesis import HealthCheck, settings
 
-from compliance import environments, redis
 from compliance.api import health, rate_limits, unauthenticated
-from compliance.database_owner import as_owner
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.stores import redis
+from compliance.stores.database_owner import as_owner
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import owning
 
@@ -26,8 +27,7 @@ from compliance.tests.owner import owning
 settings.register_profile("service", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("service")
 
-COMMITTED_WEIGHT = 5
-"""What a test that commits for real takes, in others."""
+COMMITTED_WEIGHT = 5  # what a test that commits for real takes, in others
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

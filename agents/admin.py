@@ -1,52 +1,41 @@
-"""Agents in the console: what they are and how they stand."""
+"""Agents in the console."""
 
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
 
 from agents.models import Agent
 from agents.risk import HIGH, MEDIUM, band_of
-from compliance.console import ConfirmedAction, RelatedLink, TenantScopedAdmin
-from compliance.console.admin import AUDIT_TRAIL
-from compliance.console.display import (
-    chips,
-    code,
-    pretty_json,
-    score_chip,
-    status_chip,
-    visible,
-)
-from compliance.console.filters import (
-    ChoicesDropdownFilter,
-    DropdownFilter,
-    RangeDateTimeFilter,
-    tenant_filter,
-)
+from compliance.console import filters
+from compliance.console.actions import ConfirmedAction
+from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
+from compliance.console.display import chips, code, pretty_json, score_chip, status_chip, visible
 
 
-class RiskFilter(DropdownFilter):
-    """By the band of the rolling score."""
+class RiskFilter(filters.DropdownFilter):
+    """Filter by the band of the rolling score."""
 
     title = "risk band"
     parameter_name = "risk"
+    bands: ClassVar[dict[str, Q]] = {
+        "high": Q(risk_score__gte=HIGH),
+        "medium": Q(risk_score__gte=MEDIUM, risk_score__lt=HIGH),
+        "low": Q(risk_score__lt=MEDIUM),
+    }
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("high", "High"), ("medium", "Medium"), ("low", "Low")]
+        return [(band, band.capitalize()) for band in self.bands]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> QuerySet[Agent]:
-        if self.value() == "high":
-            return queryset.filter(risk_score__gte=HIGH)
-        if self.value() == "medium":
-            return queryset.filter(risk_score__gte=MEDIUM, risk_score__lt=HIGH)
-        return queryset.filter(risk_score__lt=MEDIUM) if self.value() == "low" else queryset
+        return queryset.filter(self.bands.get(self.value() or "", Q()))
 
 
 @admin.register(Agent)
 class AgentAdmin(TenantScopedAdmin):
-    """Nothing is edited here; what officers do to agents touches certificates, so that room adds it."""
+    """Agents, read-only; `certificates` adds the actions of officers, which touch certificates."""
 
     confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = ()
     related_links = (
@@ -57,10 +46,10 @@ class AgentAdmin(TenantScopedAdmin):
     list_display = ("label", "state", "risk", "tenant", "model", "version", "last_high_risk_at", "created_at")
     list_select_related = ("tenant",)
     list_filter = (
-        ("status", ChoicesDropdownFilter),
+        ("status", filters.ChoicesDropdownFilter),
         RiskFilter,
-        tenant_filter(),
-        ("created_at", RangeDateTimeFilter),
+        filters.tenant_filter(),
+        ("created_at", filters.RangeDateTimeFilter),
     )
     search_fields = ("name", "model", "model_hash")
     search_help_text = "Name, model, model hash or agent ID"
@@ -76,40 +65,19 @@ class AgentAdmin(TenantScopedAdmin):
         ("Life", {"fields": ("created_at", "updated_at", "status_changed_at", "reinstated_at")}),
     )
     readonly_fields = (
-        "label",
-        "state",
-        "identifier",
-        "did",
-        "hash",
-        "scope",
-        "limits",
-        "risk",
-        "metadata_json",
+        *("label", "state", "identifier", "did", "hash", "scope", "limits", "risk", "metadata_json"),
     )
 
-    @display(description="name", ordering="name")
-    def label(self, agent: Agent) -> str:
-        return visible(agent.name)
-
-    @display(description="status", ordering="status")
-    def state(self, agent: Agent) -> str:
-        return status_chip(agent.status)
-
-    @display(description="risk", ordering="risk_score")
-    def risk(self, agent: Agent) -> str:
-        return score_chip(agent.risk_score, band_of(agent.risk_score))
-
-    @display(description="ID")
-    def identifier(self, agent: Agent) -> str:
-        return code(agent.pk)
-
-    @display(description="DID")
-    def did(self, agent: Agent) -> str:
-        return code(agent.did)
-
-    @display(description="model hash")
-    def hash(self, agent: Agent) -> str:
-        return code(agent.model_hash)
+    label = display(lambda self, agent: visible(agent.name), description="name", ordering="name")
+    state = display(lambda self, agent: status_chip(agent.status), description="status", ordering="status")
+    identifier = display(lambda self, agent: code(agent.pk), description="ID")
+    did = display(lambda self, agent: code(agent.did), description="DID")
+    hash = display(lambda self, agent: code(agent.model_hash), description="model hash")
+    limits = display(lambda self, agent: pretty_json(agent.financial_scope), description="financial scope")
+    risk = display(
+        lambda self, agent: score_chip(agent.risk_score, band_of(agent.risk_score)), ordering="risk_score"
+    )
+    metadata_json = display(lambda self, agent: pretty_json(agent.metadata), description="metadata")
 
     @display(description="permitted actions")
     def scope(self, agent: Agent) -> str:
@@ -117,11 +85,3 @@ class AgentAdmin(TenantScopedAdmin):
         if permitted is None:
             return "None declared"
         return chips(permitted, "primary") if permitted else "Nothing is permitted"
-
-    @display(description="financial scope")
-    def limits(self, agent: Agent) -> str:
-        return pretty_json(agent.financial_scope)
-
-    @display(description="metadata")
-    def metadata_json(self, agent: Agent) -> str:
-        return pretty_json(agent.metadata)

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from compliance.environments import Environment
-from compliance.identifiers import parse_id
+from compliance.core.environments import Environment
+from compliance.core.identifiers import parse_id
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,10 @@ class AgentDid:
 
 
 def parse_did(text: str) -> AgentDid | None:
-    """The DID that `text` spells exactly; None for anything else, other methods included."""
-    scheme, _, rest = text.partition(":")
-    method, _, identifier = rest.partition(":")
-    environment, _, agent = identifier.partition(":")
-    agent_id = parse_id(agent)
-    if scheme != "did" or method != settings.SERVICE_NAME or agent_id is None or agent != str(agent_id):
-        return None
-    if environment not in {member.value for member in Environment}:
-        return None
-    return AgentDid(Environment(environment), agent_id)
+    """Return the DID that `text` spells; None for anything else."""
+    for environment in Environment:
+        prefix = f"did:{settings.SERVICE_NAME}:{environment.value}:"
+        agent_id = parse_id(text.removeprefix(prefix))
+        if agent_id is not None and text == f"{prefix}{agent_id}":
+            return AgentDid(environment, agent_id)
+    return None

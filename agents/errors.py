@@ -1,6 +1,6 @@
-"""What agents refuse."""
+"""Errors of agents."""
 
-from compliance.errors import InvalidState, NotFound
+from compliance.core.errors import InvalidState, NotFound
 
 
 class AgentNotFound(NotFound):

@@ -1,19 +1,18 @@
-"""The agent: who it is, what it may do, how it stands, and its rolling risk."""
+"""Agents: identity, permitted actions, status and rolling risk."""
 
 from typing import Any
 
 from django.db import models
+from django.db.models import CheckConstraint, Q
 
 from agents.did import AgentDid
 from agents.querysets import AgentQuerySet
-from compliance.environments import Environment
-from compliance.identifiers import new_id
+from compliance.core.environments import Environment
+from compliance.core.identifiers import new_id
 from compliance.tenancy.models import Tenant
 
 
 class AgentStatus(models.TextChoices):
-    """An agent's state (interface specification, Agent status)."""
-
     PENDING = "pending"
     ACTIVE = "active"
     SUSPENDED = "suspended"
@@ -21,7 +20,7 @@ class AgentStatus(models.TextChoices):
 
 
 class Agent(models.Model):
-    """A registered AI agent. `risk_score` is the 30-day rolling one, written by `events`."""
+    """A registered AI agent. `risk_score` is its rolling score over 30 days, written by `events`."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="agents")
@@ -49,14 +48,10 @@ class Agent(models.Model):
         ordering = ["-created_at", "-id"]
         indexes = [models.Index(fields=["tenant", "-created_at", "-id"], name="agents_tenant_time")]
         constraints = [
-            models.CheckConstraint(
-                condition=models.Q(status__in=AgentStatus.values), name="agents_status_known"
-            ),
-            models.CheckConstraint(condition=~models.Q(name=""), name="agents_name_present"),
-            models.CheckConstraint(condition=~models.Q(model_hash=""), name="agents_model_hash_present"),
-            models.CheckConstraint(
-                condition=models.Q(risk_score__gte=0, risk_score__lte=1), name="agents_risk_in_range"
-            ),
+            CheckConstraint(condition=Q(status__in=AgentStatus.values), name="agents_status_known"),
+            CheckConstraint(condition=~Q(name=""), name="agents_name_present"),
+            CheckConstraint(condition=~Q(model_hash=""), name="agents_model_hash_present"),
+            CheckConstraint(condition=Q(risk_score__gte=0, risk_score__lte=1), name="agents_risk_in_range"),
         ]
 
     def __str__(self) -> str:
@@ -64,24 +59,16 @@ class Agent(models.Model):
 
     @property
     def permitted_actions(self) -> list[str] | None:
-        """The scope that the profile declares; None when it declares none, [] under the older key `scopes`.
-
-        What the agent may do is what was certified: `certificates.scope.certified_actions()`.
-        """
+        """The scope in the metadata, for the certificate; [] if it has only the older key `scopes`."""
         metadata = self.metadata or {}
         if metadata.get("permitted_actions") is not None:
             return list(metadata["permitted_actions"])
         return [] if "scopes" in metadata else None
 
     def certified_profile(self) -> dict[str, Any]:
-        """What a certificate issued now would state of the profile."""
-        return {
-            "name": self.name,
-            "model": self.model,
-            "model_hash": self.model_hash,
-            "version": self.version,
-            "permitted_actions": self.permitted_actions,
-        }
+        """Return the fields of the profile that a certificate states."""
+        names = ("name", "model", "model_hash", "version", "permitted_actions")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def did(self) -> str:

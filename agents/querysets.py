@@ -1,4 +1,4 @@
-"""Reads of agents."""
+"""Queries for agents."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db import models
 
 from agents.errors import AgentNotFound
-from compliance.identifiers import parse_id
+from compliance.core.identifiers import parse_id
 
 if TYPE_CHECKING:
     from agents.models import Agent
@@ -22,13 +22,12 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.filter(status=status) if status else self
 
     def locked(self) -> "AgentQuerySet":
-        """The rows locked until the transaction ends; foreign keys to them stay possible."""
+        """Lock the rows until the transaction ends; rows that refer to them can still be created."""
         return self.select_for_update(of=("self",), no_key=True)
 
     def find(self, agent_id: Any) -> "Agent":
-        """The agent with the id that a client wrote; raises `AgentNotFound`, for nonsense too."""
-        parsed = agent_id if isinstance(agent_id, UUID) else parse_id(agent_id)
-        agent = self.filter(id=parsed).first() if parsed else None
+        """Return the agent with an id from a client; raises `AgentNotFound`, also if malformed."""
+        agent = self.filter(id=parse_id(str(agent_id))).first()
         if agent is None:
             raise AgentNotFound()
         return agent

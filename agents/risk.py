@@ -1,4 +1,4 @@
-"""Risk bands of the interface specification, for scores of events and of agents."""
+"""Risk bands of the interface specification, for the scores of events and agents."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ BANDS: Final = ("low", "medium", "high")
 
 
 def band_of(score: float) -> str:
-    """low below 0.3, medium below 0.85 (so the specification's gap from 0.84 is medium), else high."""
+    """Return the band of a score: low below 0.3, medium below 0.85, else high."""
     if score >= HIGH:
         return "high"
     return "medium" if score >= MEDIUM else "low"

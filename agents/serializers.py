@@ -1,4 +1,4 @@
-"""Agents in and out of the API."""
+"""Read and show agents in the API."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agents.models import Agent
-from compliance.api.fields import PositiveField, StrictBooleanField, StrictCharField
-from compliance.api.serializers import ChangesSerializer
+from compliance.api.rest.fields import PositiveField, StrictBooleanField, StrictCharField
+from compliance.api.rest.serializers import ChangesSerializer
 
 MAX_PERMITTED_ACTIONS = 200
 MAX_ACTION_LENGTH = 200
@@ -39,11 +39,11 @@ class FinancialScopeSerializer(serializers.Serializer[Any]):
     }
 )
 class MetadataField(serializers.DictField):
-    """An object of the tenant's; `permitted_actions` gives the agent's scope."""
+    """A JSON object of the tenant; `permitted_actions` gives the agent's scope."""
 
 
 class AgentProfileSerializer(serializers.Serializer[Any]):
-    """The fields of an agent that its tenant states."""
+    """Fields a tenant may set on an agent."""
 
     model = StrictCharField(max_length=255, required=False, allow_null=True, allow_blank=True)
     version = StrictCharField(max_length=255, required=False, allow_null=True, allow_blank=True)
@@ -53,9 +53,14 @@ class AgentProfileSerializer(serializers.Serializer[Any]):
     metadata = MetadataField(required=False, allow_null=True)
 
     def validate_metadata(self, metadata: dict[str, Any] | None) -> dict[str, Any] | None:
-        if metadata is not None and metadata.get("permitted_actions") is not None:
-            check_permitted_actions(metadata["permitted_actions"])
-        return metadata
+        actions = (metadata or {}).get("permitted_actions")
+        is_list = isinstance(actions, list) and len(actions) <= MAX_PERMITTED_ACTIONS
+        if actions is None or (is_list and all(map(_is_action_name, actions))):
+            return metadata
+        raise serializers.ValidationError(
+            f"permitted_actions must be an array of at most {MAX_PERMITTED_ACTIONS} action strings "
+            f"of 1 to {MAX_ACTION_LENGTH} characters"
+        )
 
 
 class RegisterAgentSerializer(AgentProfileSerializer):
@@ -73,7 +78,7 @@ class UpdateAgentSerializer(AgentProfileSerializer, ChangesSerializer):
 
 
 class ReasonSerializer(serializers.Serializer[Any]):
-    """Why a person changes an agent's state."""
+    """The reason for changing an agent's status."""
 
     reason = StrictCharField(max_length=500)
 
@@ -89,35 +94,20 @@ class AgentSerializer(serializers.ModelSerializer[Agent]):
     class Meta:
         model = Agent
         fields = [
-            "id",
-            "tenant_id",
-            "name",
-            "description",
-            "model",
-            "model_hash",
-            "version",
-            "status",
-            "inbox_address",
-            "metadata",
-            "financial_scope",
-            "did",
-            "created_at",
-            "updated_at",
+            *("id", "tenant_id", "name", "description", "model", "model_hash", "version", "status"),
+            *("inbox_address", "metadata", "financial_scope", "did", "created_at", "updated_at"),
         ]
         read_only_fields = fields
 
 
 class UpdatedAgentSerializer(AgentSerializer):
-    """An agent as `PATCH` left it."""
+    """An agent after `PATCH`."""
 
     renewal_needed_for = serializers.ListField(
         child=serializers.ChoiceField(
             choices=["model", "model_hash", "name", "permitted_actions", "version"]
         ),
-        help_text=(
-            "Fields changed by this request that the certificate states; they count with the next renewal. "
-            "Empty for a pending agent, which is certified as it is."
-        ),
+        help_text="The changed fields that the certificate states until it is renewed; none if pending.",
     )
 
     class Meta(AgentSerializer.Meta):
@@ -126,33 +116,12 @@ class UpdatedAgentSerializer(AgentSerializer):
 
 
 def shown_agent(agent: Agent) -> dict[str, Any]:
-    """An agent as `AgentSerializer` shows it, many times faster."""
-    scope = agent.financial_scope
-    return {
-        "id": agent.id,
-        "tenant_id": agent.tenant_id,
-        "name": agent.name,
-        "description": agent.description,
-        "model": agent.model,
-        "model_hash": agent.model_hash,
-        "version": agent.version,
-        "status": agent.status,
-        "inbox_address": agent.inbox_address,
-        "metadata": agent.metadata,
-        "financial_scope": None if scope is None else FinancialScopeSerializer(scope).data,
-        "did": agent.did,
-        "created_at": agent.created_at,
-        "updated_at": agent.updated_at,
-    }
+    """Return the fields of `AgentSerializer`, read without the cost of its field objects."""
+    shown = {name: getattr(agent, name) for name in AgentSerializer.Meta.fields}
+    if agent.financial_scope is not None:
+        shown["financial_scope"] = FinancialScopeSerializer(agent.financial_scope).data
+    return shown
 
 
-def check_permitted_actions(value: Any) -> None:
-    """Raise unless `value` is a list of at most 200 action names of 1 to 200 characters."""
-    is_list = isinstance(value, list) and len(value) <= MAX_PERMITTED_ACTIONS
-    if not is_list or not all(
-        isinstance(item, str) and 1 <= len(item) <= MAX_ACTION_LENGTH for item in value
-    ):
-        raise serializers.ValidationError(
-            f"permitted_actions must be an array of at most {MAX_PERMITTED_ACTIONS} action strings "
-            f"of 1 to {MAX_ACTION_LENGTH} characters"
-        )
+def _is_action_name(value: object) -> bool:
+    return isinstance(value, str) and 1 <= len(value) <= MAX_ACTION_LENGTH

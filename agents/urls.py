@@ -1,4 +1,4 @@
-"""The agents' routes; suspend, certify, sign and others live in the rooms whose rows they write."""
+"""Routes of agents; suspend, certify and sign are in the rooms whose rows they write."""
 
 from django.urls import path
 

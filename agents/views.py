@@ -1,30 +1,24 @@
 """`/v1/agents`: register, read, list, edit."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
-from agents import services
+from agents import serializers, services
 from agents.models import Agent, AgentStatus
-from agents.serializers import (
-    AgentSerializer,
-    RegisterAgentSerializer,
-    UpdateAgentSerializer,
-    UpdatedAgentSerializer,
-    shown_agent,
-)
-from agents.services import Changes, Registration
+from agents.serializers import AgentSerializer, shown_agent
+from agents.services import AgentRegistration
 from auditlog.vocabulary import Actor
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
-from compliance.api.permissions import Scope
-from compliance.api.requests import ApiRequest
-from compliance.api.responses import ok, page
-from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
-from compliance.api.views import ApiViewSet, validated
-from compliance.clock import now
+from compliance.api.rest.permissions import Scope
+from compliance.api.rest.requests import ApiRequest
+from compliance.api.rest.responses import ok, page
+from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
+from compliance.api.rest.views import ApiViewSet, validated
+from compliance.core.clock import now
 
 AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 
@@ -62,19 +56,15 @@ class AgentViewSet(ApiViewSet):
     @extend_schema(
         operation_id="registerAgent",
         summary="Register an agent",
-        request=RegisterAgentSerializer,
+        request=serializers.RegisterAgentSerializer,
         parameters=[IDEMPOTENCY_KEY],
         examples=[REGISTRATION_EXAMPLE],
         responses={201: enveloped(AgentSerializer), **errors(*KEYED, 409)},
     )
     @idempotent
     def create(self, request: ApiRequest) -> Response:
-        agent = services.register(
-            tenant_id=request.auth.tenant_id,
-            registration=Registration(**validated(RegisterAgentSerializer, request)),
-            actor=Actor.api_key(request.auth.id),
-            now=now(),
-        )
+        registration = AgentRegistration(**validated(serializers.RegisterAgentSerializer, request))
+        agent = services.register(registration=registration, **_caller(request))
         return ok(shown_agent(agent), status=201)
 
     @extend_schema(
@@ -85,16 +75,10 @@ class AgentViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         params = request.query_params
-        agents = Agent.objects.for_tenant(request.auth.tenant_id).with_status(
-            read_choice(params, "status", AgentStatus.values)
-        )
-        found = keyset_page(
-            agents,
-            cursor=read_cursor(params),
-            limit=read_limit(params),
-            field="created_at",
-            heavy="metadata",
-        )
+        status = read_choice(params, "status", AgentStatus.values)
+        agents = Agent.objects.for_tenant(request.auth.tenant_id).with_status(status)
+        cursor, limit = read_cursor(params), read_limit(params)
+        found = keyset_page(agents, cursor=cursor, limit=limit, field="created_at", heavy="metadata")
         rows = [shown_agent(row) for row in found.rows]
         return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
 
@@ -105,30 +89,28 @@ class AgentViewSet(ApiViewSet):
         responses={200: enveloped(AgentSerializer), **errors(*KEYED, e404="Agent not found")},
     )
     def retrieve(self, request: ApiRequest, agent_id: str) -> Response:
-        agent = Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)
-        return ok(shown_agent(agent))
+        return ok(shown_agent(Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)))
 
     @extend_schema(
         operation_id="updateAgent",
         summary="Edit an agent's profile",
         description=(
-            "Certificates already issued keep what was signed, `permitted_actions` too: `renewal_needed_for` "
-            "names the fields changed by this request that the certificate states; they count with the next "
-            "renewal (`POST /v1/agents/{id}/renew`)."
+            "Issued certificates stay as signed: `renewal_needed_for` names the changed fields that take "
+            "effect with the next renewal (`POST /v1/agents/{id}/renew`)."
         ),
         parameters=[AGENT_ID],
-        request=UpdateAgentSerializer,
+        request=serializers.UpdateAgentSerializer,
         responses={
-            200: enveloped(UpdatedAgentSerializer),
+            200: enveloped(serializers.UpdatedAgentSerializer),
             **errors(*KEYED, e404="Agent not found", e422="Agent is retired"),
         },
     )
     def partial_update(self, request: ApiRequest, agent_id: str) -> Response:
-        updated = services.update(
-            tenant_id=request.auth.tenant_id,
-            agent_id=agent_id,
-            changes=Changes(validated(UpdateAgentSerializer, request)),
-            actor=Actor.api_key(request.auth.id),
-            now=now(),
-        )
-        return ok({**shown_agent(updated.agent), "renewal_needed_for": updated.renewal_needed_for})
+        changes = validated(serializers.UpdateAgentSerializer, request)
+        agent, needed = services.update(agent_id=agent_id, changes=changes, **_caller(request))
+        return ok({**shown_agent(agent), "renewal_needed_for": needed})
+
+
+def _caller(request: ApiRequest) -> dict[str, Any]:
+    """Return the arguments that every service takes."""
+    return {"tenant_id": request.auth.tenant_id, "actor": Actor.api_key(request.auth.id), "now": now()}

@@ -1,4 +1,4 @@
-"""The audit log in the console: read-only, newest first, each entry leading to what it tells of."""
+"""The audit log in the console: read-only, newest first, each entry linked to the row it concerns."""
 
 from typing import Any
 
@@ -12,18 +12,13 @@ from unfold.paginator import InfinitePaginator
 
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import SERVICE_TENANT_ID
-from compliance.console import TenantScopedAdmin
+from compliance.console import filters
+from compliance.console.admin import TenantScopedAdmin
 from compliance.console.context import registered
 from compliance.console.display import EMPTY, chip, code, pretty_json, short_code, visible
-from compliance.console.filters import (
-    ChoicesDropdownFilter,
-    RangeDateTimeFilter,
-    tenant_filter,
-    with_tenant_name,
-)
-from compliance.identifiers import parse_id
+from compliance.core.identifiers import parse_id
 
-# What the part of an action before its dot is kept as, where it has a page of its own.
+# The model whose page shows the affected row, by the part of an action before its dot.
 PAGES = {
     "agent": "agents_agent",
     "api_key": "tenancy_apikey",
@@ -37,42 +32,35 @@ PAGES = {
     "webhook": "webhooks_webhook",
 }
 TONES = {
-    "revoked": "danger",
-    "suspended": "danger",
-    "high_risk": "danger",
-    "held": "warning",
-    "retired": "warning",
-    "deleted": "warning",
+    **dict.fromkeys(("revoked", "suspended", "high_risk"), "danger"),
+    **dict.fromkeys(("held", "retired", "deleted"), "warning"),
 }
 
 
-def page_of(entry: AuditEntry) -> str | None:
-    """The address of what the entry tells of; None where it has no page."""
+def linked(entry: AuditEntry, shown: str) -> str:
+    """Link `shown` to the page of the affected row, if it has one."""
     model = PAGES.get(entry.event_type.partition(".")[0])
     if model is None or registered(model) is None or parse_id(entry.affected_id) is None:
-        return None
-    return reverse(f"admin:{model}_change", args=[entry.affected_id])
-
-
-def linked(url: str | None, shown: str) -> str:
-    return format_html('<a class="text-link" href="{}">{}</a>', url, shown) if url else shown
+        return shown
+    url = reverse(f"admin:{model}_change", args=[entry.affected_id])
+    return format_html('<a class="text-link" href="{}">{}</a>', url, shown)
 
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(TenantScopedAdmin):
-    """Every state change, with who made it."""
+    """Every state change, with its actor."""
 
     related_links = ()
     list_display = ("created_at", "action", "description_shown", "short_actor", "tenant", "short_affected")
     list_filter = (
-        ("event_type", ChoicesDropdownFilter),
-        ("actor_type", ChoicesDropdownFilter),
-        tenant_filter(),
-        ("created_at", RangeDateTimeFilter),
+        ("event_type", filters.ChoicesDropdownFilter),
+        ("actor_type", filters.ChoicesDropdownFilter),
+        filters.tenant_filter(),
+        ("created_at", filters.RangeDateTimeFilter),
     )
     search_fields = ("actor_id__exact", "affected_id__exact", "description")
     search_help_text = "Actor, affected ID or words"
-    search_ids = ("pk", "tenant_id")
+    search_ids = ("affected_id",)
     date_hierarchy = "created_at"
     ordering = ("-created_at", "-id")
     paginator = InfinitePaginator
@@ -84,60 +72,32 @@ class AuditEntryAdmin(TenantScopedAdmin):
         ("Entry", {"fields": ("identifier",)}),
     )
     readonly_fields = (
-        "action",
-        "description_shown",
-        "tenant",
-        "actor",
-        "affected",
-        "metadata_json",
-        "identifier",
+        *("action", "description_shown", "tenant", "actor", "affected", "metadata_json", "identifier"),
     )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return with_tenant_name(super().get_queryset(request))
+    actor = display(lambda self, entry: code(entry.actor_id), description="actor")
+    short_actor = display(
+        lambda self, row: short_code(row.actor_id), description="actor", ordering="actor_id"
+    )
+    affected = display(lambda self, entry: linked(entry, code(entry.affected_id)), description="affected")
+    short_affected = display(
+        lambda self, row: linked(row, short_code(row.affected_id)), description="affected"
+    )
+    description_shown = display(
+        lambda self, row: visible(row.description or EMPTY), description="description"
+    )
+    metadata_json = display(lambda self, entry: pretty_json(entry.metadata), description="metadata")
+    identifier = display(lambda self, entry: code(entry.pk), description="ID")
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        """A pasted UUID is what an entry tells of; the column holds text."""
-        if parse_id(search_term.strip()) is not None:
-            return queryset.filter(affected_id=search_term.strip().lower()), False
-        return super().get_search_results(request, queryset, search_term)
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return filters.with_tenant_name(super().get_queryset(request))
 
     @display(description="action", ordering="event_type")
     def action(self, entry: AuditEntry) -> str:
         return chip(entry.event_type, TONES.get(entry.event_type.partition(".")[2], "default"), verbatim=True)
-
-    @display(description="description")
-    def description_shown(self, entry: AuditEntry) -> str:
-        return visible(entry.description) if entry.description else EMPTY
-
-    @display(description="actor")
-    def actor(self, entry: AuditEntry) -> str:
-        return code(entry.actor_id)
 
     @display(description="tenant")
     def tenant(self, entry: Any) -> str:
         if entry.tenant_id == SERVICE_TENANT_ID:
             return "The service"
         return visible(entry.tenant_name or entry.tenant_id)
-
-    @display(description="actor", ordering="actor_id")
-    def short_actor(self, entry: AuditEntry) -> str:
-        return short_code(entry.actor_id)
-
-    @display(description="affected")
-    def short_affected(self, entry: AuditEntry) -> str:
-        return linked(page_of(entry), short_code(entry.affected_id))
-
-    @display(description="affected")
-    def affected(self, entry: AuditEntry) -> str:
-        return linked(page_of(entry), code(entry.affected_id))
-
-    @display(description="metadata")
-    def metadata_json(self, entry: AuditEntry) -> str:
-        return pretty_json(entry.metadata)
-
-    @display(description="ID")
-    def identifier(self, entry: AuditEntry) -> str:
-        return code(entry.pk)

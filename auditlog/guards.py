@@ -1,23 +1,22 @@
-"""The triggers that refuse changes of audit entries (migration 0002), and whether they are in force."""
+"""Check the triggers that refuse changes of audit entries (migration 0002)."""
 
 from typing import Final
 
-from compliance import sql
+from compliance.stores import sql
 
 TABLE: Final = "auditlog_auditentry"
 TRIGGERS: Final = ("auditlog_no_change", "auditlog_no_truncate")
 REMEDY: Final = (
     "find out who did it and compare the log with a backup; then, as the owner:"
-    f" ALTER TABLE {TABLE} ENABLE ALWAYS TRIGGER {TRIGGERS[0]}, ENABLE ALWAYS TRIGGER"
-    f" {TRIGGERS[1]}; a missing one is made anew as in migration auditlog.0002"
+    f" ALTER TABLE {TABLE} ENABLE ALWAYS TRIGGER {', ENABLE ALWAYS TRIGGER '.join(TRIGGERS)};"
+    " a missing one is made anew as in migration auditlog.0002"
 )
 
 
 def are_in_force() -> bool:
     """Whether both triggers exist and are enabled (`pg_trigger.tgenabled`)."""
-    found = sql.query(
-        "SELECT count(*) FROM pg_trigger WHERE tgname = ANY(%s) AND tgenabled IN ('O', 'A')"
-        " AND tgrelid = %s::regclass",
-        [list(TRIGGERS), TABLE],
+    query = (
+        "SELECT 1 FROM pg_trigger"
+        " WHERE tgname = ANY(%s) AND tgenabled IN ('O', 'A') AND tgrelid = %s::regclass"
     )
-    return bool(found[0][0] == len(TRIGGERS))
+    return len(sql.query(query, [list(TRIGGERS), TABLE])) == len(TRIGGERS)

@@ -3,18 +3,19 @@
 from typing import Any, NoReturn
 
 from django.db import models
+from django.db.models import CheckConstraint, Index, Q
 
 from auditlog.querysets import AuditEntryQuerySet
 from auditlog.vocabulary import ActorType, audit_actions
-from compliance.identifiers import new_id
+from compliance.core.identifiers import new_id
 
 
 class AppendOnly(RuntimeError):
-    """Somebody tried to change or delete an audit entry."""
+    """An append-only row was about to be changed or deleted; a defect of the calling code."""
 
 
 class AuditEntry(models.Model):
-    """One thing that happened. No foreign keys: an entry outlives what it tells of."""
+    """One recorded action. No foreign keys: an entry outlives the rows it names."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant_id = models.UUIDField()
@@ -32,16 +33,12 @@ class AuditEntry(models.Model):
         verbose_name_plural = "audit entries"
         ordering = ["-created_at", "-id"]
         indexes = [
-            models.Index(fields=["tenant_id", "-created_at", "-id"], name="auditlog_tenant_time"),
-            models.Index(
-                fields=["tenant_id", "event_type", "-created_at", "-id"], name="auditlog_tenant_type"
-            ),
-            models.Index(fields=["tenant_id", "affected_id", "-created_at"], name="auditlog_tenant_affected"),
+            Index(fields=["tenant_id", "-created_at", "-id"], name="auditlog_tenant_time"),
+            Index(fields=["tenant_id", "event_type", "-created_at", "-id"], name="auditlog_tenant_type"),
+            Index(fields=["tenant_id", "affected_id", "-created_at"], name="auditlog_tenant_affected"),
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=models.Q(actor_type__in=ActorType.values), name="auditlog_actor_type_known"
-            )
+            CheckConstraint(condition=Q(actor_type__in=ActorType.values), name="auditlog_actor_type_known")
         ]
 
     def __str__(self) -> str:

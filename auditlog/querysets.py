@@ -1,4 +1,4 @@
-"""Reads of the audit log."""
+"""Queries for the audit log."""
 
 from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
-    """Audit entries; bulk changes are refused here before the database's trigger does."""
+    """Audit entries; bulk changes are refused here, and by the database's trigger."""
 
     def for_tenant(self, tenant_id: UUID) -> "AuditEntryQuerySet":
         return self.filter(tenant_id=tenant_id)

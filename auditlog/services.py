@@ -1,18 +1,13 @@
-"""Writing to the audit log."""
+"""Write to the audit log."""
 
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connections
-
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
-from compliance import environments, sql
-
-
-class NotInTransaction(RuntimeError):
-    """An entry must commit with the change it tells of; a defect of the calling code."""
+from compliance.core import environments
+from compliance.stores import sql
 
 
 def record(
@@ -25,9 +20,12 @@ def record(
     actor: Actor,
     now: datetime,
 ) -> AuditEntry:
-    """Append one entry inside the caller's transaction; `metadata` must be JSON and hold no secret."""
-    if not connections[environments.current().alias].in_atomic_block:
-        raise NotInTransaction("auditlog.record() belongs inside environments.atomic()")
+    """Append one entry inside the caller's transaction, so that it commits with the change it records.
+
+    `metadata` must be JSON and hold no secret. Raises RuntimeError outside a transaction.
+    """
+    if not environments.in_transaction():
+        raise RuntimeError("auditlog.record() belongs inside environments.atomic()")
     entry = AuditEntry(
         tenant_id=tenant_id,
         event_type=action,

@@ -5,16 +5,33 @@ from typing import ClassVar
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
+from rest_framework.serializers import ModelSerializer
 
 from auditlog.models import AuditEntry
-from auditlog.serializers import AuditLogSerializer
 from auditlog.vocabulary import ActorType
 from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit, read_text
-from compliance.api.permissions import Scope
-from compliance.api.requests import ApiRequest
-from compliance.api.responses import page
-from compliance.api.schema import BEFORE, EXACT_LIMIT, KEYED, errors, paged
-from compliance.api.views import ApiViewSet
+from compliance.api.rest.permissions import Scope
+from compliance.api.rest.requests import ApiRequest
+from compliance.api.rest.responses import page
+from compliance.api.rest.schema import BEFORE, EXACT_LIMIT, KEYED, errors, paged
+from compliance.api.rest.views import ApiViewSet
+
+EVENT_TYPE = OpenApiParameter(
+    "event_type", {"type": "string", "maxLength": 255}, description="For example `delegation.issued`."
+)
+ACTOR_TYPE = OpenApiParameter("actor_type", OpenApiTypes.STR, enum=ActorType.values)
+
+
+class AuditLogSerializer(ModelSerializer[AuditEntry]):
+    """An AuditLog entry of the interface specification."""
+
+    class Meta:
+        model = AuditEntry
+        fields = [
+            *("id", "event_type", "actor_type", "actor_id"),
+            *("description", "affected_id", "metadata", "created_at"),
+        ]
+        read_only_fields = fields
 
 
 class AuditLogViewSet(ApiViewSet):
@@ -26,16 +43,7 @@ class AuditLogViewSet(ApiViewSet):
     @extend_schema(
         operation_id="listAuditLog",
         summary="Query the audit log",
-        parameters=[
-            OpenApiParameter(
-                "event_type",
-                {"type": "string", "maxLength": 255},
-                description="For example `delegation.issued`.",
-            ),
-            OpenApiParameter("actor_type", OpenApiTypes.STR, enum=ActorType.values),
-            BEFORE,
-            EXACT_LIMIT,
-        ],
+        parameters=[EVENT_TYPE, ACTOR_TYPE, BEFORE, EXACT_LIMIT],
         responses={200: paged(AuditLogSerializer), **errors(*KEYED)},
     )
     def list(self, request: ApiRequest) -> Response:
@@ -45,7 +53,6 @@ class AuditLogViewSet(ApiViewSet):
             .of_type(read_text(params, "event_type"))
             .by_actor_type(read_choice(params, "actor_type", ActorType.values))
         )
-        found = keyset_page(
-            entries, cursor=read_cursor(params), limit=read_limit(params, cap=False), field="created_at"
-        )
+        cursor, limit = read_cursor(params), read_limit(params, cap=False)
+        found = keyset_page(entries, cursor=cursor, limit=limit, field="created_at")
         return page(AuditLogSerializer(found.rows, many=True).data, next_cursor=found.next_cursor)

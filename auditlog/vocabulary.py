@@ -1,4 +1,4 @@
-"""What an audit entry may say: its actions and its kinds of actor. Producers import these."""
+"""Actions and actors of audit entries; the rooms that record import them."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -6,12 +6,10 @@ from uuid import UUID
 from django.db import models
 
 SERVICE_TENANT_ID = UUID(int=0)
-"""The tenant of entries that concern no tenant (CA, CRL, token keys): operators see them, tenants don't."""
+"""Tenant of the entries about the service itself (CA, CRL, token keys), which only operators see."""
 
 
 class AuditAction(models.TextChoices):
-    """The `event_type` of an entry."""
-
     TENANT_CREATED = "tenant.created"
     API_KEY_CREATED = "api_key.created"
     API_KEY_ROLLED = "api_key.rolled"
@@ -56,13 +54,11 @@ class AuditAction(models.TextChoices):
 
 
 def audit_actions() -> list[tuple[str, str]]:
-    """Every action with its label; asked for by name, so that a new action needs no migration."""
+    """Return every action with its label; as a function, so that a new action needs no migration."""
     return list(AuditAction.choices)
 
 
 class ActorType(models.TextChoices):
-    """Who acted: a person or their API key, an agent, or the service by itself."""
-
     USER = "user"
     AGENT = "agent"
     SYSTEM = "system"
@@ -70,7 +66,7 @@ class ActorType(models.TextChoices):
 
 @dataclass(frozen=True)
 class Actor:
-    """Who acted; `id` is an API key's or agent's UUID, a console user's name or a command's name."""
+    """Who acted; `id` names an API key, a console user, an agent, or a part of the service."""
 
     type: ActorType
     id: str

@@ -14,8 +14,8 @@ from typing import Any
 from bench.risk_model import regimes
 from bench.risk_model.regimes import Part, Streams
 from compliance.localdev.console import say
-from events.scoring import weights
-from events.scoring.backtest import NOBODY, Agents, Row, Scored, report
+from events.risk.evaluation.backtest import NOBODY, Agents, ReplayedEvent, StreamEvent, report
+from events.risk.scoring import weights
 
 FITTED = (
     "NEW_DESTINATION",
@@ -39,7 +39,7 @@ WORTH_MOVING = 3e-3
 """The least gain that moves a weight: less is noise of the few attacks that there are."""
 PARTS = 3
 Figures = dict[str, Any]
-Kept = Callable[[Row], bool]
+Kept = Callable[[StreamEvent], bool]
 Ready = dict[str, tuple[list[Part], Agents, bool]]
 
 
@@ -104,7 +104,7 @@ def prepared(streams: Streams) -> Ready:
     }
 
 
-def _figures(found: list[Scored]) -> Figures:
+def _figures(found: list[ReplayedEvent]) -> Figures:
     benign = [one for one in found if not one.row.is_attack]
     medium = sum(one.verdict.band != "low" for one in benign) / len(benign)
     return report(found) | {"benign_share_medium": medium}
@@ -128,19 +128,19 @@ def _parts(held_out: str) -> list[tuple[str, Kept]]:
     return [(f"part {part}", partial(_is_of_part, part)) for part in range(PARTS)]
 
 
-def _is_of_suite(suite: str, row: Row) -> bool:
+def _is_of_suite(suite: str, row: StreamEvent) -> bool:
     return f"|{suite}|" in row.run
 
 
-def _is_of_part(part: int, row: Row) -> bool:
+def _is_of_part(part: int, row: StreamEvent) -> bool:
     return _number(row) % PARTS == part
 
 
-def _is_not(kept: Kept, row: Row) -> bool:
+def _is_not(kept: Kept, row: StreamEvent) -> bool:
     return not kept(row)
 
 
-def _number(row: Row) -> int:
+def _number(row: StreamEvent) -> int:
     """The number of the task, or of the payer."""
     words = row.run.split("|")
     return int((words[2] if len(words) > 2 else words[0])[1:])

@@ -4,9 +4,11 @@ Works in databases and tokens of its own and prints tables. docs/benchmarks.md t
 """
 
 import argparse
+import json
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from bench.harness import machine, web
 from bench.harness.place import find_place
@@ -57,6 +59,8 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     sys.stdout.write("\n".join(["", *run.lines, ""]))
+    if options.json is not None:
+        options.json.write_text(json.dumps(run.figures) + "\n")
     return 0
 
 
@@ -72,6 +76,7 @@ def _options(arguments: Sequence[str]) -> PkiOptions:
     parser.add_argument("--offered", type=float, default=20.0, help="seconds of a steady rate (%(default)s)")
     parser.add_argument("--turns", type=int, default=3, help="of verify, with medians (%(default)s)")
     parser.add_argument("--lists", default="10000,100000,1000000", help="entries of lists (%(default)s)")
+    parser.add_argument("--json", type=Path, help="write figures to this file, too")
     parser.add_argument("--peer-seconds", type=float, default=180.0, help="django-ca may take (%(default)s)")
     parsed = parser.parse_args(arguments)
     only = frozenset(parsed.only.split(","))
@@ -88,6 +93,7 @@ def _options(arguments: Sequence[str]) -> PkiOptions:
         turns=parsed.turns,
         lists=tuple(int(text) for text in parsed.lists.split(",")),
         peer_seconds=parsed.peer_seconds,
+        json=parsed.json,
     )
 
 

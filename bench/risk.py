@@ -18,14 +18,15 @@ from bench.harness.report import table as aligned
 from bench.risk_model import regimes
 from bench.risk_model.columns import table
 from bench.risk_model.regimes import Part
-from compliance.garbage import spare_garbage_collection
 from compliance.localdev.console import say
 from compliance.localdev.layout import ROOT, find_layout
-from events.scoring import AgentState, Assessment, Context, Event, Verdict, assess, fold
-from events.scoring.backtest import NOBODY, Agents, Row, Scored, report
-from events.scoring.details import read
-from events.scoring.features import signals
-from events.scoring.view import view
+from compliance.serving.garbage_collection import spare_garbage_collection
+from events.risk.evaluation.backtest import NOBODY, Agents, ReplayedEvent, StreamEvent, report
+from events.risk.scoring.contract import Context, Event, RiskVerdict
+from events.risk.scoring.features import signals
+from events.risk.scoring.habits.comparison import compare
+from events.risk.scoring.habits.state import AgentState
+from events.risk.scoring.model import fold
 
 MEASURES = {
     "non_read_roc_auc": "non-read AUC",
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     met = _regimes(parsed.data)
     figures = _service(met)
     if parsed.alone:
-        costs: Costs = {SERVICE: [_replayed(met, assess) for _ in range(TURNS)]}
+        costs: Costs = {SERVICE: [_replayed(met, _fold_copy) for _ in range(TURNS)]}
     else:
         costs = _beside_peers(met, figures)
     say("\n".join([*aligned(_lines(figures)), "", *aligned(_cost_lines(costs))]))
@@ -101,14 +102,20 @@ def _service(met: dict[str, Regime]) -> Figures:
     return figures
 
 
+def _fold_copy(state: AgentState, event: Event, context: Context) -> AgentState:
+    """Score the event and return the state after it; `state` stays as it was."""
+    after = state.changeable()
+    fold(after, event, context)
+    return after
+
+
 def _replayed(met: dict[str, Regime], timed: Timed) -> list[int]:
     return [cost for name in TIMED for cost in _once(met[name], timed)]
 
 
 def _differences(state: AgentState, event: Event, context: Context) -> None:
     """What an event has to go through before there are columns: reading, and comparing with habits."""
-    facts = read(event.details)
-    signals(state, event, context, facts, view(state, event, facts))
+    signals(compare(state, event), context)
 
 
 def _once(regime: Regime, timed: Timed) -> list[int]:
@@ -124,8 +131,8 @@ def _once(regime: Regime, timed: Timed) -> list[int]:
             start = perf_counter_ns()
             result = timed(state, event, context)
             costs.append(perf_counter_ns() - start)
-            if isinstance(result, Assessment):
-                states[row.agent] = result.state
+            if isinstance(result, AgentState):
+                states[row.agent] = result
             elif timed is not fold:
                 fold(state, event, context)
     return costs
@@ -145,7 +152,7 @@ def _beside_peers(met: dict[str, Regime], figures: Figures) -> Costs:
     costs: Costs = {SERVICE: [], IN_PLACE: [], TREES: [], WITH_COLUMNS: []}
     for turn in range(TURNS):
         say(f"  … costs, turn {turn + 1} of {TURNS}")
-        costs[SERVICE].append(_replayed(met, assess))
+        costs[SERVICE].append(_replayed(met, _fold_copy))
         costs[IN_PLACE].append(_replayed(met, fold))
         trees = _ask("costs", {name: tables[name].events for name in TIMED})
         making = _replayed(met, _differences)
@@ -166,8 +173,8 @@ def _ask(what: str, tables: dict[str, list[list[float]]]) -> Any:
     return json.loads(answered.stdout)
 
 
-def _as_scored(row: Row, score: float) -> Scored:
-    return Scored(row, row.event, Verdict(score, "low", (), ""))
+def _as_scored(row: StreamEvent, score: float) -> ReplayedEvent:
+    return ReplayedEvent(row, row.event, RiskVerdict(score, "low", (), ""))
 
 
 def _lines(figures: Figures) -> list[list[str]]:

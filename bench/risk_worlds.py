@@ -16,8 +16,8 @@ from bench.risk_model import regimes
 from bench.risk_model.regimes import Part
 from bench.risk_model.worlds import World, worlds
 from compliance.localdev.console import say
-from events.scoring import weights
-from events.scoring.backtest import Agents, report
+from events.risk.evaluation.backtest import Agents, report
+from events.risk.scoring import weights
 
 MEASURES = ("non_read_roc_auc", "event_average_precision", "event_recall_at_1_percent_fpr")
 WAYS = ("cold", "unseen task", "unseen half", "mature")

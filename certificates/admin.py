@@ -1,4 +1,4 @@
-"""Certificates, their authorities, lists and keys in the console."""
+"""Pages of certificates, CAs, revocation lists and keys in the console."""
 
 from datetime import timedelta
 from typing import Any
@@ -9,29 +9,18 @@ from django.http import HttpRequest
 from unfold.decorators import display
 
 from agents.admin import AgentAdmin
+from certificates import models
 from certificates.console_actions import REINSTATE, RETIRE, REVOKE, SUSPEND
-from certificates.decoded import decoded_der, decoded_pem
-from certificates.models import (
-    AuthorityState,
-    Certificate,
-    CertificateAuthority,
-    CertificateStatus,
-    EndedHold,
-    Issuance,
-    OcspResponder,
-    PooledKey,
-    RevocationList,
-)
-from certificates.serials import format_serial, parse_serial
-from compliance.clock import now
-from compliance.console import RelatedLink, SystemAdmin, TenantScopedAdmin
+from certificates.pki.decoded import decoded
+from certificates.pki.serials import format_serial, parse_serial
 from compliance.console.access import EVERYONE
-from compliance.console.admin import AUDIT_TRAIL
+from compliance.console.admin import AUDIT_TRAIL, RelatedLink, SystemAdmin, TenantScopedAdmin
 from compliance.console.display import (
     block,
     chip,
     chips,
     code,
+    column,
     facts,
     moment,
     pretty_json,
@@ -45,16 +34,33 @@ from compliance.console.filters import (
     RangeDateTimeFilter,
     tenant_filter,
 )
+from compliance.core.clock import now
 
 SOON, VERY_SOON = timedelta(days=30), timedelta(days=7)
 
-# What stops an agent or readmits it touches its certificate too, so the actions belong to this room.
+# Suspending, reinstating and retiring an agent change its certificate too, which `agents` cannot import.
 AgentAdmin.confirmed_actions = (*AgentAdmin.confirmed_actions, SUSPEND, REINSTATE, RETIRE)
 
 
-class StateFilter(DropdownFilter):
-    """By the state at this moment, and by how soon the end comes."""
+class SerialColumns:
+    short_serial = column(
+        "serial number", lambda row: code(shortened(row.serial_number, 17)), ordering="serial_number"
+    )
+    serial = column("serial number", lambda row: code(row.serial_number))
 
+
+class AgentColumn:
+    agent_name = column("agent", lambda row: visible(row.agent.name), ordering="agent__name")
+
+
+class KeyFields(SerialColumns):
+    """The certificate and the key of a CA or OCSP responder."""
+
+    decoded = column("fields", lambda row: facts(decoded(bytes(row.certificate_der))))
+    key = column("key reference", lambda row: code(row.key_uri))
+
+
+class StateFilter(DropdownFilter):
     title = "state"
     parameter_name = "state"
 
@@ -69,15 +75,15 @@ class StateFilter(DropdownFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value, moment_now = self.value(), now()
-        rows = Certificate.objects.with_status("active" if value in ("7", "30") else value, moment_now)
+        rows = models.Certificate.objects.with_status("active" if value in ("7", "30") else value, moment_now)
         if value in ("7", "30"):
             rows = rows.filter(expires_at__lt=moment_now + timedelta(days=int(value)))
         return queryset & rows if value in {"active", "7", "30", "revoked", "expired"} else queryset
 
 
-@admin.register(Certificate)
-class CertificateAdmin(TenantScopedAdmin):
-    """Officers revoke; the decoded view reads the certificate itself, not what the row says of it."""
+@admin.register(models.Certificate)
+class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
+    """Certificates, which officers may revoke; the decoded fields come from the certificate itself."""
 
     confirmed_actions = (REVOKE,)
     related_links = (
@@ -109,16 +115,6 @@ class CertificateAdmin(TenantScopedAdmin):
         ("What was signed of the agent", {"fields": ("signed_claims",)}),
         ("Key and octets", {"fields": ("key_reference", "authority", "pem", "identifier")}),
     )
-    readonly_fields = (
-        "serial",
-        "state",
-        "actions_permitted",
-        "decoded",
-        "signed_claims",
-        "key_reference",
-        "pem",
-        "identifier",
-    )
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -128,61 +124,33 @@ class CertificateAdmin(TenantScopedAdmin):
             return queryset.filter(serial_number=format_serial(serial)), False
         return super().get_search_results(request, queryset, search_term)
 
-    @display(description="serial number", ordering="serial_number")
-    def short_serial(self, certificate: Certificate) -> str:
-        return code(shortened(certificate.serial_number, 17))
-
-    @display(description="serial number")
-    def serial(self, certificate: Certificate) -> str:
-        return code(certificate.serial_number)
-
     @display(description="status", ordering="status")
-    def state(self, certificate: Certificate) -> str:
+    def state(self, certificate: models.Certificate) -> str:
         moment_now = now()
         status = certificate.status_at(moment_now)
         left = certificate.expires_at - moment_now
         if certificate.is_on_hold(moment_now):
             return chip("revoked, on hold", "warning")
-        if status != CertificateStatus.ACTIVE or left > SOON:
+        if status != models.CertificateStatus.ACTIVE or left > SOON:
             return status_chip(status)
         return chip(f"active, {left.days} days left", "danger" if left <= VERY_SOON else "warning")
 
-    @display(description="agent", ordering="agent__name")
-    def agent_name(self, certificate: Certificate) -> str:
-        return visible(certificate.agent.name)
-
     @display(description="permitted actions")
-    def actions_permitted(self, certificate: Certificate) -> str:
+    def actions_permitted(self, certificate: models.Certificate) -> str:
         permitted = (certificate.claims or {}).get("permitted_actions")
         if permitted is None:
             return "None declared"
         return chips(permitted, "primary") if permitted else "Nothing is permitted"
 
-    @display(description="fields")
-    def decoded(self, certificate: Certificate) -> str:
-        return facts(decoded_pem(certificate.certificate_pem))
-
-    @display(description="claims")
-    def signed_claims(self, certificate: Certificate) -> str:
-        return pretty_json(certificate.claims)
-
-    @display(description="key reference")
-    def key_reference(self, certificate: Certificate) -> str:
-        return code(certificate.kms_key_arn)
-
-    @display(description="PEM")
-    def pem(self, certificate: Certificate) -> str:
-        return block(certificate.certificate_pem)
-
-    @display(description="ID")
-    def identifier(self, certificate: Certificate) -> str:
-        return code(certificate.pk)
+    decoded = column("fields", lambda row: facts(decoded(row.certificate_pem.encode())))
+    signed_claims = column("claims", lambda row: pretty_json(row.claims))
+    key_reference = column("key reference", lambda row: code(row.kms_key_arn))
+    pem = column("PEM", lambda row: block(row.certificate_pem))
+    identifier = column("ID", lambda row: code(row.pk))
 
 
-@admin.register(CertificateAuthority)
-class CertificateAuthorityAdmin(SystemAdmin):
-    """CAs are public; everybody may look."""
-
+@admin.register(models.CertificateAuthority)
+class CertificateAuthorityAdmin(KeyFields, SystemAdmin):
     view_roles = EVERYONE
     related_links = (
         RelatedLink(
@@ -198,36 +166,19 @@ class CertificateAuthorityAdmin(SystemAdmin):
         ("Certificate, decoded", {"fields": ("decoded",)}),
         ("Key", {"fields": ("key",)}),
     )
-    readonly_fields = ("role_chip", "state", "decoded", "key")
 
-    @display(description="role", ordering="role")
-    def role_chip(self, authority: CertificateAuthority) -> str:
-        return chip(authority.role, "primary")
+    role_chip = column("role", lambda authority: chip(authority.role, "primary"), ordering="role")
 
     @display(description="state")
-    def state(self, authority: CertificateAuthority) -> str:
+    def state(self, authority: models.CertificateAuthority) -> str:
         state = authority.state_at(now())
-        if state == AuthorityState.ACTIVE:
+        if state == models.AuthorityState.ACTIVE:
             return chip("in service", "success")
-        return chip(state, "danger" if state == AuthorityState.EXPIRED else "default")
-
-    @display(description="serial number", ordering="serial_number")
-    def short_serial(self, authority: CertificateAuthority) -> str:
-        return code(shortened(authority.serial_number, 17))
-
-    @display(description="fields")
-    def decoded(self, authority: CertificateAuthority) -> str:
-        return facts(decoded_der(bytes(authority.certificate_der)))
-
-    @display(description="key reference")
-    def key(self, authority: CertificateAuthority) -> str:
-        return code(authority.key_uri)
+        return chip(state, "danger" if state == models.AuthorityState.EXPIRED else "default")
 
 
-@admin.register(OcspResponder)
-class OcspResponderAdmin(SystemAdmin):
-    """Who signs OCSP answers for which CA."""
-
+@admin.register(models.OcspResponder)
+class OcspResponderAdmin(KeyFields, SystemAdmin):
     view_roles = EVERYONE
     related_links = ()
     list_display = ("authority", "state", "short_serial", "not_before", "not_after")
@@ -239,29 +190,14 @@ class OcspResponderAdmin(SystemAdmin):
         ("Certificate, decoded", {"fields": ("decoded",)}),
         ("Key", {"fields": ("key",)}),
     )
-    readonly_fields = ("state", "decoded", "key")
 
-    @display(description="state")
-    def state(self, responder: OcspResponder) -> str:
-        return chip("expired") if responder.not_after <= now() else chip("answers", "success")
-
-    @display(description="serial number", ordering="serial_number")
-    def short_serial(self, responder: OcspResponder) -> str:
-        return code(shortened(responder.serial_number, 17))
-
-    @display(description="fields")
-    def decoded(self, responder: OcspResponder) -> str:
-        return facts(decoded_der(bytes(responder.certificate_der)))
-
-    @display(description="key reference")
-    def key(self, responder: OcspResponder) -> str:
-        return code(responder.key_uri)
+    state = column(
+        "state", lambda row: chip("expired") if row.not_after <= now() else chip("answers", "success")
+    )
 
 
-@admin.register(RevocationList)
+@admin.register(models.RevocationList)
 class RevocationListAdmin(SystemAdmin):
-    """The newest lists of each CA and how old they are."""
-
     view_roles = EVERYONE
     related_links = ()
     list_display = ("authority_name", "scope", "number", "state", "entry_count", "this_update", "next_update")
@@ -271,25 +207,20 @@ class RevocationListAdmin(SystemAdmin):
         (None, {"fields": ("authority", "scope", "number", "base_number", "state", "entry_count", "size")}),
         ("Validity", {"fields": ("this_update", "next_update", "age")}),
     )
-    readonly_fields = ("state", "age")
 
-    @display(description="authority", ordering="authority__common_name")
-    def authority_name(self, published: RevocationList) -> str:
-        return visible(published.authority.common_name)
+    authority_name = column(
+        "authority", lambda row: visible(row.authority.common_name), ordering="authority__common_name"
+    )
 
     @display(description="state")
-    def state(self, published: RevocationList) -> str:
+    def state(self, published: models.RevocationList) -> str:
         return chip("out of date", "danger") if published.next_update <= now() else chip("valid", "success")
 
-    @display(description="age")
-    def age(self, published: RevocationList) -> str:
-        return f"{(now() - published.this_update) // timedelta(minutes=1)} minutes"
+    age = column("age", lambda row: f"{(now() - row.this_update) // timedelta(minutes=1)} minutes")
 
 
-@admin.register(Issuance)
-class IssuanceAdmin(TenantScopedAdmin):
-    """Every intent to issue, and what came of it."""
-
+@admin.register(models.Issuance)
+class IssuanceAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
     related_links = ()
     list_display = (
         "short_serial",
@@ -309,28 +240,13 @@ class IssuanceAdmin(TenantScopedAdmin):
         (None, {"fields": ("serial", "state_chip", "agent", "tenant", "error")}),
         ("Times", {"fields": ("created_at", "finished_at")}),
     )
-    readonly_fields = ("serial", "state_chip")
 
-    @display(description="serial number", ordering="serial_number")
-    def short_serial(self, issuance: Issuance) -> str:
-        return code(shortened(issuance.serial_number, 17))
-
-    @display(description="serial number")
-    def serial(self, issuance: Issuance) -> str:
-        return code(issuance.serial_number)
-
-    @display(description="state", ordering="state")
-    def state_chip(self, issuance: Issuance) -> str:
-        return status_chip(issuance.state)
-
-    @display(description="agent", ordering="agent__name")
-    def agent_name(self, issuance: Issuance) -> str:
-        return visible(issuance.agent.name)
+    state_chip = column("state", lambda issuance: status_chip(issuance.state), ordering="state")
 
 
-@admin.register(EndedHold)
+@admin.register(models.EndedHold)
 class EndedHoldAdmin(TenantScopedAdmin):
-    """When certificates were on hold; a hold that lasts stands on the certificate's own page."""
+    """Past holds of certificates; a present one is on the certificate's page."""
 
     tenant_field = "certificate__tenant_id"
     related_links = (
@@ -352,28 +268,18 @@ class EndedHoldAdmin(TenantScopedAdmin):
         ("Revocation lists", {"fields": ("hold_crl_number", "end_crl_number")}),
     )
 
-    @display(description="serial number")
-    def short_serial(self, hold: EndedHold) -> str:
-        return code(shortened(hold.certificate.serial_number, 17))
+    short_serial = column("serial number", lambda row: code(shortened(row.certificate.serial_number, 17)))
 
 
-@admin.register(PooledKey)
+@admin.register(models.PooledKey)
 class PooledKeyAdmin(SystemAdmin):
-    """Keys made in advance, that wait for an agent."""
-
     related_links = ()
     list_display = ("reference", "made")
     ordering = ("created_at", "id")
     fieldsets = ((None, {"fields": ("reference", "made")}),)
-    readonly_fields = ("reference", "made")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("spki")
 
-    @display(description="key reference")
-    def reference(self, key: PooledKey) -> str:
-        return code(key.key_uri)
-
-    @display(description="made", ordering="created_at")
-    def made(self, key: PooledKey) -> str:
-        return moment(key.created_at)
+    reference = column("key reference", lambda key: code(key.key_uri))
+    made = column("made", lambda key: moment(key.created_at), ordering="created_at")

@@ -1,4 +1,4 @@
-"""The CAs of an environment: made once, then asked to sign."""
+"""The CAs of an environment: creation, rotation, and their keys."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,16 +7,15 @@ from typing import Final
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from django.conf import settings
-from django.db import connections
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from certificates.errors import AuthorityNotFound, RootTooShort, RotatedRecently
-from certificates.lint import MAX_LIFETIME
 from certificates.models import AuthorityRole, CertificateAuthority
-from certificates.names import authority_name, certificate_base_url
-from certificates.serials import format_serial, new_serial
-from certificates.x509 import (
+from certificates.pki.lint import MAX_LIFETIME
+from certificates.pki.names import authority_name, certificate_base_url
+from certificates.pki.serials import format_serial, new_serial
+from certificates.pki.x509 import (
     CertificateProfile,
     IssuerInfo,
     PrivateKey,
@@ -25,41 +24,40 @@ from certificates.x509 import (
     root_builder,
     sign,
 )
-from compliance import environments
+from compliance.core import environments
 from compliance.keys import KeyRef, backend_for, private_key
+from compliance.stores import sql
 
 ROOT_LIFETIME: Final = timedelta(days=20 * 365)
 ISSUING_LIFETIME: Final = timedelta(days=10 * 365)
 CA_KEY_BITS: Final = 3072
 BOOTSTRAP_LOCK: Final = 0x43415F494E4954  # "CA_INIT"
 ROTATION_REST: Final = timedelta(days=1)
-"""A second rotation this soon is a command run twice."""
+"""A second rotation within this time is taken for a command run twice."""
 ACTOR: Final = Actor.system("ca_init")
 
 
 def base_url() -> str:
-    """The service's address as it stands in certificates."""
     return certificate_base_url(settings.BASE_URL)
 
 
 def profile() -> CertificateProfile:
-    """The installation's certificate profile."""
     return CertificateProfile(settings.OID_ARC)
 
 
 def issuer_info(authority: CertificateAuthority) -> IssuerInfo:
-    """A CA as the pure modules know it."""
+    """A CA as the pure modules take it."""
     certificate = x509.load_der_x509_certificate(bytes(authority.certificate_der))
     return IssuerInfo(certificate, authority.certificate_url, authority.crl_url, authority.ocsp_url)
 
 
 def signing_key(authority: CertificateAuthority) -> PrivateKey:
-    """The CA's private key in the HSM; 503 errors."""
+    """The CA's private key in the HSM; raises `Unavailable` if that does not answer."""
     return private_key(environments.current(), authority.key_uri)
 
 
 def ensure_chain(*, now: datetime) -> CertificateAuthority:
-    """The issuing CA in service, made together with its root if there is none; safe to repeat and to race."""
+    """The issuing CA in service, created with its root if there is none; safe to repeat and in parallel."""
     with environments.atomic():
         _lock_bootstrap()
         found = CertificateAuthority.objects.in_service().filter(role=AuthorityRole.ISSUING).first()
@@ -71,18 +69,15 @@ def ensure_chain(*, now: datetime) -> CertificateAuthority:
 
 @dataclass(frozen=True)
 class Rotation:
-    """The CA that issues from now on, and the one it took over from."""
-
     successor: CertificateAuthority
     predecessor: CertificateAuthority
 
 
 def rotate(*, actor: Actor, now: datetime, force: bool = False, with_root: bool = False) -> Rotation:
-    """A new issuing CA under the root (or `with_root`, under a new one); the old one only signs lists.
+    """Replace the issuing CA by a new one under the root, or under a new root `with_root`.
 
-    One transaction: a crash leaves the old CA in service, and at worst a key in the HSM that no row names.
-    Raises `AuthorityNotFound` before `ca_init`, `RotatedRecently` within a day unless `force`,
-    `RootTooShort`, and 503 errors of the HSM.
+    A crash leaves the old CA in service, and at worst an unused key in the HSM. Raises `AuthorityNotFound`
+    before `ca_init`, `RotatedRecently` within a day unless `force`, and `RootTooShort`.
     """
     with environments.atomic():
         _lock_bootstrap()
@@ -108,31 +103,23 @@ def _retire(authority: CertificateAuthority, actor: Actor, now: datetime) -> Non
 
 
 def _lock_bootstrap() -> None:
-    with connections[environments.current().alias].cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [BOOTSTRAP_LOCK])
+    sql.query("SELECT pg_advisory_xact_lock(%s)", [BOOTSTRAP_LOCK])
 
 
 def _make_root(now: datetime, actor: Actor) -> CertificateAuthority:
     key, serial = _generate("ca-root"), new_serial(environments.current())
-    builder = root_builder(
-        name=_name("Root CA", now),
-        public_key=key.public_key,
-        serial=serial,
-        validity=Validity.lasting(ROOT_LIFETIME, now=now),
-    )
+    name, validity = _name("Root CA", now), Validity.lasting(ROOT_LIFETIME, now=now)
+    builder = root_builder(name=name, public_key=key.public_key, serial=serial, validity=validity)
     certificate = sign(builder, private_key(environments.current(), key.uri))
     return _store(AuthorityRole.ROOT, None, key, certificate, actor, now)
 
 
 def _make_issuing(root: CertificateAuthority, now: datetime, actor: Actor) -> CertificateAuthority:
     key, serial = _generate("ca-issuing"), new_serial(environments.current())
-    issuer = issuer_info(root)
+    issuer, name = issuer_info(root), _name("Issuing CA", now)
+    validity = Validity.lasting(ISSUING_LIFETIME, now=now, within=Validity.of(issuer.certificate))
     builder = issuing_builder(
-        name=_name("Issuing CA", now),
-        public_key=key.public_key,
-        serial=serial,
-        validity=Validity.lasting(ISSUING_LIFETIME, now=now, within=Validity.of(issuer.certificate)),
-        issuer=issuer,
+        name=name, public_key=key.public_key, serial=serial, validity=validity, issuer=issuer
     )
     certificate = sign(builder, signing_key(root))
     certificate.verify_directly_issued_by(issuer.certificate)
@@ -144,7 +131,7 @@ def _generate(label: str) -> KeyRef:
 
 
 def _name(kind: str, now: datetime) -> x509.Name:
-    """Names tell environments and generations apart, so that no verifier mixes up two CAs."""
+    """A name that differs by environment and generation, so that no verifier confuses two CAs."""
     environment = environments.current().value.title()
     return authority_name(
         organization=settings.SERVICE_TITLE, common_name=f"{environment} {kind} {now:%Y%m%d%H%M%S}"

@@ -1,55 +1,36 @@
-"""What officers do to certificates in the console, and to agents when certificates are touched by it."""
+"""The console's actions on certificates, and on agents where they change the certificate too."""
+
+from collections.abc import Callable
+from typing import Any
 
 from agents.models import AgentStatus
 from auditlog.vocabulary import Actor
 from certificates import services
 from certificates.models import CertificateStatus
-from compliance.clock import now
-from compliance.console import ActionCall, ConfirmedAction
+from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.display import visible
+from compliance.core.clock import now
 
 
-def revoke(call: ActionCall) -> str:
-    certificate = services.revoke(
-        tenant_id=call.row.tenant_id,
-        certificate_id=call.row.id,
-        reason=call.data["reason"],
-        actor=Actor.console_user(call.username),
-        now=call.now,
-    )
-    return f"Certificate {certificate.serial_number} is revoked; the next verification says so."
+def _run(
+    service: Callable[..., Any], identifier: str, done: Callable[[Any], str]
+) -> Callable[[ActionCall], str]:
+    """Call a service with the row's id as `identifier`; `done` returns the message about its result."""
+
+    def run(call: ActionCall) -> str:
+        changed = service(
+            **{identifier: call.row.id},
+            tenant_id=call.row.tenant_id,
+            reason=call.data["reason"],
+            actor=Actor.console_user(call.username),
+            now=call.now,
+        )
+        return done(changed)
+
+    return run
 
 
-def retire(call: ActionCall) -> str:
-    agent = services.retire_agent(
-        tenant_id=call.row.tenant_id,
-        agent_id=call.row.id,
-        reason=call.data["reason"],
-        actor=Actor.console_user(call.username),
-        now=call.now,
-    )
-    return f"{visible(agent)} is retired."
-
-
-def suspend(call: ActionCall) -> str:
-    agent = services.suspend_agent(
-        tenant_id=call.row.tenant_id,
-        agent_id=call.row.id,
-        reason=call.data["reason"],
-        actor=Actor.console_user(call.username),
-        now=call.now,
-    )
-    return f"{visible(agent)} is suspended."
-
-
-def reinstate(call: ActionCall) -> str:
-    agent = services.reinstate_agent(
-        tenant_id=call.row.tenant_id,
-        agent_id=call.row.id,
-        reason=call.data["reason"],
-        actor=Actor.console_user(call.username),
-        now=call.now,
-    )
+def _reinstated(agent: Any) -> str:
     if agent.status == AgentStatus.ACTIVE:
         return f"{visible(agent)} is active again."
     return f"{visible(agent)} is pending again and can be certified anew."
@@ -64,7 +45,11 @@ REVOKE = ConfirmedAction(
         "be undone: the agent needs a new certificate. A reason that begins with one of RFC 5280's (key "
         "compromise, superseded, privilege withdrawn, …) is put on the list, too."
     ),
-    run=revoke,
+    run=_run(
+        services.revoke,
+        "certificate_id",
+        lambda row: f"Certificate {row.serial_number} is revoked; the next verification says so.",
+    ),
     is_offered=lambda certificate: (
         certificate.status_at(now()) == CertificateStatus.ACTIVE or certificate.is_on_hold(now())
     ),
@@ -76,10 +61,10 @@ SUSPEND = ConfirmedAction(
     icon="pause_circle",
     explanation=(
         "The agent's events are refused and its certificate is on hold until it is reinstated: verification "
-        "answers revoked (certificateHold), and the revocation list names it. Subscribed webhooks hear "
+        "answers revoked (certificateHold), and the revocation list names it. Subscribed webhooks receive "
         "agent.suspended and certificate.revoked."
     ),
-    run=suspend,
+    run=_run(services.suspend_agent, "agent_id", lambda agent: f"{visible(agent)} is suspended."),
     is_offered=lambda agent: agent.status in (AgentStatus.PENDING, AgentStatus.ACTIVE),
     is_destructive=True,
 )
@@ -92,7 +77,7 @@ REINSTATE = ConfirmedAction(
         "certificate was revoked for good or has ended, the agent is pending, and certifying it issues a "
         "certificate with a new serial number. Do this once the cause is fixed."
     ),
-    run=reinstate,
+    run=_run(services.reinstate_agent, "agent_id", _reinstated),
     is_offered=lambda agent: agent.status == AgentStatus.SUSPENDED,
 )
 RETIRE = ConfirmedAction(
@@ -100,7 +85,7 @@ RETIRE = ConfirmedAction(
     label="Retire agent",
     icon="archive",
     explanation="Ends the agent for good: its certificate is revoked and it can't be certified again.",
-    run=retire,
+    run=_run(services.retire_agent, "agent_id", lambda agent: f"{visible(agent)} is retired."),
     is_offered=lambda agent: agent.status != AgentStatus.RETIRED,
     is_destructive=True,
 )

@@ -1,6 +1,6 @@
-"""What certificates refuse."""
+"""Errors of issuing, revoking and publishing."""
 
-from compliance.errors import Conflict, Invalid, InvalidState, NotFound, Unavailable
+from compliance.core.errors import Conflict, Invalid, InvalidState, NotFound, Unavailable
 
 
 class CertificateNotFound(NotFound):
@@ -36,14 +36,10 @@ class AuthorityNotFound(NotFound):
 
 
 class AuthorityMissing(Unavailable):
-    """503: `ca_init` has not been run in this environment; the log says so."""
-
     message = "KMS not configured"
 
 
 class AuthorityExpired(Unavailable):
-    """503: nothing can be issued before `ca_rotate` has been run."""
-
     message = "The issuing CA has expired and must be rotated"
 
 

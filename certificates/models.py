@@ -1,20 +1,13 @@
-"""Authorities, certificates, the record of every issuance, the key pool, and published revocation lists."""
+"""CAs, OCSP responders, certificates, holds, issuances, the key pool and revocation lists."""
 
 from datetime import datetime
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
 from agents.models import Agent
-from certificates.querysets import (
-    HOLD,
-    LISTS_AFTER_RETIREMENT,
-    AuthorityQuerySet,
-    CertificateQuerySet,
-    EndedHoldQuerySet,
-    RevocationListQuerySet,
-)
-from compliance.identifiers import new_id
+from certificates import querysets
+from compliance.core.identifiers import new_id
 from compliance.tenancy.models import Tenant
 
 SERIAL_DIGITS = 40
@@ -22,14 +15,12 @@ MAX_URI_LENGTH = 2_000
 
 
 class AuthorityRole(models.TextChoices):
-    """What a CA certifies: other CAs, or agents."""
-
     ROOT = "root"
     ISSUING = "issuing"
 
 
 class AuthorityState(models.TextChoices):
-    """What a CA still does: issue, sign revocation lists only, or nothing."""
+    """Whether a CA issues, only signs revocation lists, or does nothing any more."""
 
     ACTIVE = "active"
     RETIRING = "retiring"
@@ -38,11 +29,10 @@ class AuthorityState(models.TextChoices):
 
 
 class CertificateAuthority(models.Model):
-    """A CA whose key lives in the HSM. Its URLs stand in certificates, so they stay as they were made.
+    """A CA whose key is in the HSM. Its URLs and `crl_shards` never change: certificates carry them.
 
-    So does `crl_shards`, over which its certificates are spread (0: their revocations are on the full list
-    alone). `crl_number` is the number of the last round of lists begun, `crl_completed` of the last finished;
-    whoever makes lists holds the lease.
+    `crl_shards` is the number of partial lists besides the full list. `crl_number` is the number of the last
+    round of lists begun, `crl_completed` of the last one finished.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -65,16 +55,16 @@ class CertificateAuthority(models.Model):
     retired_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
 
-    objects = AuthorityQuerySet.as_manager()
+    objects = querysets.AuthorityQuerySet.as_manager()
 
     class Meta:
         verbose_name_plural = "certificate authorities"
         ordering = ["-created_at", "-id"]
         constraints = [
-            models.UniqueConstraint(
+            UniqueConstraint(
                 fields=["role"], condition=Q(retired_at=None), name="certificates_one_ca_in_service"
             ),
-            models.CheckConstraint(
+            CheckConstraint(
                 condition=Q(role="root", parent=None) | Q(role="issuing", parent__isnull=False),
                 name="certificates_only_roots_have_no_parent",
             ),
@@ -84,19 +74,17 @@ class CertificateAuthority(models.Model):
         return self.common_name
 
     def state_at(self, now: datetime) -> AuthorityState:
-        """Rotated, a CA signs lists until the last certificate it may have issued has long expired."""
+        """The state by the clock: a rotated CA signs lists until all that it issued has expired."""
         if now > self.not_after:
             return AuthorityState.EXPIRED
         if self.retired_at is None:
             return AuthorityState.ACTIVE
-        is_root = self.role == AuthorityRole.ROOT
-        if is_root or now <= self.retired_at + LISTS_AFTER_RETIREMENT:
-            return AuthorityState.RETIRING
-        return AuthorityState.RETIRED
+        signs = self.role == AuthorityRole.ROOT or now <= self.retired_at + querysets.LISTS_AFTER_RETIREMENT
+        return AuthorityState.RETIRING if signs else AuthorityState.RETIRED
 
 
 class OcspResponder(models.Model):
-    """A key in the HSM that signs OCSP answers for one CA, with the short-lived certificate that says so."""
+    """A key in the HSM that signs OCSP responses for one CA, and its short-lived certificate."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     authority = models.ForeignKey(
@@ -111,22 +99,20 @@ class OcspResponder(models.Model):
 
     class Meta:
         ordering = ["-created_at", "-id"]
-        indexes = [models.Index(fields=["authority", "-created_at"], name="certificates_responder_of_ca")]
+        indexes = [Index(fields=["authority", "-created_at"], name="certificates_responder_of_ca")]
 
     def __str__(self) -> str:
         return self.serial_number
 
 
 class CertificateStatus(models.TextChoices):
-    """A certificate's state (interface specification, Certificate status)."""
-
     ACTIVE = "active"
     REVOKED = "revoked"
     EXPIRED = "expired"
 
 
-class Standing(models.TextChoices):
-    """What a certificate was worth at some moment, by all that is known now."""
+class ValidityStatus(models.TextChoices):
+    """The status of a certificate at a moment in the past, as known now."""
 
     NOT_YET_VALID = "not_yet_valid"
     VALID = "valid"
@@ -135,14 +121,11 @@ class Standing(models.TextChoices):
 
 
 class Certificate(models.Model):
-    """An agent's certificate. `claims` repeats what was signed of the agent, for answers without parsing.
+    """An agent's certificate; `claims` copies its identity extension, so that reads need no parsing.
 
     While its agent is suspended it is on hold: revoked with the code `certificateHold`, until it is released
-    or revoked for good.
-
-    `crl_shard` is the shard that its CDP names, `crl_entry` its line on the lists in DER, written when it is
-    revoked, so that a list of a million is put together without encoding any. `first_crl_number` is the first
-    round of lists that carries it; a revoked one without it makes a round due.
+    or revoked for good. `crl_shard` is the shard that its CDP names, `crl_entry` its entry on the lists in
+    DER, `first_crl_number` the first round that lists it; a revocation without one makes a round due.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -166,26 +149,26 @@ class Certificate(models.Model):
     crl_entry = models.BinaryField(null=True)
     first_crl_number = models.PositiveBigIntegerField(null=True)
 
-    objects = CertificateQuerySet.as_manager()
+    objects = querysets.CertificateQuerySet.as_manager()
 
     class Meta:
         ordering = ["-issued_at", "-id"]
         indexes = [
-            models.Index(fields=["tenant", "-issued_at", "-id"], name="certificates_tenant_time"),
-            models.Index(fields=["agent", "-issued_at", "-id"], name="certificates_agent_time"),
-            models.Index(fields=["expires_at"], condition=Q(status="active"), name="certificates_due"),
-            models.Index(
+            Index(fields=["tenant", "-issued_at", "-id"], name="certificates_tenant_time"),
+            Index(fields=["agent", "-issued_at", "-id"], name="certificates_agent_time"),
+            Index(fields=["expires_at"], condition=Q(status="active"), name="certificates_due"),
+            Index(
                 fields=["authority", "expires_at"], condition=Q(status="revoked"), name="certificates_revoked"
             ),
-            models.Index(
+            Index(
                 fields=["authority"],
                 condition=Q(status="revoked", first_crl_number=None),
                 name="certificates_unpublished",
             ),
-            models.Index(
+            Index(
                 fields=["authority", "crl_shard"], condition=Q(status="revoked"), name="certificates_of_shard"
             ),
-            models.Index(
+            Index(
                 fields=["authority", "first_crl_number"],
                 include=["expires_at", "crl_shard", "crl_entry"],
                 condition=Q(status="revoked"),
@@ -193,63 +176,65 @@ class Certificate(models.Model):
             ),
         ]
         constraints = [
-            models.UniqueConstraint(
+            UniqueConstraint(
                 fields=["agent"], condition=Q(status="active"), name="certificates_one_active_of_an_agent"
             ),
-            models.CheckConstraint(
+            CheckConstraint(
                 condition=Q(status__in=CertificateStatus.values), name="certificates_status_known"
             ),
-            models.CheckConstraint(
+            CheckConstraint(
                 condition=Q(status="revoked", revoked_at__isnull=False, revocation_reason__isnull=False)
                 | (~Q(status="revoked") & Q(revoked_at=None, revocation_reason=None)),
                 name="certificates_revoked_says_when_and_why",
             ),
-            models.CheckConstraint(
+            CheckConstraint(
                 condition=Q(status="revoked", crl_entry__isnull=False)
                 | (~Q(status="revoked") & Q(crl_entry=None)),
                 name="certificates_revoked_has_its_entry",
             ),
-            models.CheckConstraint(
-                condition=Q(expires_at__gt=models.F("issued_at")), name="certificates_end_after_start"
-            ),
+            CheckConstraint(condition=Q(expires_at__gt=F("issued_at")), name="certificates_end_after_start"),
         ]
 
     def __str__(self) -> str:
         return self.serial_number
 
     def status_at(self, now: datetime) -> CertificateStatus:
-        """The state by the clock: past its end it is expired, whether the sweep has seen it or not."""
+        """The status by the clock: expired after its end, even if the row is not marked yet."""
         if self.status == CertificateStatus.ACTIVE and now > self.expires_at:
             return CertificateStatus.EXPIRED
         return CertificateStatus(self.status)
 
     def is_on_hold(self, now: datetime) -> bool:
-        """Whether a release would make it active; past its end a hold is as final as any revocation."""
-        return (
-            self.status == CertificateStatus.REVOKED
-            and self.revocation_code == HOLD
-            and now <= self.expires_at
-        )
+        """Whether the certificate could be released; after its end a hold is final."""
+        is_held = self.status == CertificateStatus.REVOKED and self.revocation_code == querysets.HOLD
+        return is_held and now <= self.expires_at
 
-    def standing_at(self, moment: datetime) -> Standing:
-        """What it was worth at a moment that is past: a later revocation doesn't change that.
-
-        Holds that have ended (`EndedHold`) are not looked at; `verification.verify()` with `at` does.
-        """
+    def validity_at(self, moment: datetime) -> ValidityStatus:
+        """The status at a past moment by this row; `verification.validity_at` knows ended holds too."""
         if moment < self.not_before:
-            return Standing.NOT_YET_VALID
+            return ValidityStatus.NOT_YET_VALID
         if self.revoked_at is not None and self.revoked_at <= moment:
-            return Standing.REVOKED
-        return Standing.EXPIRED if moment > self.expires_at else Standing.VALID
+            return ValidityStatus.REVOKED
+        return ValidityStatus.EXPIRED if moment > self.expires_at else ValidityStatus.VALID
+
+
+def certified_actions(agent: Agent, latest: Certificate | None) -> list[str] | None:
+    """An agent's scope: that of its latest certificate, before the first one that of its profile.
+
+    None if no scope is declared, [] if nothing is permitted. An edited profile counts once it is certified.
+    """
+    if latest is None:
+        return agent.permitted_actions
+    certified: list[str] | None = latest.claims["permitted_actions"]
+    return certified
 
 
 class EndedHold(models.Model):
-    """A hold that has ended, because the certificate was released or revoked for good.
+    """A hold that has ended by release or by revocation for good.
 
-    `hold_crl_number` is the first round of lists that carried the hold (null: none did), `end_crl_number` the
-    first that doesn't; a listed hold without the latter makes a round due. `crl_entry` is the line, in DER,
-    by which deltas take a released certificate off the list: always `removeFromCRL` (RFC 5280 §5.3.1), and
-    unused when the hold ended by revocation.
+    `hold_crl_number` is the first round that listed the hold, if any; `end_crl_number` the first that shows
+    its end, without which a listed hold makes a round due. `crl_entry` is the entry, in DER, by which deltas
+    remove a released certificate (`removeFromCRL`, RFC 5280 §5.3.1).
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -261,21 +246,21 @@ class EndedHold(models.Model):
     hold_crl_number = models.PositiveBigIntegerField(null=True)
     end_crl_number = models.PositiveBigIntegerField(null=True)
 
-    objects = EndedHoldQuerySet.as_manager()
+    objects = querysets.EndedHoldQuerySet.as_manager()
 
     class Meta:
         ordering = ["-ended_at", "-id"]
         indexes = [
-            models.Index(fields=["authority", "end_crl_number"], name="certificates_hold_ended_in"),
-            models.Index(
+            Index(fields=["authority", "end_crl_number"], name="certificates_hold_ended_in"),
+            Index(
                 fields=["authority"],
                 condition=Q(hold_crl_number__isnull=False, end_crl_number=None),
                 name="certificates_hold_end_unlisted",
             ),
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(ended_at__gte=models.F("held_at")), name="certificates_hold_ends_after_start"
+            CheckConstraint(
+                condition=Q(ended_at__gte=F("held_at")), name="certificates_hold_ends_after_start"
             )
         ]
 
@@ -284,15 +269,13 @@ class EndedHold(models.Model):
 
 
 class IssuanceState(models.TextChoices):
-    """How far an issuance came."""
-
     STARTED = "started"
     COMPLETED = "completed"
     FAILED = "failed"
 
 
 class Issuance(models.Model):
-    """The intent to issue, committed before anything is signed: after a crash it tells what may exist."""
+    """The intent to issue, committed before anything is signed, from which a crash is cleaned up."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
@@ -307,12 +290,10 @@ class Issuance(models.Model):
     class Meta:
         ordering = ["-created_at", "-id"]
         indexes = [
-            models.Index(
-                fields=["created_at"], condition=~Q(state="completed"), name="certificates_unfinished"
-            )
+            Index(fields=["created_at"], condition=~Q(state="completed"), name="certificates_unfinished")
         ]
         constraints = [
-            models.CheckConstraint(
+            CheckConstraint(
                 condition=Q(state__in=IssuanceState.values), name="certificates_issuance_state_known"
             )
         ]
@@ -322,7 +303,7 @@ class Issuance(models.Model):
 
 
 class PooledKey(models.Model):
-    """A key made in advance for an agent that is not known yet; taking it deletes the row."""
+    """A key made in advance for a future agent; taking it deletes the row."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     key_uri = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
@@ -337,10 +318,7 @@ class PooledKey(models.Model):
 
 
 class RevocationList(models.Model):
-    """A published revocation list of one authority; `scope` is what it speaks for (`crl.ListScope.name`).
-
-    Its octets lie in parts, and only the newest lists keep them; `base_number` is a delta's base.
-    """
+    """A published revocation list; `scope` is a `ListScope.name`, `base_number` a delta's base."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     authority = models.ForeignKey(
@@ -354,14 +332,12 @@ class RevocationList(models.Model):
     entry_count = models.PositiveIntegerField()
     size = models.PositiveBigIntegerField(default=0)
 
-    objects = RevocationListQuerySet.as_manager()
+    objects = querysets.RevocationListQuerySet.as_manager()
 
     class Meta:
         ordering = ["-this_update", "-id"]
         constraints = [
-            models.UniqueConstraint(
-                fields=["authority", "scope", "number"], name="certificates_list_number_unique"
-            )
+            UniqueConstraint(fields=["authority", "scope", "number"], name="certificates_list_number_unique")
         ]
 
     def __str__(self) -> str:
@@ -369,13 +345,11 @@ class RevocationList(models.Model):
 
     @property
     def der(self) -> bytes:
-        """The whole list; empty when a newer one has taken its place."""
+        """The list in DER; empty once newer lists have replaced it."""
         return b"".join(bytes(body) for body in self.parts.values_list("body", flat=True))
 
 
 class RevocationListPart(models.Model):
-    """A piece of a list's octets, in order of position."""
-
     id = models.BigAutoField(primary_key=True)
     revocation_list = models.ForeignKey(RevocationList, on_delete=models.CASCADE, related_name="parts")
     position = models.PositiveIntegerField()
@@ -384,9 +358,7 @@ class RevocationListPart(models.Model):
     class Meta:
         ordering = ["revocation_list_id", "position"]
         constraints = [
-            models.UniqueConstraint(
-                fields=["revocation_list", "position"], name="certificates_list_part_unique"
-            )
+            UniqueConstraint(fields=["revocation_list", "position"], name="certificates_list_part_unique")
         ]
 
     def __str__(self) -> str:

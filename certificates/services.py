@@ -1,73 +1,45 @@
-"""The verbs of this room, for views, tasks, commands and the rooms to the right."""
+"""The services of certificates, for views, tasks, commands and other apps."""
 
 from datetime import datetime
 
 from auditlog.vocabulary import Actor
-from certificates import authorities, publication, responders
-from certificates.authorities import Rotation
-from certificates.issuance import issue, renew, renew_of_agent
+from certificates import authorities, revocation
+from certificates.issuing import issuance
+from certificates.lists import publication
 from certificates.models import CertificateAuthority
-from certificates.publication import (
-    claim_due_lists,
-    has_fresh_list,
-    lists_are_due,
-    publish,
-    publish_claimed,
-    publish_due,
-)
-from certificates.responders import answer as answer_ocsp
-from certificates.revocation import (
-    expire_due,
-    reinstate_agent,
-    retire_agent,
-    revoke,
-    revoke_for_agent,
-    suspend_agent,
-)
-from certificates.verification import (
-    MessageSignature,
-    sign_message,
-    verifications,
-    verify,
-    verify_message,
-)
+from certificates.ocsp import responders
+from certificates.public import verification
 
-__all__ = [
-    "MessageSignature",
-    "answer_ocsp",
-    "bootstrap",
-    "claim_due_lists",
-    "expire_due",
-    "has_fresh_list",
-    "issue",
-    "lists_are_due",
-    "publish",
-    "publish_claimed",
-    "publish_due",
-    "reinstate_agent",
-    "renew",
-    "renew_of_agent",
-    "retire_agent",
-    "revoke",
-    "revoke_for_agent",
-    "rotate",
-    "sign_message",
-    "suspend_agent",
-    "verifications",
-    "verify",
-    "verify_message",
-]
+answer_ocsp = responders.answer
+expire_due = revocation.expire_due
+issue = issuance.issue
+lists_are_due = publication.lists_are_due
+publish = publication.publish
+publish_due = publication.publish_due
+reinstate_agent = revocation.reinstate_agent
+renew = issuance.renew
+renew_of_agent = issuance.renew_of_agent
+retire_agent = revocation.retire_agent
+revoke = revocation.revoke
+revoke_for_agent = revocation.revoke_for_agent
+sign_message = verification.sign_message
+suspend_agent = revocation.suspend_agent
+verifications = verification.verifications
+verify = verification.verify
+verify_message = verification.verify_message
 
 
 def bootstrap(*, now: datetime) -> CertificateAuthority:
-    """The issuing CA of the current environment, with its root and first revocation lists; safe to repeat."""
+    """The issuing CA of the current environment, created with its root and first lists if there is none."""
     authority = authorities.ensure_chain(now=now)
     _put_to_work(Actor.system("ca_init"), now)
     return authority
 
 
-def rotate(*, actor: Actor, now: datetime, force: bool = False, with_root: bool = False) -> Rotation:
-    """Let a new issuing CA take over, and publish its first lists; raises as `authorities.rotate`."""
+def rotate(
+    *, actor: Actor, now: datetime, force: bool = False, with_root: bool = False
+) -> authorities.Rotation:
+    """Replace the issuing CA and publish the first lists of the new one; raises as `authorities.rotate`."""
     rotation = authorities.rotate(actor=actor, now=now, force=force, with_root=with_root)
     _put_to_work(actor, now)
     return rotation

@@ -1,53 +1,53 @@
-"""What happens to certificates by the clock, and after a revocation; each is safe to run twice."""
+"""Periodic work on certificates, and publication after a revocation; every task is safe to run twice."""
 
 import logging
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
 from auditlog.vocabulary import Actor
-from certificates import key_pool, responders, services, unfinished
-from certificates.key_pool import FILL
-from certificates.publication import PUBLISH
-from compliance.clock import now
-from compliance.errors import Unavailable
-from compliance.tasks import enqueue, task
+from certificates import services
+from certificates.issuing import key_pool, unfinished
+from certificates.issuing.key_pool import FILL
+from certificates.lists.publication import PUBLISH
+from certificates.ocsp import responders
+from compliance.core.clock import now
+from compliance.core.errors import Unavailable
+from compliance.core.tasks import enqueue, task
 
 log = logging.getLogger(__name__)
 
-GATHER_SECONDS = 0.5
+PAUSE_SECONDS = 0.5
 EXPIRY_ROUNDS = 20
+
+
+@contextmanager
+def _patience(failure: str) -> Iterator[None]:
+    """Log that the HSM does not answer; the next run tries again."""
+    try:
+        yield
+    except Unavailable as error:
+        log.warning("%s: %s", failure, error.message)
 
 
 @task(PUBLISH)
 def publish_crl(*, authority_id: str, **kwargs: Any) -> None:
-    """Publish the lists of one CA if they are due; without the HSM the sweep tries again.
+    """Publish the lists of one CA if they are due, and ask for the next round if more revocations gathered.
 
-    In a storm of revocations one worker holds the lease and gathers for a moment, the others go at once; what
-    comes after it has begun is made up for by the task that it rings for at its end.
+    Without the HSM the sweep tries again; while one worker makes a round, the other tasks return at once.
     """
-    identifier = UUID(authority_id)
-    try:
-        lease = services.claim_due_lists(authority_id=identifier, now=now())
-        if lease is None:
-            return
-        if services.has_fresh_list(authority_id=identifier, now=now()):
-            time.sleep(GATHER_SECONDS)
-        services.publish_claimed(lease=lease, actor=Actor.system(PUBLISH), now=now())
-    except Unavailable as error:
-        log.warning("revocation lists of %s not published: %s", authority_id, error.message)
-        return
-    if services.lists_are_due(authority_id=identifier, now=now()):
-        enqueue(PUBLISH, authority_id=authority_id)
+    with _patience(f"revocation lists of {authority_id} not published"):
+        made = services.publish(authority_id=UUID(authority_id), actor=Actor.system(PUBLISH), now=now())
+        if made and services.lists_are_due(authority_id=UUID(authority_id), now=now()):
+            enqueue(PUBLISH, delay_seconds=PAUSE_SECONDS, authority_id=authority_id)
 
 
 @task("certificates.publish_due_crls")
 def publish_due_crls(**kwargs: Any) -> None:
-    """Publish what is due and was not asked for, or could not be made then."""
-    try:
+    """Publish all lists that are due."""
+    with _patience("revocation lists not published"):
         services.publish_due(actor=Actor.system("certificates.publish_due_crls"), now=now())
-    except Unavailable as error:
-        log.warning("revocation lists not published: %s", error.message)
 
 
 @task("certificates.expire")
@@ -62,26 +62,20 @@ def expire(**kwargs: Any) -> None:
 
 @task("certificates.maintain_responders")
 def maintain_responders(**kwargs: Any) -> None:
-    """Renew the OCSP responders that have spent half their life, remove the expired."""
-    try:
+    """Renew OCSP responders at half their life and remove expired ones."""
+    with _patience("OCSP responders not renewed"):
         responders.maintain(actor=Actor.system("certificates.maintain_responders"), now=now())
-    except Unavailable as error:
-        log.warning("OCSP responders not renewed: %s", error.message)
 
 
 @task(FILL)
 def fill_key_pool(**kwargs: Any) -> None:
-    """Make the keys that the next agents will need."""
-    try:
+    """Fill the key pool of the environment."""
+    with _patience("key pool not filled"):
         key_pool.refill(now=now())
-    except Unavailable as error:
-        log.warning("key pool not filled: %s", error.message)
 
 
 @task("certificates.settle_unfinished")
 def settle_unfinished(**kwargs: Any) -> None:
     """Settle issuances that a crash left unfinished."""
-    try:
+    with _patience("unfinished issuances not settled"):
         unfinished.settle(now=now())
-    except Unavailable as error:
-        log.warning("unfinished issuances not settled: %s", error.message)

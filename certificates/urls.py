@@ -2,14 +2,9 @@
 
 from django.urls import path
 
-from certificates.did_views import DidViewSet
-from certificates.ocsp_views import OcspViewSet
-from certificates.public_views import (
-    AuthorityViewSet,
-    MessageViewSet,
-    RevocationListViewSet,
-    VerifyViewSet,
-)
+from certificates.ocsp.views import OcspViewSet
+from certificates.public import public_views
+from certificates.public.did_views import DidViewSet
 from certificates.views import AgentCertificateViewSet, CertificateViewSet
 
 urlpatterns = [
@@ -22,14 +17,14 @@ urlpatterns = [
     path("v1/certificates/<str:certificate_id>", CertificateViewSet.as_view({"get": "retrieve"})),
     path("v1/certificates/<str:certificate_id>/revoke", CertificateViewSet.as_view({"post": "revoke"})),
     path("v1/certificates/<str:certificate_id>/renew", CertificateViewSet.as_view({"post": "renew"})),
-    path("v1/verify/message", MessageViewSet.as_view({"post": "create"})),
-    path("v1/verify/<str:serial>", VerifyViewSet.as_view({"get": "retrieve"})),
-    path("v1/crl", RevocationListViewSet.as_view({"get": "current"})),
-    path("v1/crl/<str:serial>", RevocationListViewSet.as_view({"get": "retrieve"})),
-    path("v1/crl/<str:serial>/<str:part>", RevocationListViewSet.as_view({"get": "part"})),
+    path("v1/verify/message", public_views.MessageViewSet.as_view({"post": "create"})),
+    path("v1/verify/<str:serial>", public_views.VerifyViewSet.as_view({"get": "retrieve"})),
+    path("v1/crl", public_views.RevocationListViewSet.as_view({"get": "current"})),
+    path("v1/crl/<str:serial>", public_views.RevocationListViewSet.as_view({"get": "retrieve"})),
+    path("v1/crl/<str:serial>/<str:part>", public_views.RevocationListViewSet.as_view({"get": "part"})),
     path("1.0/identifiers/<str:did>", DidViewSet.as_view({"get": "resolve"})),
     path("v1/ocsp", OcspViewSet.as_view({"post": "ask"})),
     path("v1/ocsp/<path:encoded>", OcspViewSet.as_view({"get": "ask_by_address"})),
-    path("v1/ca", AuthorityViewSet.as_view({"get": "list"})),
-    path("v1/ca/<str:serial>", AuthorityViewSet.as_view({"get": "retrieve"})),
+    path("v1/ca", public_views.AuthorityViewSet.as_view({"get": "list"})),
+    path("v1/ca/<str:serial>", public_views.AuthorityViewSet.as_view({"get": "retrieve"})),
 ]

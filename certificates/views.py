@@ -1,37 +1,75 @@
-"""Certify, revoke, renew, suspend, reinstate, retire, and reads of certificates, for a tenant's key."""
+"""Certify, renew, revoke and read certificates; suspend, reinstate and retire agents."""
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
+from agents.models import Agent
 from agents.serializers import AgentSerializer, ReasonSerializer, shown_agent
 from auditlog.vocabulary import Actor
 from certificates import services
 from certificates.models import Certificate, CertificateStatus
-from certificates.serializers import (
-    CertificateSerializer,
-    ReasonInputSerializer,
-    RevocationSerializer,
-    shown_certificate,
-)
+from certificates.serializers import CertificateSerializer, ReasonInputSerializer, RevocationSerializer
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_id, read_limit
-from compliance.api.permissions import Scope
-from compliance.api.requests import ApiRequest
-from compliance.api.responses import ok, page
-from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
-from compliance.api.views import ApiViewSet, validated
-from compliance.clock import now
+from compliance.api.rest.permissions import Scope
+from compliance.api.rest.requests import ApiRequest
+from compliance.api.rest.responses import ok, page
+from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
+from compliance.api.rest.views import ApiViewSet, validated
+from compliance.core.clock import now
 
 AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 CERTIFICATE_ID = OpenApiParameter("certificate_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 
 
-class AgentCertificateViewSet(ApiViewSet):
-    """What happens to an agent together with its certificate."""
+def issues(*statuses: int, parameter: OpenApiParameter, **described: str) -> Any:
+    """The schema of an endpoint that issues a certificate; `e404="…"` describes an error."""
+    messages = {name: described.pop(name) for name in ("e404", "e409", "e422") if name in described}
+    return extend_schema(
+        **described,  # type: ignore[arg-type]
+        parameters=[parameter, IDEMPOTENCY_KEY],
+        request=None,
+        responses={
+            201: enveloped(CertificateSerializer),
+            **errors(*KEYED, *statuses, e503="KMS signing service unavailable", **messages),
+        },
+    )
 
+
+def changes_agent(*, e422: str, **described: str) -> Any:
+    """The schema of an endpoint that changes an agent's status for a reason."""
+    return extend_schema(
+        **described,  # type: ignore[arg-type]
+        parameters=[AGENT_ID],
+        request=ReasonSerializer,
+        responses={200: enveloped(AgentSerializer), **errors(*KEYED, e404="Agent not found", e422=e422)},
+    )
+
+
+def _issued(request: ApiRequest, service: Callable[..., Certificate], **target: str) -> Response:
+    moment = now()
+    certificate = service(
+        tenant_id=request.auth.tenant_id, actor=Actor.api_key(request.auth.id), now=moment, **target
+    )
+    return ok(CertificateSerializer(certificate, context={"now": moment}).data, status=201)
+
+
+def _changed(request: ApiRequest, service: Callable[..., Agent], agent_id: str) -> Response:
+    agent = service(
+        tenant_id=request.auth.tenant_id,
+        agent_id=agent_id,
+        reason=validated(ReasonSerializer, request)["reason"],
+        actor=Actor.api_key(request.auth.id),
+        now=now(),
+    )
+    return ok(shown_agent(agent))
+
+
+class AgentCertificateViewSet(ApiViewSet):
     schema_tag = "Certificates"
     required_scopes: ClassVar = {
         "certify": Scope.CERTIFICATES_ISSUE,
@@ -41,63 +79,33 @@ class AgentCertificateViewSet(ApiViewSet):
         "retire": Scope.AGENTS_WRITE,
     }
 
-    @extend_schema(
+    @issues(
+        parameter=AGENT_ID,
         operation_id="certifyAgent",
         summary="Issue a certificate for an agent",
         description="The RSA-2048 key never leaves the HSM; a pending agent becomes active.",
-        parameters=[AGENT_ID, IDEMPOTENCY_KEY],
-        request=None,
-        responses={
-            201: enveloped(CertificateSerializer),
-            **errors(
-                *KEYED,
-                e404="Agent not found",
-                e409="Agent already has an active certificate",
-                e422="Cannot certify a retired agent",
-                e503="KMS signing service unavailable",
-            ),
-        },
+        e404="Agent not found",
+        e409="Agent already has an active certificate",
+        e422="Cannot certify a retired agent",
     )
     @idempotent
     def certify(self, request: ApiRequest, agent_id: str) -> Response:
-        moment = now()
-        certificate = services.issue(
-            tenant_id=request.auth.tenant_id,
-            agent_id=agent_id,
-            actor=Actor.api_key(request.auth.id),
-            now=moment,
-        )
-        return ok(shown_certificate(certificate, moment), status=201)
+        return _issued(request, services.issue, agent_id=agent_id)
 
-    @extend_schema(
+    @issues(
+        409,
+        parameter=AGENT_ID,
         operation_id="renewAgentCertificate",
         summary="Issue a successor of the agent's active certificate",
         description="With a new key and serial number, for the profile of today; the old one is superseded.",
-        parameters=[AGENT_ID, IDEMPOTENCY_KEY],
-        request=None,
-        responses={
-            201: enveloped(CertificateSerializer),
-            **errors(
-                *KEYED,
-                409,
-                e404="Agent not found",
-                e422="Agent has no active certificate",
-                e503="KMS signing service unavailable",
-            ),
-        },
+        e404="Agent not found",
+        e422="Agent has no active certificate",
     )
     @idempotent
     def renew(self, request: ApiRequest, agent_id: str) -> Response:
-        moment = now()
-        certificate = services.renew_of_agent(
-            tenant_id=request.auth.tenant_id,
-            agent_id=agent_id,
-            actor=Actor.api_key(request.auth.id),
-            now=moment,
-        )
-        return ok(shown_certificate(certificate, moment), status=201)
+        return _issued(request, services.renew_of_agent, agent_id=agent_id)
 
-    @extend_schema(
+    @changes_agent(
         operation_id="suspendAgent",
         summary="Suspend an agent and put its certificate on hold",
         description=(
@@ -105,24 +113,12 @@ class AgentCertificateViewSet(ApiViewSet):
             "on the revocation lists, until the agent is reinstated. `reason` is kept with the agent and in "
             "the audit log, and is not public."
         ),
-        parameters=[AGENT_ID],
-        request=ReasonSerializer,
-        responses={
-            200: enveloped(AgentSerializer),
-            **errors(*KEYED, e404="Agent not found", e422="Agent is already suspended"),
-        },
+        e422="Agent is already suspended",
     )
     def suspend(self, request: ApiRequest, agent_id: str) -> Response:
-        agent = services.suspend_agent(
-            tenant_id=request.auth.tenant_id,
-            agent_id=agent_id,
-            reason=validated(ReasonSerializer, request)["reason"],
-            actor=Actor.api_key(request.auth.id),
-            now=now(),
-        )
-        return ok(shown_agent(agent))
+        return _changed(request, services.suspend_agent, agent_id)
 
-    @extend_schema(
+    @changes_agent(
         operation_id="reinstateAgent",
         summary="Reinstate a suspended agent",
         description=(
@@ -130,43 +126,19 @@ class AgentCertificateViewSet(ApiViewSet):
             "revoked for good (an automatic revocation does) or has ended, the agent becomes `pending`, and "
             "certify issues a certificate with a new serial number."
         ),
-        parameters=[AGENT_ID],
-        request=ReasonSerializer,
-        responses={
-            200: enveloped(AgentSerializer),
-            **errors(*KEYED, e404="Agent not found", e422="Only a suspended agent can be reinstated"),
-        },
+        e422="Only a suspended agent can be reinstated",
     )
     def reinstate(self, request: ApiRequest, agent_id: str) -> Response:
-        agent = services.reinstate_agent(
-            tenant_id=request.auth.tenant_id,
-            agent_id=agent_id,
-            reason=validated(ReasonSerializer, request)["reason"],
-            actor=Actor.api_key(request.auth.id),
-            now=now(),
-        )
-        return ok(shown_agent(agent))
+        return _changed(request, services.reinstate_agent, agent_id)
 
-    @extend_schema(
+    @changes_agent(
         operation_id="retireAgent",
         summary="Retire an agent for good",
         description="Its certificate is revoked as `cessationOfOperation`.",
-        parameters=[AGENT_ID],
-        request=ReasonSerializer,
-        responses={
-            200: enveloped(AgentSerializer),
-            **errors(*KEYED, e404="Agent not found", e422="Agent is retired"),
-        },
+        e422="Agent is retired",
     )
     def retire(self, request: ApiRequest, agent_id: str) -> Response:
-        agent = services.retire_agent(
-            tenant_id=request.auth.tenant_id,
-            agent_id=agent_id,
-            reason=validated(ReasonSerializer, request)["reason"],
-            actor=Actor.api_key(request.auth.id),
-            now=now(),
-        )
-        return ok(shown_agent(agent))
+        return _changed(request, services.retire_agent, agent_id)
 
 
 class CertificateViewSet(ApiViewSet):
@@ -201,7 +173,7 @@ class CertificateViewSet(ApiViewSet):
         found = keyset_page(
             certificates, cursor=read_cursor(params), limit=read_limit(params), field="issued_at"
         )
-        rows = [shown_certificate(row, moment) for row in found.rows]
+        rows = [CertificateSerializer(row, context={"now": moment}).data for row in found.rows]
         return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
 
     @extend_schema(
@@ -212,7 +184,7 @@ class CertificateViewSet(ApiViewSet):
     )
     def retrieve(self, request: ApiRequest, certificate_id: str) -> Response:
         certificate = Certificate.objects.for_tenant(request.auth.tenant_id).find(certificate_id)
-        return ok(shown_certificate(certificate, now()))
+        return ok(CertificateSerializer(certificate, context={"now": now()}).data)
 
     @extend_schema(
         operation_id="revokeCertificate",
@@ -243,30 +215,15 @@ class CertificateViewSet(ApiViewSet):
         )
         return ok(RevocationSerializer(certificate).data)
 
-    @extend_schema(
+    @issues(
+        parameter=CERTIFICATE_ID,
         operation_id="renewCertificate",
         summary="Issue a successor and supersede this certificate",
         description="The successor has a new key and serial number, for the agent's profile of today.",
-        parameters=[CERTIFICATE_ID, IDEMPOTENCY_KEY],
-        request=None,
-        responses={
-            201: enveloped(CertificateSerializer),
-            **errors(
-                *KEYED,
-                e404="Certificate not found",
-                e409="Certificate is already revoked",
-                e422="Certificate has expired",
-                e503="KMS signing service unavailable",
-            ),
-        },
+        e404="Certificate not found",
+        e409="Certificate is already revoked",
+        e422="Certificate has expired",
     )
     @idempotent
     def renew(self, request: ApiRequest, certificate_id: str) -> Response:
-        moment = now()
-        certificate = services.renew(
-            tenant_id=request.auth.tenant_id,
-            certificate_id=certificate_id,
-            actor=Actor.api_key(request.auth.id),
-            now=moment,
-        )
-        return ok(shown_certificate(certificate, moment), status=201)
+        return _issued(request, services.renew, certificate_id=certificate_id)

@@ -9,15 +9,12 @@ import django
 
 django.setup()
 
-from compliance.environments import Environment  # noqa: E402
-from compliance.tasks import ENVIRONMENT_HEADER, app  # noqa: E402
-from compliance.wiring import heartbeat  # noqa: E402
+from compliance.core.environments import Environment  # noqa: E402
+from compliance.core.tasks import ENVIRONMENT_HEADER, app  # noqa: E402
+from compliance.ops import heartbeat  # noqa: E402
 
 app.autodiscover_tasks(
-    [
-        *("compliance.api", "webhooks", "certificates", "events", "delegation"),
-        *("compliance.reports", "compliance.wiring"),
-    ],
+    ["compliance.api", "webhooks", "certificates", "events", "delegation", "compliance.reports"],
     force=True,
 )
 

@@ -1,4 +1,4 @@
-"""Settings, all read from the process's environment; docs/operations.md explains each variable."""
+"""The settings, read from environment variables; docs/operations.md explains each."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import environ
 
-from compliance.unfold_settings import unfold_settings
+from compliance.core.unfold_settings import unfold_settings
 
 env = environ.Env()
 
@@ -18,7 +18,7 @@ BASE_URL: str = env.str("BASE_URL", default="http://127.0.0.1:8000").rstrip("/")
 # --- Django ---------------------------------------------------------------------------------------
 
 SECRET_KEY: str = env.str("SECRET_KEY")
-# Fernet keys for what must be kept and read again (webhook secrets); newest first, the rest decrypt.
+# Fernet keys for webhook secrets: the first encrypts, all decrypt.
 ENCRYPTION_KEYS: list[str] = env.list("ENCRYPTION_KEYS")
 DEBUG: bool = env.bool("DEBUG", default=False)
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost"])
@@ -53,7 +53,7 @@ INSTALLED_APPS = [
     "events",
     "delegation",
     "compliance.reports",
-    "compliance.wiring",
+    "compliance.ops",
 ]
 
 MIDDLEWARE = [
@@ -88,7 +88,7 @@ TEMPLATES: list[dict[str, Any]] = [
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "compliance" / "static"]
-# Static files are served straight from the packages; `collectstatic` is for those who set STATIC_ROOT.
+# Without STATIC_ROOT, static files are served from the packages, and `collectstatic` is not needed.
 STATIC_ROOT: str | None = env.str("STATIC_ROOT", default=None)
 WHITENOISE_USE_FINDERS = True
 STORAGES = {
@@ -100,16 +100,16 @@ STORAGES = {
 
 
 def _database(variable: str) -> dict[str, Any]:
-    config: dict[str, Any] = env.db_url(variable, engine="compliance.postgresql")
+    config: dict[str, Any] = env.db_url(variable, engine="compliance.stores.postgresql")
     config["CONN_MAX_AGE"] = None
     config["CONN_HEALTH_CHECKS"] = True
     config["OPTIONS"] = {
-        # Django turns prepared statements off unless it is told; the ORM's own cursors have none either way.
+        # Django disables prepared statements by default; the ORM's own cursors never use them.
         "prepare_threshold": 5,
         **config.get("OPTIONS", {}),
         "connect_timeout": env.int("DATABASE_CONNECT_TIMEOUT", default=3),
         "options": "-c statement_timeout=30000 -c lock_timeout=10000 -c timezone=UTC"
-        # What is prepared (the look at an event's agents) is planned once, not for each list of agents.
+        # Plan a prepared statement once, not for each list of agents.
         " -c plan_cache_mode=force_generic_plan",
         "keepalives_idle": 10,
         "tcp_user_timeout": 10_000,
@@ -128,13 +128,13 @@ def _owner(variable: str) -> dict[str, Any]:
     return {name: config[name] for name in ("USER", "PASSWORD", "HOST", "PORT")}
 
 
-# What migrates and grants; no process that serves needs it, and none should have it.
+# For migrations and grants only: a process that serves should not have these credentials.
 DATABASE_OWNERS = {"default": _owner("DATABASE_OWNER_URL"), "test": _owner("TEST_DATABASE_OWNER_URL")}
-# A role that may read what is no secret; `migrate` grants it where it exists.
+# A role that may read all but secrets; `migrate` grants its privileges if it exists.
 DATABASE_READER: str = env.str("DATABASE_READER", default=f"{SERVICE_NAME}_reader")
-DATABASE_ROUTERS = ["compliance.environments.EnvironmentRouter"]
+DATABASE_ROUTERS = ["compliance.core.environments.EnvironmentRouter"]
 
-# --- Redis: rate limits, scorer state, the tasks' doorbell ----------------------------------------
+# --- Redis: rate limits, scorer state, task messages ----------------------------------------
 
 REDIS_URL: str = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
 REDIS_TIMEOUT_SECONDS: float = env.float("REDIS_TIMEOUT_SECONDS", default=0.5)
@@ -153,40 +153,40 @@ PKCS11_TOKENS: dict[str, dict[str, str]] = {
     },
 }
 
-# Tokens labelled `<label>-00` and up, beside each environment's own, over which agents' keys are spread;
-# those that are there are used, and `ca_init` makes the others where PKCS11_SO_PIN is given.
+# Agents' keys are spread over so many tokens, labelled `<label>-00` and up, beside each environment's own.
+# Those that exist are used; `ca_init` makes the others if PKCS11_SO_PIN is given.
 PKCS11_SHARDS: int = env.int("PKCS11_SHARDS", default=64)
 PKCS11_SO_PIN: str = env.str("PKCS11_SO_PIN", default="")
-# How many processes of `manage.py key_host` open the module; 0: each process of the service does so itself.
+# Number of key hosts (`manage.py key_host`) that open the module for all others; 0: every process opens it.
 PKCS11_HOSTS: int = env.int("PKCS11_HOSTS", default=0)
-# Where they listen: a folder that only the service's user may enter.
+# The folder of their sockets, which only the service's user may enter.
 PKCS11_HOST_FOLDER: str = env.str("PKCS11_HOST_FOLDER", default="/run/service-keys")
-# SOFTHSM2_CONF of each host, where every one has tokens of its own.
+# SOFTHSM2_CONF of each host, if each has tokens of its own.
 PKCS11_HOST_CONFS: list[str] = env.list("PKCS11_HOST_CONFS", default=[])
 
 # --- Certificates ---------------------------------------------------------------------------------
 
 CERTIFICATE_VALIDITY = timedelta(days=env.int("CERTIFICATE_VALIDITY_DAYS", default=365))
 HIGH_RISK_CERTIFICATE_VALIDITY = timedelta(days=env.int("HIGH_RISK_CERTIFICATE_VALIDITY_DAYS", default=30))
-# The arc that the identity extension and the policy stand under; put your own private enterprise
-# number here before issuing to outsiders (1.3.6.1.4.1.32473 is reserved for documentation, RFC 5612).
+# The arc of the identity extension and the policy. Set your own private enterprise number before issuing to
+# outsiders (1.3.6.1.4.1.32473 is reserved for documentation, RFC 5612).
 OID_ARC: str = env.str("OID_ARC", default="1.3.6.1.4.1.32473.1")
-# Keys generated ahead of the agents that will need them, in each environment; 0 makes each on the spot.
+# Keys generated in advance for agents, in each environment; 0: generate each when it is needed.
 KEY_POOL_SIZE: int = env.int("KEY_POOL_SIZE", default=8)
-# An environment's own size, where it differs.
+# The size for one environment, if it differs.
 KEY_POOL_SIZES: dict[str, int | None] = {
     "live": env.int("KEY_POOL_SIZE_LIVE", default=None),
     "test": env.int("KEY_POOL_SIZE_TEST", default=None),
 }
-# Over how many lists besides the full one a new issuing CA spreads its certificates; 0: the full one alone.
+# Partitioned CRLs of a new issuing CA, besides the full one; 0: the full one only.
 CRL_SHARDS: int = env.int("CRL_SHARDS", default=16)
 CRL_VALIDITY = timedelta(hours=env.int("CRL_VALIDITY_HOURS", default=24))
 
 # --- Delegation tokens ------------------------------------------------------------------------------
 
-# The `iss` of tokens; tokens of another issuer are refused, so keep it when the address changes.
+# The `iss` of tokens. Tokens of another issuer are refused: keep it when the address changes.
 TOKEN_ISSUER: str = env.str("TOKEN_ISSUER", default=BASE_URL).rstrip("/")
-# How long a key signs before the next one takes over by itself.
+# The time after which the next key takes over.
 TOKEN_KEY_LIFETIME = timedelta(days=env.int("TOKEN_KEY_LIFETIME_DAYS", default=90))
 
 # --- Risk -----------------------------------------------------------------------------------------
@@ -197,9 +197,9 @@ RISK_WINDOW = timedelta(days=30)
 
 # --- Storage of events ------------------------------------------------------------------------------
 
-# Events are dropped, a whole partition at a time, once all of it is older.
+# A partition of events is dropped once all of its events are older.
 EVENT_RETENTION_DAYS: int = env.int("EVENT_RETENTION_DAYS", default=400)
-# What a new partition of the events table covers: day, week or month.
+# The span of a new partition of the events table: day, week or month.
 EVENT_PARTITION: str = env.str("EVENT_PARTITION", default="month")
 
 # --- Webhooks -------------------------------------------------------------------------------------
@@ -207,20 +207,20 @@ EVENT_PARTITION: str = env.str("EVENT_PARTITION", default="month")
 WEBHOOK_TIMEOUT_SECONDS: float = 30.0
 WEBHOOK_ALLOW_PRIVATE_ADDRESSES: bool = env.bool("WEBHOOK_ALLOW_PRIVATE_ADDRESSES", default=False)
 WEBHOOK_ALLOW_HTTP: bool = env.bool("WEBHOOK_ALLOW_HTTP", default=False)
-# Root certificates that receivers are checked against instead of the public ones (a PEM file).
+# A PEM file of root certificates to check receivers against, instead of the public ones.
 WEBHOOK_CA_FILE: str = env.str("WEBHOOK_CA_FILE", default="")
-# Threads of a sender process for each environment: how many requests are out at once.
+# Concurrent requests of a sender process in each environment.
 WEBHOOK_SENDER_THREADS: int = env.int("WEBHOOK_SENDER_THREADS", default=512)
-# How often a sender looks for due deliveries that no bell rang for.
+# How often a sender polls for due deliveries of which no message came.
 WEBHOOK_POLL_SECONDS: float = env.float("WEBHOOK_POLL_SECONDS", default=0.25)
-# Requests to one endpoint at a time, over all senders, once it has answered quickly; until then one.
+# Concurrent requests to one endpoint, over all senders, once it has answered quickly; until then one.
 WEBHOOK_SLOTS_PER_ENDPOINT: int = env.int("WEBHOOK_SLOTS_PER_ENDPOINT", default=20)
-# Requests to all slow endpoints of an environment together.
+# Concurrent requests to all slow endpoints of an environment.
 WEBHOOK_SLOW_SLOTS: int = env.int("WEBHOOK_SLOW_SLOTS", default=32)
-# After so many failed deliveries without a success between them, over so long, a webhook is switched off.
+# A webhook is disabled after so many failed deliveries in a row that span so many seconds.
 WEBHOOK_DISABLE_AFTER_DELIVERIES: int = env.int("WEBHOOK_DISABLE_AFTER_DELIVERIES", default=100)
 WEBHOOK_DISABLE_AFTER_SECONDS: int = env.int("WEBHOOK_DISABLE_AFTER_SECONDS", default=86_400)
-# How long a rotated secret signs beside the new one.
+# The time for which a rotated secret still signs beside the new one.
 WEBHOOK_SECRET_OVERLAP_SECONDS: int = env.int("WEBHOOK_SECRET_OVERLAP_SECONDS", default=86_400)
 WEBHOOKS_PER_TENANT: int = env.int("WEBHOOKS_PER_TENANT", default=200)
 
@@ -235,19 +235,19 @@ RATE_LIMITS: dict[str, int] = {
     "sign_in": env.int("RATE_LIMIT_SIGN_IN", default=20),
 }
 RATE_LIMIT_WINDOW_SECONDS: int = 60
-# Addresses or networks of proxies whose X-Forwarded-For is believed.
+# Addresses or networks of proxies whose X-Forwarded-For is trusted.
 TRUSTED_PROXIES: list[str] = env.list("TRUSTED_PROXIES", default=[])
 
 # --- REST framework -------------------------------------------------------------------------------
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["compliance.tenancy.authentication.ApiKeyAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["compliance.api.permissions.HasScope"],
-    "DEFAULT_THROTTLE_CLASSES": ["compliance.api.throttling.KeyThrottle"],
-    "DEFAULT_PARSER_CLASSES": ["compliance.api.parsers.StrictJSONParser"],
-    "DEFAULT_RENDERER_CLASSES": ["compliance.api.renderers.FastJSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "compliance.api.negotiation.AlwaysFirstRenderer",
-    "DEFAULT_SCHEMA_CLASS": "compliance.api.schema.ServiceAutoSchema",
+    "DEFAULT_PERMISSION_CLASSES": ["compliance.api.rest.permissions.HasScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["compliance.api.rest.throttling.KeyThrottle"],
+    "DEFAULT_PARSER_CLASSES": ["compliance.api.rest.parsers.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["compliance.api.rest.renderers.FastJSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "compliance.api.rest.negotiation.AlwaysFirstRenderer",
+    "DEFAULT_SCHEMA_CLASS": "compliance.api.rest.schema.ServiceAutoSchema",
     "EXCEPTION_HANDLER": "compliance.api.exceptions.handle",
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,
@@ -261,7 +261,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "parameters are ignored; of one that is repeated the last counts. Strings hold no NUL and no lone "
         "surrogates. Any request may be answered 408, 414, 417 or 431 before an operation sees it."
     ),
-    "VERSION": "1.0.0",
+    "VERSION": "1.0.0",  # of the API, as its specification has it; releases stand in CHANGELOG.md
     "OAS_VERSION": "3.0.3",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PUBLIC": True,
@@ -280,18 +280,18 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "ReportTypeEnum": "compliance.reports.vocabulary.ReportType",
     },
     "DISABLE_ERRORS_AND_WARNINGS": False,
-    "PREPROCESSING_HOOKS": ["compliance.api.schema.only_documented_paths"],
+    "PREPROCESSING_HOOKS": ["compliance.api.rest.schema.only_documented_paths"],
     "SERVERS": [{"url": BASE_URL}],
 }
 
-# --- Celery (the broker is a doorbell: what must happen stands in PostgreSQL) ---------------------
+# --- Celery (PostgreSQL holds all work to do; a message only tells of it early) -------------------
 
 CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": 2.0,
     "socket_connect_timeout": 1.0,
-    # One try: a request would wait out the pauses between several. The worker's own attempts go on for ever.
+    # One try: a request would wait through the pauses between several. A worker retries for ever.
     "max_retries": 0,
     "global_keyprefix": f"{SERVICE_NAME}:celery:",
     "visibility_timeout": 3600,
@@ -336,8 +336,8 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "environment": {"()": "compliance.logs.EnvironmentFilter"},
-        "client_faults": {"()": "compliance.logs.ClientFaultFilter"},
+        "environment": {"()": "compliance.core.logs.EnvironmentFilter"},
+        "client_faults": {"()": "compliance.core.logs.ClientFaultFilter"},
     },
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s [%(environment)s] %(message)s"}},
     "handlers": {
@@ -351,7 +351,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django.request": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
-        # It warns of receivers' malformed answers with their whole URL, which may carry a token.
+        # It logs malformed answers with the receiver's URL, which may carry a token.
         "urllib3": {"level": "ERROR"},
     },
 }

@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from compliance.api import exceptions, health
-from compliance.api.description import DescriptionView, DocumentationView
+from compliance.api.rest.description import DescriptionView, DocumentationView
 from compliance.console.views import switch_environment
 
 # Patterns are tried one after the other: the rooms that are asked most come first.

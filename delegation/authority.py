@@ -1,94 +1,70 @@
-"""Whether an agent may delegate, what, and for how long: its state, certificate, scope and parent."""
+"""Whether an agent may delegate, what, and for how long: by status, certificate, scope and parent token."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from agents.models import Agent, AgentStatus
-from certificates.models import Certificate, CertificateStatus
-from certificates.scope import certified_actions
-from delegation.errors import (
-    AgentMayNotDelegate,
-    CertificateDoesNotCount,
-    ParentExceeded,
-    ParentTokenRejected,
-    ScopeEmpty,
-    ScopeNotPermitted,
-)
-from delegation.tokens import Chain, Delegation, Delegator
-
-STOPPED = (AgentStatus.SUSPENDED, AgentStatus.RETIRED)
+from certificates.models import Certificate, CertificateStatus, certified_actions
+from delegation import errors
+from delegation.jose.tokens import Chain, Delegation, Delegator
 
 
 @dataclass(frozen=True)
 class Authority:
-    """What an agent in good standing lends to its tokens; no certificate: it was never certified.
-
-    `permitted_actions` as in `certificates.scope`.
-    """
+    """What an agent may delegate, as in `certified_actions()`; without certificate if it never had one."""
 
     permitted_actions: Sequence[str] | None = None
     certificate_serial: str | None = None
     certificate_expires_at: datetime | None = None
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether there is a declared scope to check against."""
-        return self.permitted_actions is not None
-
-    def cap(self, moment: datetime) -> datetime:
-        """`moment`, or the certificate's end if that is sooner."""
-        return min(filter(None, (moment, self.certificate_expires_at)))
-
 
 def authority_of(agent: Agent, *, now: datetime) -> Authority:
-    """What `agent` can lend; raises `AgentMayNotDelegate` or `CertificateDoesNotCount`."""
-    if agent.status in STOPPED:
-        raise AgentMayNotDelegate()
+    """What `agent` may delegate; raises `AgentMayNotDelegate` or `CertificateDoesNotCount`."""
+    if agent.status in (AgentStatus.SUSPENDED, AgentStatus.RETIRED):
+        raise errors.AgentMayNotDelegate()
     certificate = Certificate.objects.latest_of(agent)
     permitted = certified_actions(agent, certificate)
     if certificate is None:
         return Authority(permitted)
     if certificate.status_at(now) is not CertificateStatus.ACTIVE:
-        raise CertificateDoesNotCount()
+        raise errors.CertificateDoesNotCount()
     return Authority(permitted, certificate.serial_number, certificate.expires_at)
 
 
 def check_scope(authority: Authority, scope: str) -> None:
-    """Raise `ScopeEmpty` or `ScopeNotPermitted` unless each scope token is permitted, letter by letter."""
+    """Raise `ScopeEmpty` or `ScopeNotPermitted` unless each scope token is a permitted action."""
     if authority.permitted_actions is None:
         return
     if not authority.permitted_actions:
-        raise ScopeEmpty()
+        raise errors.ScopeEmpty()
     beyond = [token for token in scope.split() if token not in authority.permitted_actions]
     if beyond:
-        raise ScopeNotPermitted(f"The scope exceeds the agent's permitted actions: {beyond[0]}")
+        raise errors.ScopeNotPermitted(f"The scope exceeds the agent's permitted actions: {beyond[0]}")
 
 
 def check_certificate(authority: Authority, serial_number: str | None) -> None:
-    """Raise `CertificateDoesNotCount` unless the agent holds this certificate now; None: none as yet."""
+    """Raise `CertificateDoesNotCount` unless this is the agent's certificate now (None: it has none)."""
     if authority.certificate_serial != serial_number:
-        raise CertificateDoesNotCount()
+        raise errors.CertificateDoesNotCount()
 
 
 def check_extends(parent: Delegation, *, chain: Chain, scope: str, audience: str | None) -> None:
-    """Raise `ParentExceeded` unless the chain adds to the parent's, within its scope and audience."""
+    """Raise `ParentExceeded` unless the chain extends the parent's, within its scope and audience."""
     if len(chain) <= len(parent.chain) or chain[: len(parent.chain)] != parent.chain:
-        raise ParentExceeded("The chain must begin with the parent token's chain and add to it")
-    beyond = [token for token in scope.split() if token not in parent.scopes]
+        raise errors.ParentExceeded("The chain must begin with the parent token's chain and add to it")
+    beyond = [token for token in scope.split() if token not in parent.scope.split()]
     if beyond:
-        raise ParentExceeded(f"The scope exceeds the parent token's: {beyond[0]}")
+        raise errors.ParentExceeded(f"The scope exceeds the parent token's: {beyond[0]}")
     if parent.audience is not None and audience != parent.audience:
-        raise ParentExceeded("The audience must be the parent token's")
+        raise errors.ParentExceeded("The audience must be the parent token's")
 
 
 def check_lineage(lineage: Sequence[Delegator], *, scope: str, now: datetime) -> None:
-    """Raise `ParentTokenRejected` unless every agent behind the parent token stands as when it issued.
+    """Raise `ParentTokenRejected` unless every agent behind the parent token could issue it today.
 
-    It must be in good standing under the certificate of that time (still without one, if it had none then):
-    what was issued under a certificate that was revoked or superseded is not handed on, whatever the agent
-    obtained since. Its scope must still hold what is handed on. The agents' tenants may be others: who holds
-    a token may be told that it doesn't count any more.
+    Each must hold the certificate it had then, or still none, and its scope must permit what is delegated.
+    The agents may belong to other tenants: the holder of a token may learn that it is no longer valid.
     """
     found = Agent.objects.in_bulk([delegator.agent_id for delegator in lineage])
     try:
@@ -96,5 +72,13 @@ def check_lineage(lineage: Sequence[Delegator], *, scope: str, now: datetime) ->
             authority = authority_of(found[delegator.agent_id], now=now)
             check_certificate(authority, delegator.certificate_serial)
             check_scope(authority, scope)
-    except (KeyError, AgentMayNotDelegate, CertificateDoesNotCount, ScopeEmpty, ScopeNotPermitted) as error:
-        raise ParentTokenRejected("An agent behind the parent token can't delegate this any more") from error
+    except (
+        KeyError,
+        errors.AgentMayNotDelegate,
+        errors.CertificateDoesNotCount,
+        errors.ScopeEmpty,
+        errors.ScopeNotPermitted,
+    ) as error:
+        raise errors.ParentTokenRejected(
+            "An agent behind the parent token can't delegate this any more"
+        ) from error

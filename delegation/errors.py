@@ -1,6 +1,26 @@
-"""What delegation refuses."""
+"""Errors of delegation, and the reasons why a token is invalid."""
 
-from compliance.errors import Conflict, Invalid, InvalidState, Unavailable
+from enum import StrEnum
+
+from compliance.core.errors import Conflict, Invalid, InvalidState, Unavailable
+
+
+class RejectionReason(StrEnum):
+    """The `reason` of an invalid token: the first check, in this order, that fails."""
+
+    MALFORMED = "malformed"
+    UNSUPPORTED_ALGORITHM = "unsupported_algorithm"
+    UNKNOWN_KEY = "unknown_key"
+    INVALID_SIGNATURE = "invalid_signature"
+    INVALID_ISSUER = "invalid_issuer"
+    NOT_YET_VALID = "not_yet_valid"
+    EXPIRED = "expired"
+
+
+class TokenRejected(Exception):
+    def __init__(self, reason: RejectionReason) -> None:
+        self.reason = reason
+        super().__init__(reason.value)
 
 
 class AgentMayNotDelegate(InvalidState):

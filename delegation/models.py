@@ -1,14 +1,15 @@
-"""The keys that sign delegation tokens; tokens themselves are stateless and have no table."""
+"""The keys that sign delegation tokens; tokens themselves are not stored."""
 
 from django.db import models
+from django.db.models import CheckConstraint, Q, UniqueConstraint
 
-from compliance.identifiers import new_id
+from compliance.core.identifiers import new_id
 from delegation.lifecycle import KeyStatus
 from delegation.querysets import TokenKeyQuerySet
 
 
 class TokenKey(models.Model):
-    """A P-256 key in the environment's HSM token. `active_from` is when it signs, or will sign, first."""
+    """A P-256 key in the environment's HSM token. `active_from` is when it begins to sign."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     kid = models.CharField(max_length=64, unique=True)
@@ -25,22 +26,16 @@ class TokenKey(models.Model):
     class Meta:
         ordering = ["-published_at", "-id"]
         constraints = [
-            models.UniqueConstraint(
-                fields=["status"],
-                condition=models.Q(status=KeyStatus.ACTIVE),
-                name="delegation_one_active_key",
+            UniqueConstraint(
+                fields=["status"], condition=Q(status=KeyStatus.ACTIVE), name="delegation_one_active_key"
             ),
-            models.UniqueConstraint(
-                fields=["status"],
-                condition=models.Q(status=KeyStatus.PUBLISHED),
-                name="delegation_one_next_key",
+            UniqueConstraint(
+                fields=["status"], condition=Q(status=KeyStatus.PUBLISHED), name="delegation_one_next_key"
             ),
-            models.CheckConstraint(
-                condition=models.Q(status__in=KeyStatus.values), name="delegation_key_status_known"
-            ),
-            models.CheckConstraint(
-                condition=models.Q(status__in=[KeyStatus.PUBLISHED, KeyStatus.ACTIVE], retired_at=None)
-                | models.Q(status__in=[KeyStatus.RETIRED, KeyStatus.WITHDRAWN], retired_at__isnull=False),
+            CheckConstraint(condition=Q(status__in=KeyStatus.values), name="delegation_key_status_known"),
+            CheckConstraint(
+                condition=Q(status__in=[KeyStatus.PUBLISHED, KeyStatus.ACTIVE], retired_at=None)
+                | Q(status__in=[KeyStatus.RETIRED, KeyStatus.WITHDRAWN], retired_at__isnull=False),
                 name="delegation_key_retired_at_with_status",
             ),
         ]

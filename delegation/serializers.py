@@ -1,4 +1,4 @@
-"""Delegations in and out of the API."""
+"""The JSON of delegations and JWKs."""
 
 from datetime import timedelta
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from compliance.api.fields import StrictCharField, StrictIntegerField
-from compliance.plain_text import PLAIN_TEXT_PATTERN, is_plain_text
-from delegation import jws, tokens
+from compliance.api.rest.fields import StrictCharField, StrictIntegerField
+from compliance.core.plain_text import PLAIN_TEXT_PATTERN, is_plain_text
+from delegation.jose import jws, tokens
+from delegation.jose.tokens import ChainActor, ChainActorType
 from delegation.lifecycle import MAX_TTL
-from delegation.services import DEFAULT_TTL, Grant, IssuedDelegation, Verdict
-from delegation.tokens import ActorType, ChainActor
+from delegation.services import DEFAULT_TTL, Grant, IssuedDelegation, TokenVerification
 
 MIN_TTL = timedelta(minutes=1)
-ACTOR_TYPES = [kind.value for kind in ActorType]
+ACTOR_TYPES = [kind.value for kind in ChainActorType]
 
 
 def is_plain(text: str) -> None:
@@ -35,8 +35,6 @@ def is_scope(text: str) -> None:
     {"type": "string", "minLength": 1, "maxLength": tokens.MAX_NAME_LENGTH, "pattern": PLAIN_TEXT_PATTERN}
 )
 class NameField(StrictCharField):
-    """A name of 1 to 256 characters, each of which shows."""
-
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(max_length=tokens.MAX_NAME_LENGTH, validators=[is_plain], **kwargs)
 
@@ -46,22 +44,16 @@ class NameField(StrictCharField):
     {"type": "string", "minLength": 1, "maxLength": tokens.MAX_SCOPE_LENGTH, "pattern": tokens.SCOPE_PATTERN}
 )
 class ScopeField(StrictCharField):
-    """Scope tokens between spaces."""
-
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(max_length=tokens.MAX_SCOPE_LENGTH, validators=[is_scope], **kwargs)
 
 
 class ChainActorInputSerializer(serializers.Serializer[Any]):
-    """One actor of a chain."""
-
     sub = NameField()
     type = serializers.ChoiceField(choices=ACTOR_TYPES)
 
 
 class IssueDelegationSerializer(serializers.Serializer[Any]):
-    """`POST /v1/agents/{id}/delegation`."""
-
     chain = serializers.ListField(
         child=ChainActorInputSerializer(),
         min_length=1,
@@ -94,21 +86,15 @@ class IssueDelegationSerializer(serializers.Serializer[Any]):
 
 
 class VerifyDelegationSerializer(serializers.Serializer[Any]):
-    """`POST /v1/delegation/verify`."""
-
     token = StrictCharField(allow_blank=True)
 
 
 class ChainActorSerializer(serializers.Serializer[Any]):
-    """An actor of a chain as shown."""
-
     sub = serializers.CharField()
     type = serializers.ChoiceField(choices=ACTOR_TYPES)
 
 
 class DelegationSerializer(serializers.Serializer[IssuedDelegation]):
-    """An issued token."""
-
     token = serializers.CharField(help_text="Compact JWS; shown once and kept nowhere.")
     chain = ChainActorSerializer(many=True, source="delegation.chain")
     principal = serializers.CharField(source="delegation.principal")
@@ -117,9 +103,7 @@ class DelegationSerializer(serializers.Serializer[IssuedDelegation]):
     expires_at = serializers.DateTimeField(source="delegation.expires")
 
 
-class ValidDelegationSerializer(serializers.Serializer[Verdict]):
-    """What a token that counts says."""
-
+class ValidDelegationSerializer(serializers.Serializer[TokenVerification]):
     valid = serializers.BooleanField()
     principal = serializers.CharField(source="delegation.principal")
     chain = ChainActorSerializer(many=True, source="delegation.chain")
@@ -132,9 +116,7 @@ class ValidDelegationSerializer(serializers.Serializer[Verdict]):
     environment = serializers.CharField(source="delegation.environment")
 
 
-class InvalidDelegationSerializer(serializers.Serializer[Verdict]):
-    """Why a token does not count."""
-
+class InvalidDelegationSerializer(serializers.Serializer[TokenVerification]):
     valid = serializers.BooleanField()
     reason = serializers.CharField()
 
@@ -152,16 +134,14 @@ class JwkSerializer(serializers.Serializer[Any]):
 
 
 class JwksSerializer(serializers.Serializer[Any]):
-    """A JWK Set."""
-
     keys = JwkSerializer(many=True)
 
 
 def grant_from(data: dict[str, Any]) -> Grant:
-    """The grant that the validated body of `IssueDelegationSerializer` asks for."""
+    """The grant in the validated body of `IssueDelegationSerializer`."""
     ttl = data.get("ttl_seconds")
     return Grant(
-        chain=tuple(ChainActor(actor["sub"], ActorType(actor["type"])) for actor in data["chain"]),
+        chain=tuple(ChainActor(actor["sub"], ChainActorType(actor["type"])) for actor in data["chain"]),
         scope=tokens.normalised_scope(data.get("scope") or ""),
         audience=data.get("audience"),
         ttl=DEFAULT_TTL if ttl is None else timedelta(seconds=ttl),

@@ -10,10 +10,10 @@ from django.conf import settings
 from agents.models import Agent
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
-from compliance import environments
-from compliance.identifiers import new_id
+from compliance.core import environments
+from compliance.core.identifiers import new_id
 from compliance.keys import HsmECPrivateKey, private_key
-from delegation import jws, keyring, keys, tokens
+from delegation import errors
 from delegation.authority import (
     Authority,
     authority_of,
@@ -22,22 +22,16 @@ from delegation.authority import (
     check_lineage,
     check_scope,
 )
-from delegation.errors import (
-    CertificateDoesNotCount,
-    ParentTokenMalformed,
-    ParentTokenRejected,
-    TokenKeysMissing,
-)
+from delegation.jose import jws, keyring, keys, tokens
+from delegation.jose.tokens import Chain, Delegation
 from delegation.models import TokenKey
-from delegation.rejections import Reason, TokenRejected
-from delegation.tokens import Chain, Delegation
 
 DEFAULT_TTL = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class Grant:
-    """What an agent is asked to delegate. `scope` is normalised; "" grants no action, only a chain."""
+    """A request for a token. `scope` is normalised; "" grants no action, only a chain."""
 
     chain: Chain
     scope: str = ""
@@ -48,18 +42,16 @@ class Grant:
 
 @dataclass(frozen=True)
 class IssuedDelegation:
-    """A signed token and what it says."""
-
     token: str
     delegation: Delegation
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The outcome of verifying: the delegation of a token that counts, else the reason why it doesn't."""
+class TokenVerification:
+    """The delegation of a valid token, else the reason why it is invalid."""
 
     delegation: Delegation | None = None
-    reason: Reason | None = None
+    reason: errors.RejectionReason | None = None
 
     @property
     def valid(self) -> bool:
@@ -72,11 +64,10 @@ def bootstrap(*, now: datetime) -> TokenKey:
 
 
 def issue(*, tenant_id: UUID, agent_id: Any, grant: Grant, actor: Actor, now: datetime) -> IssuedDelegation:
-    """Sign a token for one agent of the tenant, and audit it as `delegation.issued`.
+    """Sign a token for one agent of the tenant, and audit it; raises the errors of `delegation`.
 
-    Raises `AgentNotFound`; the 422s of `delegation.authority`; `ParentTokenMalformed`; 503 without the HSM
-    or a token key. The HSM signs before the transaction, so a slow one never holds the agent's lock; the
-    agent's standing is then checked once more under that lock, so no token outruns a revocation.
+    The HSM signs before the transaction, and so does not hold up the lock on the agent. All checks are
+    repeated under that lock, so that no token is issued after a revocation.
     """
     parent = _read_parent(grant.parent_token, now)
     find = Agent.objects.for_tenant(tenant_id).find
@@ -88,28 +79,27 @@ def issue(*, tenant_id: UUID, agent_id: Any, grant: Grant, actor: Actor, now: da
         authority = _check(agent, grant, parent, now)
         check_certificate(authority, delegation.certificate_serial)
         _record(agent, delegation, authority, key, parent, actor, now)
-    keyring.learn(key)
+    keyring.add(key)
     return IssuedDelegation(token, delegation)
 
 
-def verify(*, token: str, now: datetime) -> Verdict:
+def verify(*, token: str, now: datetime) -> TokenVerification:
     """Whether a token of either environment counts: signature, issuer and times, in that order; reads no row.
 
-    Says nothing of revocation since the issue: that is what `certificate_serial` and the verify endpoint
-    are for. Raises `KeyRingUnavailable` for an unknown key while the keys can't be read.
+    Raises `KeyRingUnavailable` for an unknown key while the keys can't be read.
     """
     try:
-        return Verdict(delegation=_verified(token, now))
-    except TokenRejected as rejected:
-        return Verdict(reason=rejected.reason)
+        return TokenVerification(delegation=_verified(token, now))
+    except errors.TokenRejected as rejected:
+        return TokenVerification(reason=rejected.reason)
 
 
 def _verified(token: str, now: datetime) -> Delegation:
     parsed = jws.parse(token)
-    entry = keyring.find(parsed.kid)
-    claims = jws.verify(parsed, entry.key)
-    if claims.get("iss") != settings.TOKEN_ISSUER or claims.get("env") != entry.environment.value:
-        raise TokenRejected(Reason.INVALID_ISSUER)
+    environment, key = keyring.find(parsed.kid)
+    claims = jws.verify(parsed, key)
+    if claims.get("iss") != settings.TOKEN_ISSUER or claims.get("env") != environment.value:
+        raise errors.TokenRejected(errors.RejectionReason.INVALID_ISSUER)
     delegation = tokens.from_claims(claims)
     tokens.check_time(delegation, now=now)
     return delegation
@@ -118,16 +108,16 @@ def _verified(token: str, now: datetime) -> Delegation:
 def _read_parent(token: str | None, now: datetime) -> Delegation | None:
     if token is None:
         return None
-    verdict = verify(token=token, now=now)
-    if verdict.reason is Reason.MALFORMED:
-        raise ParentTokenMalformed()
-    if verdict.delegation is None or verdict.delegation.environment != environments.current().value:
-        raise ParentTokenRejected(f"The parent token doesn't count: {verdict.reason or Reason.UNKNOWN_KEY}")
-    return verdict.delegation
+    found = verify(token=token, now=now)
+    if found.reason is errors.RejectionReason.MALFORMED:
+        raise errors.ParentTokenMalformed()
+    if found.delegation is None or found.delegation.environment != environments.current().value:
+        reason = found.reason or errors.RejectionReason.UNKNOWN_KEY
+        raise errors.ParentTokenRejected(f"The parent token doesn't count: {reason}")
+    return found.delegation
 
 
 def _check(agent: Agent, grant: Grant, parent: Delegation | None, now: datetime) -> Authority:
-    """What the agent lends to this grant; raises the 422s."""
     authority = authority_of(agent, now=now)
     check_scope(authority, grant.scope)
     if parent is not None:
@@ -138,18 +128,18 @@ def _check(agent: Agent, grant: Grant, parent: Delegation | None, now: datetime)
 
 
 def _authorised(agent: Agent, grant: Grant, parent: Delegation | None, now: datetime) -> Delegation:
-    """The delegation that `agent` may make; it ends no later than its certificate and its parent do."""
+    """The delegation for a grant; it ends no later than the agent's certificate and its parent."""
     authority = _check(agent, grant, parent, now)
     issued_at = int(now.timestamp())
-    expires_at = int(authority.cap(now + grant.ttl).timestamp())
+    expires_at = int(min(filter(None, (now + grant.ttl, authority.certificate_expires_at))).timestamp())
     if expires_at <= issued_at:
-        raise CertificateDoesNotCount()
-    return Delegation(
+        raise errors.CertificateDoesNotCount()
+    return Delegation.of(
+        grant.chain,
         issuer=settings.TOKEN_ISSUER,
         environment=environments.current().value,
         token_id=new_id(),
         agent_id=agent.id,
-        chain=grant.chain,
         issued_at=issued_at,
         not_before=issued_at,
         expires_at=min(expires_at, parent.expires_at) if parent else expires_at,
@@ -163,7 +153,7 @@ def _authorised(agent: Agent, grant: Grant, parent: Delegation | None, now: date
 def _sign(delegation: Delegation, key: TokenKey) -> str:
     signer = private_key(environments.current(), key.uri)
     if not isinstance(signer, HsmECPrivateKey):
-        raise TokenKeysMissing()
+        raise errors.TokenKeysMissing()
     return jws.sign(tokens.to_claims(delegation), kid=key.kid, key=signer)
 
 
@@ -186,7 +176,7 @@ def _record(
             "principal": delegation.principal,
             "chain": [{"sub": link.sub, "type": link.type.value} for link in delegation.chain],
             "scope": delegation.scope,
-            "scope_checked": authority.is_limited,
+            "scope_checked": authority.permitted_actions is not None,
             "audience": delegation.audience,
             "token_id": str(delegation.token_id),
             "key_id": key.kid,

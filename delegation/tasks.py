@@ -1,18 +1,18 @@
-"""What delegation does by the clock."""
+"""Periodic work on token keys."""
 
 from typing import Any
 
 from django.conf import settings
 
 from auditlog.vocabulary import Actor
-from compliance.clock import now
-from compliance.tasks import task
-from delegation import keys
+from compliance.core.clock import now
+from compliance.core.tasks import task
+from delegation.jose import keys
 
-ACTOR = Actor.system("delegation.maintain_keys")
+MAINTAIN = "delegation.maintain_keys"
 
 
-@task("delegation.maintain_keys")
+@task(MAINTAIN)
 def maintain_keys(**kwargs: Any) -> None:
-    """Put the next token key to work, publish one when it is time, destroy those that have ended."""
-    keys.maintain(lifetime=settings.TOKEN_KEY_LIFETIME, actor=ACTOR, now=now())
+    """Promote, publish and destroy token keys as they become due."""
+    keys.maintain(lifetime=settings.TOKEN_KEY_LIFETIME, actor=Actor.system(MAINTAIN), now=now())

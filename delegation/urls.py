@@ -2,10 +2,10 @@
 
 from django.urls import path
 
-from delegation.views import AgentDelegationViewSet, DelegationVerifyViewSet, JwksViewSet
+from delegation.views import AgentDelegationViewSet, PublicDelegationViewSet
 
 urlpatterns = [
     path("v1/agents/<str:agent_id>/delegation", AgentDelegationViewSet.as_view({"post": "create"})),
-    path("v1/delegation/verify", DelegationVerifyViewSet.as_view({"post": "verify"})),
-    path(".well-known/jwks.json", JwksViewSet.as_view({"get": "retrieve"})),
+    path("v1/delegation/verify", PublicDelegationViewSet.as_view({"post": "verify"})),
+    path(".well-known/jwks.json", PublicDelegationViewSet.as_view({"get": "jwks"})),
 ]

@@ -13,48 +13,33 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from auditlog.vocabulary import Actor
-from compliance import environments
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import read_choice
-from compliance.api.permissions import Scope
-from compliance.api.requests import ApiRequest
-from compliance.api.responses import ok
-from compliance.api.schema import IDEMPOTENCY_KEY, KEYED, PUBLIC, enveloped, errors
-from compliance.api.throttling import PublicThrottle
-from compliance.api.views import ApiViewSet, PublicViewSet, validated
-from compliance.clock import now
-from compliance.environments import Environment
-from delegation import examples, keys, services
+from compliance.api.rest.endpoints import respond
+from compliance.api.rest.permissions import Scope
+from compliance.api.rest.requests import ApiRequest
+from compliance.api.rest.responses import ok
+from compliance.api.rest.schema import IDEMPOTENCY_KEY, KEYED, PUBLIC, enveloped, errors
+from compliance.api.rest.views import ApiViewSet, PublicViewSet, validated
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from delegation import examples, serializers, services
+from delegation.endpoints import VERIFY_DELEGATION
+from delegation.jose import keys
 from delegation.lifecycle import JWKS_MAX_AGE
-from delegation.serializers import (
-    DelegationSerializer,
-    InvalidDelegationSerializer,
-    IssueDelegationSerializer,
-    JwksSerializer,
-    ValidDelegationSerializer,
-    VerifyDelegationSerializer,
-    grant_from,
-)
 
 AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
-ENVIRONMENT = OpenApiParameter(
-    "environment", OpenApiTypes.STR, enum=[environment.value for environment in Environment]
+ENVIRONMENT = OpenApiParameter("environment", OpenApiTypes.STR, enum=[item.value for item in Environment])
+VERDICT = PolymorphicProxySerializer(
+    "DelegationVerdict",
+    [serializers.ValidDelegationSerializer, serializers.InvalidDelegationSerializer],
+    None,
 )
-VERDICT: Any = inline_serializer(
-    "DelegationVerdictEnvelope",
-    {
-        "data": PolymorphicProxySerializer(
-            component_name="DelegationVerdict",
-            serializers=[ValidDelegationSerializer, InvalidDelegationSerializer],
-            resource_type_field_name=None,
-        )
-    },
-)
+VERDICT_ENVELOPE: Any = inline_serializer("DelegationVerdictEnvelope", {"data": VERDICT})
 
 
 class AgentDelegationViewSet(ApiViewSet):
-    """The delegation tokens of the tenant's agents."""
-
     schema_tag = "Delegation"
     required_scopes: ClassVar = {"create": Scope.DELEGATIONS_ISSUE}
 
@@ -67,10 +52,10 @@ class AgentDelegationViewSet(ApiViewSet):
             "The token is kept nowhere; `delegation.issued` in the audit log tells of it."
         ),
         parameters=[AGENT_ID, IDEMPOTENCY_KEY],
-        request=IssueDelegationSerializer,
+        request=serializers.IssueDelegationSerializer,
         examples=[examples.GRANT, examples.REDELEGATION, examples.ISSUED],
         responses={
-            200: enveloped(DelegationSerializer),
+            200: enveloped(serializers.DelegationSerializer),
             **errors(
                 *KEYED,
                 409,
@@ -85,18 +70,17 @@ class AgentDelegationViewSet(ApiViewSet):
         issued = services.issue(
             tenant_id=request.auth.tenant_id,
             agent_id=agent_id,
-            grant=grant_from(validated(IssueDelegationSerializer, request)),
+            grant=serializers.grant_from(validated(serializers.IssueDelegationSerializer, request)),
             actor=Actor.api_key(request.auth.id),
             now=now(),
         )
-        return ok(DelegationSerializer(issued).data)
+        return ok(serializers.DelegationSerializer(issued).data)
 
 
-class DelegationVerifyViewSet(PublicViewSet):
-    """Verification for anyone who was handed a token."""
+class PublicDelegationViewSet(PublicViewSet):
+    """Verification for anyone who was handed a token, and the keys for doing it offline."""
 
     schema_tag = "Delegation"
-    throttle_classes = (PublicThrottle,)
 
     @extend_schema(
         operation_id="verifyDelegation",
@@ -108,22 +92,12 @@ class DelegationVerifyViewSet(PublicViewSet):
             "`unsupported_algorithm`, `unknown_key`, `invalid_signature`, `invalid_issuer`, `not_yet_valid`, "
             "`expired`."
         ),
-        request=VerifyDelegationSerializer,
+        request=serializers.VerifyDelegationSerializer,
         examples=[examples.TOKEN, examples.VALID, examples.EXPIRED],
-        responses={200: VERDICT, **errors(*PUBLIC)},
+        responses={200: VERDICT_ENVELOPE, **errors(*PUBLIC)},
     )
     def verify(self, request: Request) -> Response:
-        token = validated(VerifyDelegationSerializer, request)["token"]
-        verdict = services.verify(token=token, now=now())
-        serializer = ValidDelegationSerializer if verdict.valid else InvalidDelegationSerializer
-        return ok(serializer(verdict).data)
-
-
-class JwksViewSet(PublicViewSet):
-    """The public keys of delegation tokens."""
-
-    schema_tag = "Delegation"
-    throttle_classes = (PublicThrottle,)
+        return respond(VERIFY_DELEGATION, request)
 
     @extend_schema(
         operation_id="getJwks",
@@ -135,9 +109,9 @@ class JwksViewSet(PublicViewSet):
         auth=[],
         parameters=[ENVIRONMENT],
         examples=[examples.JWKS],
-        responses={200: JwksSerializer, **errors(*PUBLIC)},
+        responses={200: serializers.JwksSerializer, **errors(*PUBLIC)},
     )
-    def retrieve(self, request: Request) -> Response:
+    def jwks(self, request: Request) -> Response:
         chosen = read_choice(request.query_params, "environment", [item.value for item in Environment])
         with environments.use(Environment(chosen or Environment.LIVE)):
             found = keys.jwks(now=now())

@@ -1,16 +1,22 @@
-"""Behavioural events in the console: what agents did, and why it scored as it did."""
+"""Behavioural events in the console: what agents did, why it scored as it did, and officers' verdicts."""
 
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
+from unfold.widgets import UnfoldAdminTextareaWidget
 
-from compliance.console import RelatedLink, TenantScopedAdmin, access_of
-from compliance.console.admin import AUDIT_TRAIL
+from auditlog.vocabulary import Actor
+from compliance.console.access import access_of
+from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import (
     EMPTY,
     chip,
@@ -28,18 +34,72 @@ from compliance.console.filters import (
     RangeDateTimeFilter,
     tenant_filter,
 )
-from events.console_actions import CONFIRM, DISMISS
 from events.models import BehaviorEvent, EventReview, MarkedPlace, ReviewVerdict, RiskBand
 from events.querysets import BehaviorEventQuerySet
-from events.words import in_words, odds
+from events.risk import reviewing
+from events.risk.words import in_words, odds
 
 REASON_COLUMNS = ("Reason", "Observed", "Expected", "Odds of an attack")
 WAITING = "waiting"
+AGENT_ID = attrgetter("agent_id")
+OF_AGENT = RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", AGENT_ID)
+OF_EVENT = RelatedLink("Event", "timeline", "events_behaviorevent", "id__exact", lambda row: row.event_id)
+
+
+class NoteForm(forms.Form):
+    note = forms.CharField(
+        max_length=1000,
+        required=False,
+        help_text="Kept beside your name with the review and in the audit log; at most 1000 characters.",
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "autofocus": True}),
+    )
+
+
+def _review(call: ActionCall, verdict: ReviewVerdict) -> str:
+    made, _ = reviewing.review(
+        tenant_id=call.row.tenant_id,
+        event_id=call.row.id,
+        verdict=verdict,
+        note=call.data["note"] or None,
+        actor=Actor.console_user(call.username),
+        now=call.now,
+    )
+    if verdict == ReviewVerdict.DISMISSED:
+        return "The event is dismissed: to its agent it is ordinary from now on."
+    if not made.marked:
+        return "The event is confirmed. It names no place that could be marked."
+    return f"The event is confirmed, and where it went is marked for the tenant: {len(made.marked)}."
+
+
+CONFIRM = ConfirmedAction(
+    name="confirm",
+    label="Confirm as attack",
+    icon="gpp_bad",
+    explanation=(
+        "The event was part of an attack. Where it went is marked: whichever agent of the tenant names such "
+        "a place again scores high, and three such events within minutes stop it. Dismissing the event lifts "
+        "the marks. The agent itself goes on: suspend it, or revoke its certificate, on its own page."
+    ),
+    run=partial(_review, verdict=ReviewVerdict.CONFIRMED),
+    is_offered=lambda event: event.said != ReviewVerdict.CONFIRMED,
+    form_class=NoteForm,
+    is_destructive=True,
+)
+DISMISS = ConfirmedAction(
+    name="dismiss",
+    label="Dismiss",
+    icon="verified_user",
+    explanation=(
+        "The event was ordinary after all. Its agent learns it, so that the like of it scores lower, and "
+        "what a confirmation of it marked is lifted. Its score stays, and the strikes that it counted for."
+    ),
+    run=partial(_review, verdict=ReviewVerdict.DISMISSED),
+    is_offered=lambda event: event.said != ReviewVerdict.DISMISSED,
+    form_class=NoteForm,
+)
 
 
 class ReviewFilter(DropdownFilter):
-    """The queue of what nobody has reviewed, and what was said of the rest."""
-
     title = "review"
     parameter_name = "review"
 
@@ -52,20 +112,29 @@ class ReviewFilter(DropdownFilter):
         return queryset.filter(said=self.value()) if self.value() in ReviewVerdict.values else queryset
 
 
+class EventRowAdmin(TenantScopedAdmin):
+    """A long list, without a count of its rows, and the columns that its models share."""
+
+    paginator = InfinitePaginator
+    show_full_result_count = False
+
+    @display(description="agent", ordering="agent__name")
+    def agent_name(self, row: Any) -> str:
+        return visible(row.agent.name)
+
+    @display(description="event")
+    def event_code(self, row: Any) -> str:
+        return short_code(str(row.event_id))
+
+
 @admin.register(BehaviorEvent)
-class BehaviorEventAdmin(TenantScopedAdmin):
-    """Newest first; read-only, as an event is evidence, but for what officers make of it."""
+class BehaviorEventAdmin(EventRowAdmin):
+    """Newest first; read-only but for officers' verdicts, as an event is evidence."""
 
     confirmed_actions = (CONFIRM, DISMISS)
     related_links = (
-        RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
-        RelatedLink(
-            "All of this agent",
-            "timeline",
-            "events_behaviorevent",
-            "agent__id__exact",
-            lambda row: row.agent_id,
-        ),
+        OF_AGENT,
+        RelatedLink("All of this agent", "timeline", "events_behaviorevent", "agent__id__exact", AGENT_ID),
         RelatedLink("Reviews", "gavel", "events_eventreview", "event_id"),
         AUDIT_TRAIL,
     )
@@ -81,8 +150,6 @@ class BehaviorEventAdmin(TenantScopedAdmin):
     search_fields = ("agent__name", "session_id__exact")
     search_ids = ("pk", "agent_id", "chain_id")
     search_help_text = "Agent name, session or an ID"
-    paginator = InfinitePaginator
-    show_full_result_count = False
     fieldsets = (
         (None, {"fields": ("action", "risk", "agent", "tenant")}),
         ("Why this score", {"fields": ("why", "model_version")}),
@@ -98,12 +165,8 @@ class BehaviorEventAdmin(TenantScopedAdmin):
         return rows.with_verdict(EventReview.objects.all())
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
-        """By what an index serves: a tenant's by time, everybody's by id, which is a time, too (UUIDv7)."""
+        """Order as an index serves: one tenant's events by time, all tenants' by id (UUIDv7, so by time)."""
         return ("-id",) if access_of(request).is_operator else ("-occurred_at", "-id")
-
-    @display(description="agent", ordering="agent__name")
-    def agent_name(self, event: BehaviorEvent) -> str:
-        return visible(event.agent.name)
 
     @display(description="action", ordering="action_type")
     def action(self, event: BehaviorEvent) -> str:
@@ -115,26 +178,15 @@ class BehaviorEventAdmin(TenantScopedAdmin):
 
     @display(description="reasons")
     def why(self, event: BehaviorEvent) -> str:
-        reasons = [reason for reason in event.reasons or () if isinstance(reason, dict)]
-        if not reasons:
+        cells = [_cells(reason) for reason in event.reasons or () if isinstance(reason, dict)]
+        if not cells:
             return EMPTY
-        rows = format_html_join(
-            "",
-            "<tr><td>{}<br>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            [
-                (
-                    visible(in_words(str(reason.get("name", "")))),
-                    code(str(reason.get("name", ""))),
-                    visible(reason.get("observed", "")),
-                    visible(reason.get("expected", "")),
-                    odds(reason.get("weight")),
-                )
-                for reason in reasons
-            ],
-        )
+        row = "<tr><td>{}<br>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>"
         head = format_html_join("", '<th scope="col">{}</th>', [(name,) for name in REASON_COLUMNS])
         return format_html(
-            '<table class="console-reasons"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', head, rows
+            '<table class="console-reasons"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
+            head,
+            format_html_join("", row, cells),
         )
 
     @display(description="review")
@@ -146,14 +198,13 @@ class BehaviorEventAdmin(TenantScopedAdmin):
         found = EventReview.objects.that_counts(event.id)
         if found is None:
             return "not reviewed"
-        told = [
+        return facts([
             ("verdict", found.verdict),
             ("by", found.actor_id),
             ("at", f"{found.reviewed_at:%Y-%m-%d %H:%M:%S} UTC"),
             ("note", found.note or EMPTY),
             ("marked", ", ".join(found.marked) or EMPTY),
-        ]
-        return facts(told)
+        ])  # fmt: skip
 
     @display(description="details")
     def details_json(self, event: BehaviorEvent) -> str:
@@ -164,14 +215,17 @@ class BehaviorEventAdmin(TenantScopedAdmin):
         return code(event.pk)
 
 
+def _cells(reason: dict[str, Any]) -> tuple[str, ...]:
+    name, observed, expected = (reason.get(key, "") for key in ("name", "observed", "expected"))
+    sentence = visible(in_words(str(name)))
+    return sentence, code(str(name)), visible(observed), visible(expected), odds(reason.get("weight"))
+
+
 @admin.register(EventReview)
-class EventReviewAdmin(TenantScopedAdmin):
+class EventReviewAdmin(EventRowAdmin):
     """Every verdict there was, newest first."""
 
-    related_links = (
-        RelatedLink("Event", "timeline", "events_behaviorevent", "id__exact", lambda row: row.event_id),
-        RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
-    )
+    related_links = (OF_EVENT, OF_AGENT)
     list_display = ("reviewed_at", "outcome", "agent_name", "event_code", "actor_id", "tenant")
     list_select_related = ("agent", "tenant")
     list_filter = (("verdict", ChoicesDropdownFilter), tenant_filter(), ("reviewed_at", RangeDateTimeFilter))
@@ -179,8 +233,6 @@ class EventReviewAdmin(TenantScopedAdmin):
     search_ids = ("pk", "event_id", "agent_id")
     search_help_text = "Agent name, officer or an ID"
     ordering = ("-reviewed_at", "-id")
-    paginator = InfinitePaginator
-    show_full_result_count = False
     fieldsets = (
         (None, {"fields": ("outcome", "note_text", "actor_id", "reviewed_at")}),
         ("Event", {"fields": ("event_code", "agent", "tenant")}),
@@ -195,37 +247,21 @@ class EventReviewAdmin(TenantScopedAdmin):
     def note_text(self, review: EventReview) -> str:
         return visible(review.note) if review.note else EMPTY
 
-    @display(description="agent", ordering="agent__name")
-    def agent_name(self, review: EventReview) -> str:
-        return visible(review.agent.name)
-
-    @display(description="event")
-    def event_code(self, review: EventReview) -> str:
-        return short_code(str(review.event_id))
-
 
 @admin.register(MarkedPlace)
-class MarkedPlaceAdmin(TenantScopedAdmin):
+class MarkedPlaceAdmin(EventRowAdmin):
     """Where confirmed attacks went; whichever agent of the tenant names such a place again scores high."""
 
-    related_links = (
-        RelatedLink("Event", "timeline", "events_behaviorevent", "id__exact", lambda row: row.event_id),
-    )
+    related_links = (OF_EVENT,)
     list_display = ("marked_at", "place", "event_code", "tenant")
     list_select_related = ("tenant",)
     list_filter = (tenant_filter(), ("marked_at", RangeDateTimeFilter))
     search_fields = ("name",)
     search_ids = ("pk", "event_id")
     ordering = ("-marked_at", "-id")
-    paginator = InfinitePaginator
-    show_full_result_count = False
     fieldsets = ((None, {"fields": ("place", "event_code", "tenant", "marked_at")}),)
     readonly_fields = ("place", "event_code")
 
     @display(description="place", ordering="name")
     def place(self, marked: MarkedPlace) -> str:
         return code(marked.name)
-
-    @display(description="event")
-    def event_code(self, marked: MarkedPlace) -> str:
-        return short_code(str(marked.event_id))

@@ -1,6 +1,6 @@
 """What events refuse."""
 
-from compliance.errors import Invalid, NotFound
+from compliance.core.errors import Invalid, NotFound
 
 
 class EventNotFound(NotFound):

@@ -1,4 +1,4 @@
-"""The behavioural event: what an agent did, how risky it was, and why; its reviews and its daily sums."""
+"""Behavioural events, their reviews, and what the scorer derives from them."""
 
 from typing import Any, NoReturn
 
@@ -8,13 +8,13 @@ from django.db.models import Q
 from agents.models import Agent
 from auditlog.models import AppendOnly
 from auditlog.vocabulary import ActorType
-from compliance.identifiers import new_id
+from compliance.core.identifiers import new_id
 from compliance.tenancy.models import Tenant
 from events.querysets import BehaviorEventQuerySet, EventReviewQuerySet
 
 
 class ActionType(models.TextChoices):
-    """What an agent can report (interface specification, Action types)."""
+    """Action types of the interface specification."""
 
     API_CALL = "api_call"
     AUTHENTICATION_ATTEMPT = "authentication_attempt"
@@ -37,7 +37,7 @@ class RiskBand(models.TextChoices):
 
 
 UNCHECKED: dict[str, Any] = {"db_index": False, "db_constraint": False}
-"""A reference that whoever inserts has proven; a foreign key would lock the agent's row for each event."""
+"""A reference that the service checks: a foreign key would lock the agent's row for each event."""
 
 NOT_LOW = ~Q(risk_band="low")
 
@@ -45,9 +45,8 @@ NOT_LOW = ~Q(risk_band="low")
 class BehaviorEvent(models.Model):
     """One reported action. `occurred_at` is the agent's word, `received_at` the service's clock.
 
-    `reasons` is a list of {name, observed, expected, weight}, the strongest first, as the scorer of
-    `model_version` gave them. The table is partitioned by id, which is the order of receipt
-    (`events.partitions`); the database holds no foreign keys from it.
+    `reasons`: a list of {name, observed, expected, weight}, the strongest first. The table is partitioned by
+    id, which is the order of receipt (`events.partitions`); the database holds no foreign keys from it.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -63,8 +62,7 @@ class BehaviorEvent(models.Model):
     chain_id = models.UUIDField(null=True)
     reasons = models.JSONField(default=list)
     model_version = models.CharField(max_length=32)
-    review: "EventReview | None" = None
-    """What an officer last said of it, where somebody looked that up."""
+    review: "EventReview | None" = None  # the review that counts, if the view looked it up
 
     objects = BehaviorEventQuerySet.as_manager()
 
@@ -113,16 +111,16 @@ class BehaviorEvent(models.Model):
 
 
 class ReviewVerdict(models.TextChoices):
-    """What an officer makes of an event: part of an attack, or ordinary after all."""
+    """Part of an attack, or ordinary after all."""
 
     CONFIRMED = "confirmed"
     DISMISSED = "dismissed"
 
 
 class EventReview(models.Model):
-    """What an officer said of an event, for good; of several the one with the highest `number` counts.
+    """An officer's verdict on an event, which it outlives; the highest `number` counts.
 
-    It names the event by id and outlives it. `marked` are the places that it put on the tenant's list.
+    `marked`: the places that it put on the tenant's list.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -141,9 +139,7 @@ class EventReview(models.Model):
 
     class Meta:
         ordering = ["-reviewed_at", "-id"]
-        indexes = [
-            models.Index(fields=["tenant", "-reviewed_at", "-id"], name="events_review_list"),
-        ]
+        indexes = [models.Index(fields=["tenant", "-reviewed_at", "-id"], name="events_review_list")]
         constraints = [
             models.UniqueConstraint(fields=["event_id", "number"], name="events_review_in_order"),
             models.CheckConstraint(
@@ -164,7 +160,7 @@ class EventReview(models.Model):
 
 
 class PendingReview(models.Model):
-    """A review whose verdict the scorer's memory hasn't taken in yet; the row goes once it has."""
+    """A review that the agent's state has not taken in yet; the row goes once it has."""
 
     id = models.UUIDField(primary_key=True, editable=False)
     agent_id = models.UUIDField(db_index=True)
@@ -178,7 +174,7 @@ class PendingReview(models.Model):
 
 
 class MarkedPlace(models.Model):
-    """A place that a confirmed event went to: whoever of the tenant names it again scores high."""
+    """A place that a confirmed event went to: an agent of the tenant that names it again scores high."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
@@ -195,8 +191,8 @@ class MarkedPlace(models.Model):
         return self.name
 
 
-class TenantMarks(models.Model):
-    """The version of a tenant's marked places: whoever keeps them reads them again when it has changed."""
+class TenantVersion(models.Model):
+    """The version of something that processes cache of a tenant: they read it again if it has changed."""
 
     tenant = models.OneToOneField(
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+", db_constraint=False
@@ -204,16 +200,21 @@ class TenantMarks(models.Model):
     version = models.BigIntegerField()
 
     class Meta:
+        abstract = True
         ordering = ["tenant_id"]
 
     def __str__(self) -> str:
         return f"{self.tenant_id} {self.version}"
 
 
-class ScorerSnapshot(models.Model):
-    """An agent's scorer state as Redis had it; `tag` is the id of the last event folded in, or later.
+class TenantMarks(TenantVersion):
+    """The version of a tenant's marked places."""
 
-    Derived from events, and no more than a short cut: it may be lost, old, or of another layout.
+
+class ScorerSnapshot(models.Model):
+    """An agent's state as Redis had it; `tag`: the id of the last event folded in, or a later one.
+
+    A short cut to a rebuild: it may be lost, old, or of another layout.
     """
 
     agent_id = models.UUIDField(primary_key=True)
@@ -229,24 +230,14 @@ class ScorerSnapshot(models.Model):
         return f"{self.agent_id} {self.taken_at:%Y-%m-%d %H:%M:%S}"
 
 
-class TenantBaseline(models.Model):
-    """What a tenant's agents have in common, as `events.scoring.baseline` packs it."""
+class TenantBaseline(TenantVersion):
+    """What a tenant's agents have in common, as `events.risk.scoring.habits.baseline` packs it."""
 
-    tenant = models.OneToOneField(
-        Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+", db_constraint=False
-    )
-    version = models.BigIntegerField()
     baseline = models.BinaryField()
-
-    class Meta:
-        ordering = ["tenant_id"]
-
-    def __str__(self) -> str:
-        return f"{self.tenant_id} {self.version}"
 
 
 class ScorerProgress(models.Model):
-    """How far a task that reads events in the order of ids has come: those below `upto` are done."""
+    """How far a task over events has come: those with an id below `upto` are done."""
 
     name = models.CharField(max_length=32, primary_key=True)
     upto = models.UUIDField()
@@ -259,7 +250,7 @@ class ScorerProgress(models.Model):
 
 
 class RiskDay(models.Model):
-    """What an agent's events of one UTC day of receipt came to; summed up by `events.risk_days`.
+    """The sums of an agent's events of one UTC day of receipt, by `events.risk.risk_days`.
 
     `peak_score` at `peak_at` is the event that weighs most at any later time, as all fade at one rate.
     """

@@ -7,20 +7,20 @@ from uuid import UUID
 from django.db import models
 from django.db.models import Count, F, OuterRef, Q, Subquery
 
-from compliance.identifiers import first_id_at, parse_id
+from compliance.core.identifiers import first_id_at, parse_id
 from events.errors import EventNotFound
 
 if TYPE_CHECKING:
     from events.models import BehaviorEvent, EventReview
 
 
-MADE_WITHIN = timedelta(minutes=1)
-"""An event's id is made at its receipt, or at most this much before or after."""
+MADE_WITHIN = timedelta(minutes=1)  # most time between an event's receipt and the making of its id
 
 
 class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
-    """Events of the current environment. `since` and `received_before` go by the service's own clock,
-    and name ids as well, so that only the partitions of that time are read.
+    """Events of the current environment.
+
+    `since` and `received_before` filter by ids as well, so that only the partitions of that time are read.
     """
 
     def for_tenant(self, tenant_id: UUID) -> "BehaviorEventQuerySet":
@@ -33,7 +33,7 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
         return self.filter(risk_band="high")
 
     def id_after(self, count: int, *, low: UUID, high: UUID) -> UUID | None:
-        """The id behind the first `count` of those from `low` up to `high`; None where there are no more."""
+        """Return the id that follows the first `count` ones from `low` up to `high`, if any."""
         found = self.filter(id__gte=low, id__lt=high).order_by("id").values_list("id", flat=True)
         return found[count : count + 1].first()
 
@@ -47,12 +47,12 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
         return self.order_by("-id")[:count]
 
     def with_verdict(self, reviews: "EventReviewQuerySet") -> "BehaviorEventQuerySet":
-        """Each with `said`, the last verdict of `reviews` on it, None before any."""
+        """Annotate each event with `said`, the verdict of `reviews` that counts, if any."""
         of_it = reviews.filter(event_id=OuterRef("pk")).order_by("-number")
         return self.annotate(said=Subquery(of_it.values("verdict")[:1]))
 
     def find(self, event_id: Any) -> "BehaviorEvent":
-        """The event with the id that a client wrote; raises `EventNotFound`, for nonsense too."""
+        """Return the event with an id that a client wrote. Raises EventNotFound, for nonsense too."""
         parsed = event_id if isinstance(event_id, UUID) else parse_id(event_id)
         event = self.filter(id=parsed).first() if parsed else None
         if event is None:
@@ -60,7 +60,7 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
         return event
 
     def agents_over(self, strikes: int) -> list[tuple[UUID, UUID]]:
-        """(tenant, agent) of the agents with at least so many of these events since their reinstatement."""
+        """Return (tenant, agent) of agents with at least so many of these events since reinstatement."""
         counted = (
             self.filter(Q(agent__reinstated_at=None) | Q(received_at__gt=F("agent__reinstated_at")))
             .order_by()
@@ -72,11 +72,9 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
 
 
 class EventReviewQuerySet(models.QuerySet["EventReview"]):
-    """Reviews of the current environment's events."""
-
     def of_event(self, event_id: UUID) -> "EventReviewQuerySet":
         return self.filter(event_id=event_id).order_by("-number")
 
     def that_counts(self, event_id: UUID) -> "EventReview | None":
-        """The last one of the event; None before any."""
+        """Return the last review of the event, if any."""
         return self.of_event(event_id).first()

@@ -1,4 +1,4 @@
-"""How the API shows events and signatures, and how its description shows a report."""
+"""Events, reviews and signatures as the API shows them, and the schemas of reported events."""
 
 from datetime import UTC
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from compliance.api.fields import StrictCharField
-from compliance.errors import ServiceError
-from events.intake import MAX_BATCH, SPELLINGS
+from compliance.api.rest.fields import StrictCharField
+from compliance.core.errors import ServiceError
+from events.ingest.event_input import MAX_BATCH, SPELLINGS
+from events.ingest.storage import ScoredEvent
 from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict
-from events.storage import ScoredEvent
 
 _UUID = {"type": "string", "format": "uuid"}
 _REQUIRED = {"agent_id": _UUID, "action_type": {"type": "string", "enum": list(ActionType.values)}}
@@ -30,9 +30,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
 
 RECORD_EVENT_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "description": (
-        "Either spelling of a field; both only with the same value. A field that is null counts as left out."
-    ),
+    "description": "Either spelling of a field, or both with the same value. Null counts as left out.",
     "properties": {**_FIELDS, **{old: _FIELDS[new] for old, new in SPELLINGS.items()}},
     "allOf": [
         {
@@ -46,30 +44,26 @@ RECORD_EVENT_SCHEMA: dict[str, Any] = {
 }
 
 
-RECORD_BATCH_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "events": {"type": "array", "items": RECORD_EVENT_SCHEMA, "minItems": 1, "maxItems": MAX_BATCH}
-    },
-    "required": ["events"],
-}
+_EVENTS = {"type": "array", "items": RECORD_EVENT_SCHEMA, "minItems": 1, "maxItems": MAX_BATCH}
+RECORD_BATCH_SCHEMA = {"type": "object", "properties": {"events": _EVENTS}, "required": ["events"]}
+
+SHOWN = ("id", "agent_id", "action_type", "risk_score", "risk_band", "occurred_at", "details")
+EXPLAINED = (*SHOWN, "session_id", "chain_id", "received_at", "reasons", "model_version", "review")
 
 
-def shown(event: ScoredEvent) -> dict[str, Any]:
-    """A stored event as `BehaviorEventSerializer` shows it, many times faster."""
-    return {
-        "id": event.id,
-        "agent_id": event.agent_id,
-        "action_type": event.action_type,
-        "risk_score": event.risk_score,
-        "risk_band": event.risk_band,
-        "occurred_at": event.occurred_at,
-        "details": event.details,
-    }
+def shown(event: ScoredEvent | BehaviorEvent) -> dict[str, Any]:
+    """Show a stored event as `BehaviorEventSerializer` describes it."""
+    return {name: getattr(event, name) for name in SHOWN}
+
+
+def shown_explained(event: BehaviorEvent) -> dict[str, Any]:
+    """Show an event as `ExplainedEventSerializer` describes it."""
+    review = None if event.review is None else EventReviewSerializer(event.review).data
+    return {name: getattr(event, name) for name in EXPLAINED} | {"review": review}
 
 
 def shown_result(outcome: ScoredEvent | ServiceError) -> dict[str, Any]:
-    """What became of one event of a batch, as `BatchResultSerializer` describes it."""
+    """Show the outcome of one event of a batch as `BatchResultSerializer` describes it."""
     if isinstance(outcome, ServiceError):
         return {"status": outcome.status, "error": outcome.message}
     return {"status": 201, "data": shown(outcome)}
@@ -84,12 +78,12 @@ class BehaviorEventSerializer(serializers.ModelSerializer[Any]):
 
     class Meta:
         model = BehaviorEvent
-        fields = ["id", "agent_id", "action_type", "risk_score", "risk_band", "occurred_at", "details"]
-        read_only_fields = fields
+        fields: tuple[str, ...] = SHOWN
+        read_only_fields: tuple[str, ...] = fields
 
 
 class BatchResultSerializer(serializers.Serializer[Any]):
-    """What became of one event of a batch: what `POST /v1/events` would have answered."""
+    """The answer that `POST /v1/events` would have given for one event of a batch."""
 
     status = serializers.IntegerField(help_text="201, or the status of the error")
     data = BehaviorEventSerializer(required=False)  # type: ignore[assignment]
@@ -137,24 +131,14 @@ class ExplainedEventSerializer(BehaviorEventSerializer):
     review = EventReviewSerializer(allow_null=True, help_text="The verdict that counts; null before any")
 
     class Meta(BehaviorEventSerializer.Meta):
-        fields = [
-            *BehaviorEventSerializer.Meta.fields,
-            "session_id",
-            "chain_id",
-            "received_at",
-            "reasons",
-            "model_version",
-            "review",
-        ]
+        fields = EXPLAINED
         read_only_fields = fields
 
 
-@extend_schema_field(
-    {
-        "oneOf": [{"type": kind} for kind in ("object", "string", "number", "boolean")]
-        + [{"type": "array", "items": {}}]
-    }
-)
+_NO_ARRAY = [{"type": kind} for kind in ("object", "string", "number", "boolean")]
+
+
+@extend_schema_field({"oneOf": [*_NO_ARRAY, {"type": "array", "items": {}}]})
 class PayloadField(serializers.JSONField):
     """Any JSON value but null."""
 

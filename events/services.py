@@ -13,23 +13,20 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from certificates import services as certificates
 from certificates.models import Certificate
-from compliance import environments
-from compliance.errors import ServiceError, Unavailable
-from events.ingestion import Submission, ingest_all
-from events.intake import Report
+from compliance.core import environments
+from compliance.core.errors import ServiceError, Unavailable
+from events.ingest.event_input import EventInput
+from events.ingest.ingestion import Submission, ingest_all
+from events.ingest.storage import ScoredEvent
 from events.models import ActionType
-from events.storage import ScoredEvent
 
-LONGEST_TURN_SECONDS = 5.0
-_turn = Lock()
+LONGEST_WAIT_SECONDS = 5.0
+_batch_lock = Lock()
 
 
 @dataclass(frozen=True)
 class SignedMessage:
-    """A signature over a payload's canonical form, when it was made, and the event that tells of it.
-
-    `signature` is base64, `payload_hash` reads `sha256:` and the hex digest.
-    """
+    """A signature (base64) over a payload's canonical form, and its event; the hash with its algorithm."""
 
     agent_id: UUID
     signature: str
@@ -40,59 +37,57 @@ class SignedMessage:
     event: ScoredEvent
 
 
-def ingest(*, tenant_id: UUID, report: Report, now: datetime) -> ScoredEvent:
-    """Score and store one event; when it returns outside a transaction, the event is durable.
+def ingest(*, tenant_id: UUID, event: EventInput, now: datetime) -> ScoredEvent:
+    """Score and store one event, which is durable on return outside a transaction.
 
-    A high-risk event takes the agent's row lock, and with it what `threshold.react()` does. Raises
+    A high-risk event locks the agent and runs `threshold.react()` in the same transaction. Raises
     `AgentNotFound`, and `AgentNotActive` for an agent that is not active or has no active certificate.
     """
-    (outcome,) = ingest_all([Submission(tenant_id, report, now)])
+    (outcome,) = ingest_all([Submission(tenant_id, event, now)])
     if isinstance(outcome, ServiceError):
         raise outcome
     return outcome
 
 
 def ingest_batch(
-    *, tenant_id: UUID, reports: Sequence[Report | ServiceError], now: datetime
+    *, tenant_id: UUID, inputs: Sequence[EventInput | ServiceError], now: datetime
 ) -> list[ScoredEvent | ServiceError]:
-    """Score and store events in their order; for each its row or why there is none.
+    """Score and store events in their order; return each one's row or error. Errors in `inputs` stay.
 
-    What was refused before it got here stands among the reports as its error, and stays in its place.
+    What was refused before it got here is in the list as its error, and stays in its place.
     Batches take turns in a process, so that they don't overtake each other's learning. Raises `Unavailable`
     when the turn doesn't come.
     """
     submissions = [
-        Submission(tenant_id, report, now) for report in reports if not isinstance(report, ServiceError)
+        Submission(tenant_id, event, now) for event in inputs if not isinstance(event, ServiceError)
     ]
-    if not _turn.acquire(timeout=LONGEST_TURN_SECONDS):
+    if not _batch_lock.acquire(timeout=LONGEST_WAIT_SECONDS):
         raise Unavailable("More batches arrive than can be stored; retry with exponential backoff")
     try:
         stored = iter(ingest_all(submissions))
     finally:
-        _turn.release()
-    return [report if isinstance(report, ServiceError) else next(stored) for report in reports]
+        _batch_lock.release()
+    return [event if isinstance(event, ServiceError) else next(stored) for event in inputs]
 
 
 def sign(*, tenant_id: UUID, agent_id: Any, payload: Any, actor: Actor, now: datetime) -> SignedMessage:
-    """Sign the canonical JSON of `payload` (RFC 8785) with the agent's key, and log it as its event.
+    """Sign the canonical JSON of `payload` (RFC 8785) with the agent's key, and store that as its event.
 
-    Nothing is signed for an agent that is stopped, and no signature is handed out whose event isn't stored.
-    Raises `AgentNotFound`, `AgentNotActive`, `Invalid` for a payload without a canonical form and
-    `Unavailable` while the HSM is away.
+    Raises AgentNotFound, AgentNotActive, Invalid for a payload without a canonical form, and Unavailable
+    while the HSM is away.
     """
     agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
-    certificate = active_certificate(agent, now=now)
+    certificate = Certificate.objects.of_agent(agent.id).active(now).first()
+    if certificate is None or agent.status != AgentStatus.ACTIVE:
+        raise AgentNotActive()
     signed = certificates.sign_message(certificate=certificate, payload=payload)
-    facts = {
-        "payload_hash": signed.payload_hash,
-        "algorithm": signed.algorithm,
-        "certificate_serial": signed.certificate_serial,
-    }
+    facts = {"payload_hash": signed.payload_hash, "algorithm": signed.algorithm}
+    facts["certificate_serial"] = signed.certificate_serial
     with environments.atomic():
-        report = Report(
+        event_input = EventInput(
             agent_id=str(agent.id), action_type=ActionType.MESSAGE_SIGNED.value, details=dict(facts)
         )
-        event = ingest(tenant_id=tenant_id, report=report, now=now)
+        event = ingest(tenant_id=tenant_id, event=event_input, now=now)
         auditlog.record(
             tenant_id=tenant_id,
             action=AuditAction.MESSAGE_SIGNED,
@@ -103,12 +98,3 @@ def sign(*, tenant_id: UUID, agent_id: Any, payload: Any, actor: Actor, now: dat
             now=now,
         )
     return SignedMessage(agent_id=agent.id, signature=signed.signature, signed_at=now, event=event, **facts)
-
-
-def active_certificate(agent: Agent, *, now: datetime) -> Certificate:
-    """The active certificate of an active agent; anything else is `AgentNotActive`."""
-    if agent.status == AgentStatus.ACTIVE:
-        certificate = Certificate.objects.of_agent(agent.id).active(now).first()
-        if certificate is not None:
-            return certificate
-    raise AgentNotActive()

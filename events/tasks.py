@@ -1,12 +1,14 @@
-"""Events by the clock: the threshold's safety net, the fading of rolling risk, the table's partitions."""
+"""Scheduled tasks of the events; each is safe to repeat."""
 
 import logging
 from typing import Any
 
 from auditlog.vocabulary import Actor
-from compliance.clock import now
-from compliance.tasks import task
-from events import baselines, partitions, reviewing, risk_days, rolling, snapshots, threshold
+from compliance.core.clock import now
+from compliance.core.tasks import task
+from events import partitions
+from events.ingest import threshold
+from events.risk import baselines, reviewing, risk_days, rolling, snapshots
 
 log = logging.getLogger(__name__)
 
@@ -15,7 +17,7 @@ MAINTAIN = "events.maintain_partitions"
 
 @task("events.sweep_high_risk")
 def sweep_high_risk(**kwargs: Any) -> None:
-    """Stop agents over the threshold that `ingest()` did not; safe to repeat."""
+    """Stop agents over the threshold that `ingest()` did not."""
     stopped = threshold.sweep(now=now())
     if stopped:
         log.warning("the sweep stopped %d agents over the high-risk threshold", stopped)
@@ -23,13 +25,13 @@ def sweep_high_risk(**kwargs: Any) -> None:
 
 @task("events.fade_risk")
 def fade_risk(**kwargs: Any) -> None:
-    """Write every agent's rolling risk as it now follows from its events; safe to repeat."""
+    """Write every agent's rolling risk as of now."""
     log.debug("wrote the rolling risk of %d agents", rolling.fade_risk(now=now()))
 
 
 @task("events.take_in_reviews")
 def take_in_reviews(**kwargs: Any) -> None:
-    """Let the scorer's memory take in verdicts that it could not at the time; safe to repeat."""
+    """Take in the reviews that could not be taken in at the time."""
     taken = reviewing.take_in_overdue(now=now())
     if taken:
         log.info("took in overdue reviews of %d agents' events", taken)
@@ -37,20 +39,20 @@ def take_in_reviews(**kwargs: Any) -> None:
 
 @task("events.snapshot_scorer")
 def snapshot_scorer(**kwargs: Any) -> None:
-    """Snapshot the states of active agents and pool what their tenants have in common; safe to repeat."""
+    """Snapshot the states of active agents, and pool their events into their tenants' baselines."""
     log.debug("snapshots of %d agents", snapshots.take(now=now()))
     log.debug("pooled %d events", baselines.pool_new(now=now()))
 
 
 @task("events.forget_snapshots")
 def forget_snapshots(**kwargs: Any) -> None:
-    """Drop the snapshots of agents that are retired or long silent; safe to repeat."""
+    """Delete the snapshots of agents that are retired or long silent."""
     log.debug("dropped %d snapshots", snapshots.forget(now=now()))
 
 
 @task("events.sum_up_risk")
 def sum_up_risk(**kwargs: Any) -> None:
-    """Add new events to the daily sums, and forget the days past their retention; safe to repeat."""
+    """Add new events to the daily sums, and delete the days past their retention."""
     moment = now()
     log.debug("summed up %d events", risk_days.sum_up(now=moment))
     risk_days.forget(now=moment)
@@ -58,11 +60,8 @@ def sum_up_risk(**kwargs: Any) -> None:
 
 @task(MAINTAIN)
 def maintain_partitions(**kwargs: Any) -> None:
-    """Make partitions ahead and drop outlived ones; what could not be locked waits for the next run."""
+    """Make partitions ahead and drop outlived ones; those that could not be locked wait for the next run."""
     done = partitions.maintain(actor=Actor.system(MAINTAIN), now=now())
     if not done.is_complete:
-        log.warning(
-            "partitions postponed: %s; rows in the default partition: %d",
-            ", ".join(done.postponed) or "none",
-            done.default_rows,
-        )
+        postponed = ", ".join(done.postponed) or "none"
+        log.warning("partitions postponed: %s; default partition: %d rows", postponed, done.default_rows)

@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.response import Response
@@ -10,19 +9,21 @@ from rest_framework.throttling import BaseThrottle
 
 from auditlog.vocabulary import Actor
 from compliance.api.idempotency import idempotent
-from compliance.api.parsers import NDJSONParser, StrictJSONParser
-from compliance.api.permissions import Scope
 from compliance.api.rate_limits import hit
-from compliance.api.requests import ApiRequest
-from compliance.api.responses import ok, page
-from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
-from compliance.api.throttling import EventsThrottle
-from compliance.api.views import ApiViewSet, validated
-from compliance.clock import now
-from events import reviewing, services
-from events.intake import MAX_BATCH, read_batch, read_or_refuse, read_report
-from events.listing import page_of, read_question
+from compliance.api.rest.endpoints import respond
+from compliance.api.rest.parsers import NDJSONParser, StrictJSONParser
+from compliance.api.rest.permissions import Scope
+from compliance.api.rest.requests import ApiRequest
+from compliance.api.rest.responses import ok
+from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
+from compliance.api.rest.throttling import EventsThrottle
+from compliance.api.rest.views import ApiViewSet, validated
+from compliance.core.clock import now
+from events import services
+from events.endpoints import LIST_EVENTS, RECORD_EVENT
+from events.ingest.event_input import MAX_BATCH, read_batch, read_or_refuse
 from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict, RiskBand
+from events.risk import reviewing
 from events.serializers import (
     RECORD_BATCH_SCHEMA,
     RECORD_EVENT_SCHEMA,
@@ -33,7 +34,7 @@ from events.serializers import (
     ReviewSerializer,
     SignatureSerializer,
     SignSerializer,
-    shown,
+    shown_explained,
     shown_result,
 )
 
@@ -45,52 +46,38 @@ FILTERS = [
     OpenApiParameter("action_type", OpenApiTypes.STR, enum=ActionType.values),
 ]
 
+AN_AGENT = "0193d2a4-7b5e-7cc3-98c4-dc0c0c07398f"
+PAYMENT = {"tool": "place_order", "amount_usd": 250, "instrument": "BTC-USD", "venue": "kraken"}
 EVENT_EXAMPLE = OpenApiExample(
     "A payment",
     request_only=True,
-    value={
-        "agentId": "0193d2a4-7b5e-7cc3-98c4-dc0c0c07398f",
-        "actionType": "transaction_initiated",
-        "details": {"tool": "place_order", "amount_usd": 250, "instrument": "BTC-USD", "venue": "kraken"},
-    },
+    value={"agentId": AN_AGENT, "actionType": "transaction_initiated", "details": PAYMENT},
 )
-
-
 BATCH_EXAMPLE = OpenApiExample(
     "Two reads",
     request_only=True,
     media_type="application/json",
-    value={
-        "events": [
-            {"agentId": "0193d2a4-7b5e-7cc3-98c4-dc0c0c07398f", "actionType": "data_access"},
-            {"agentId": "0193d2a4-7b5e-7cc3-98c4-dc0c0c07398f", "actionType": "api_call"},
-        ]
-    },
+    value={"events": [{"agentId": AN_AGENT, "actionType": kind} for kind in ("data_access", "api_call")]},
 )
-
+CONFIRMED = {"verdict": "confirmed", "note": "The customer did not order this transfer."}
 REVIEW_EXAMPLES = [
-    OpenApiExample(
-        "Part of an attack",
-        request_only=True,
-        value={"verdict": "confirmed", "note": "The customer did not order this transfer."},
-    ),
+    OpenApiExample("Part of an attack", request_only=True, value=CONFIRMED),
     OpenApiExample("Ordinary after all", request_only=True, value={"verdict": "dismissed"}),
 ]
 
 
 class EventViewSet(ApiViewSet):
-    """What agents did, scored as it arrives."""
+    """`/v1/events` but for batches."""
 
     schema_tag = "Events"
     required_scopes: ClassVar = {
-        "create": Scope.EVENTS_WRITE,
-        "list": Scope.EVENTS_READ,
+        "create": RECORD_EVENT.scope,
+        "list": LIST_EVENTS.scope,
         "retrieve": Scope.EVENTS_READ,
         "review": Scope.EVENTS_REVIEW,
     }
 
     def get_throttles(self) -> list[BaseThrottle]:
-        """Ingest has a limit of its own."""
         return [EventsThrottle()] if self.action == "create" else super().get_throttles()
 
     @extend_schema(
@@ -109,10 +96,7 @@ class EventViewSet(ApiViewSet):
     )
     @idempotent
     def create(self, request: ApiRequest) -> Response:
-        moment = now()
-        report = read_report(request.data, now=moment)
-        event = services.ingest(tenant_id=request.auth.tenant_id, report=report, now=moment)
-        return ok(shown(event), status=201)
+        return respond(RECORD_EVENT, request)
 
     @extend_schema(
         operation_id="listEvents",
@@ -121,9 +105,7 @@ class EventViewSet(ApiViewSet):
         responses={200: paged(BehaviorEventSerializer, tells_next=True), **errors(*KEYED)},
     )
     def list(self, request: ApiRequest) -> Response:
-        question = read_question(request.query_params, tenant_id=request.auth.tenant_id)
-        found = page_of(question)
-        return page(found.rows, next_cursor=found.next_cursor, has_next_page=found.next_cursor is not None)
+        return respond(LIST_EVENTS, request)
 
     @extend_schema(
         operation_id="getEvent",
@@ -134,15 +116,14 @@ class EventViewSet(ApiViewSet):
     def retrieve(self, request: ApiRequest, event_id: str) -> Response:
         event = BehaviorEvent.objects.for_tenant(request.auth.tenant_id).find(event_id)
         event.review = EventReview.objects.that_counts(event.id)
-        return ok(ExplainedEventSerializer(event).data)
+        return ok(shown_explained(event))
 
     @extend_schema(
         operation_id="reviewEvent",
         summary="Say what an event was: part of an attack, or ordinary after all",
         description=(
-            "Any event can be reviewed, a low one too: that is how a missed attack is told. A later verdict "
-            "replaces an earlier one; each is kept and audited. Repeating the present verdict, with its note "
-            "or without one, adds nothing and is answered with 200."
+            "Any event can be reviewed: a missed attack scored low. A later verdict replaces an earlier one; "
+            "each is kept and audited. Repeating the present verdict, with its note or none, answers 200."
         ),
         parameters=[EVENT_ID, IDEMPOTENCY_KEY],
         request=ReviewSerializer,
@@ -168,8 +149,6 @@ class EventViewSet(ApiViewSet):
 
 
 class EventLinesParser(NDJSONParser):
-    """A batch with an event on each line."""
-
     member, most_lines = "events", MAX_BATCH
 
 
@@ -185,9 +164,8 @@ class EventBatchViewSet(ApiViewSet):
         operation_id="recordEvents",
         summary="Record up to 1,000 actions at once",
         description=(
-            "Scored and stored in their order. Each has its own result, in its place: one that is refused "
-            "takes none with it. As `application/x-ndjson`, one event stands on each line. The batch counts "
-            "as so many requests against the rate limit."
+            "Scored and stored in their order, each with its own result. As `application/x-ndjson`, each "
+            "line holds one event. Each event counts as a request against the rate limit."
         ),
         request={"application/json": RECORD_BATCH_SCHEMA, "application/x-ndjson": OpenApiTypes.STR},
         parameters=[IDEMPOTENCY_KEY],
@@ -199,22 +177,18 @@ class EventBatchViewSet(ApiViewSet):
         moment = now()
         items = read_batch(request.data)
         self._count_the_rest(request, len(items) - 1)
-        outcomes = services.ingest_batch(
-            tenant_id=request.auth.tenant_id,
-            reports=[read_or_refuse(item, now=moment) for item in items],
-            now=moment,
-        )
+        inputs = [read_or_refuse(item, now=moment) for item in items]
+        outcomes = services.ingest_batch(tenant_id=request.auth.tenant_id, inputs=inputs, now=moment)
         return ok([shown_result(outcome) for outcome in outcomes])
 
     def _count_the_rest(self, request: ApiRequest, count: int) -> None:
         """Count a batch's events against the rate limit; the request itself has been."""
         if count == 0:
             return
-        limit = settings.RATE_LIMITS[EventsThrottle.bucket]
-        verdict = hit(EventsThrottle.bucket, str(request.auth.id), limit=limit, cost=count)
-        request.rate_limit = verdict  # type: ignore[attr-defined]
-        if not verdict.allowed:
-            self.throttled(request, verdict.retry_after)
+        limit = hit(EventsThrottle.bucket, str(request.auth.id), cost=count)
+        request.rate_limit = limit  # type: ignore[attr-defined]
+        if not limit.allowed:
+            self.throttled(request, limit.retry_after)
 
 
 class SigningViewSet(ApiViewSet):

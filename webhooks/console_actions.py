@@ -1,6 +1,9 @@
-"""What developers do to webhooks in the console; each is one service call."""
+"""Actions on webhooks and deliveries in the console; each makes one service call."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from inspect import cleandoc
+from operator import attrgetter
 from typing import Any
 
 from django import forms
@@ -9,89 +12,99 @@ from django.urls import reverse
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
 from auditlog.vocabulary import Actor
-from compliance.console import ActionCall
-from compliance.console.secrets import FreshSecret, secret_page
+from compliance.console.access import DEVELOPERS
+from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.secrets import secret_page
 from webhooks import services
 
-LONGEST_HOURS = 30 * 24
-LONGEST_OVERLAP_HOURS = 7 * 24
+MAX_HOURS_BACK = 30 * 24
+MAX_OVERLAP = 7 * 24
 
 
-class SinceForm(forms.Form):
-    """How far back to look for failed deliveries."""
+def _hours(label: str, minimum: int, maximum: int, help_text: str, **options: Any) -> forms.IntegerField:
+    options |= {"min_value": minimum, "max_value": maximum, "initial": 24, "help_text": help_text}
+    return forms.IntegerField(label=label, widget=UnfoldAdminIntegerFieldWidget, **options)
 
-    hours = forms.IntegerField(
-        min_value=1,
-        max_value=LONGEST_HOURS,
-        initial=24,
-        label="Hours back",
-        widget=UnfoldAdminIntegerFieldWidget,
-        help_text=f"Deliveries made in these last hours count; 1 to {LONGEST_HOURS}.",
-    )
+
+class RecoveryForm(forms.Form):
+    hours = _hours("Hours back", 1, MAX_HOURS_BACK, f"Deliveries of these last hours; 1 to {MAX_HOURS_BACK}.")
 
 
 class OverlapForm(forms.Form):
-    """How long the old secret signs beside the new one."""
-
-    hours = forms.IntegerField(
-        min_value=0,
-        max_value=LONGEST_OVERLAP_HOURS,
-        initial=24,
-        required=False,
-        label="Hours of overlap",
-        widget=UnfoldAdminIntegerFieldWidget,
-        help_text=f"0 to {LONGEST_OVERLAP_HOURS}; 24 if left empty.",
-    )
+    hours = _hours("Hours of overlap", 0, MAX_OVERLAP, f"0 to {MAX_OVERLAP}; 24 if empty.", required=False)
 
 
-def _who_and_when(call: ActionCall) -> dict[str, Any]:
-    return {"actor": Actor.console_user(call.username), "now": call.now}
+def _action(
+    name: str, label: str, icon: str, **options: Any
+) -> Callable[[Callable[[ActionCall], str | HttpResponse]], ConfirmedAction]:
+    """Make the decorated function an action for developers, by default on an open webhook.
+
+    The page that confirms the action shows the function's docstring.
+    """
+    common = {"is_offered": attrgetter("is_open"), "roles": DEVELOPERS, "form_class": forms.Form, **options}
+    return lambda run: ConfirmedAction(name, label, icon, cleandoc(run.__doc__ or ""), run, **common)
 
 
-def _webhook(call: ActionCall) -> dict[str, Any]:
-    return {"tenant_id": call.row.tenant_id, "webhook_id": call.row.id, **_who_and_when(call)}
+def _arguments(call: ActionCall, webhook: Any) -> dict[str, Any]:
+    actor = Actor.console_user(call.username)
+    return {"tenant_id": webhook.tenant_id, "webhook_id": webhook.id, "actor": actor, "now": call.now}
 
 
+@_action("test", "Send test", "send")
 def send_test(call: ActionCall) -> str:
-    services.send_test(**_webhook(call))
+    """Queues a signed webhook.test message to this endpoint alone."""
+    services.send_test(**_arguments(call, call.row))
     return "A test message is on its way; its delivery shows what the endpoint answers."
 
 
+@_action("recover", "Redeliver failed", "replay", form_class=RecoveryForm)
 def redeliver_failed(call: ActionCall) -> str:
+    """Sends each message whose last delivery failed once more, oldest first, unchanged."""
     since = call.now - timedelta(hours=call.data["hours"])
-    again = services.redeliver_failed(since=since, **_webhook(call))
+    again = services.redeliver_failed(since=since, **_arguments(call, call.row))
     return f"{len(again)} failed messages are on their way again."
 
 
+@_action(
+    *("rotate", "Rotate secret", "autorenew"),
+    is_offered=lambda webhook: webhook.deleted_at is None,
+    form_class=OverlapForm,
+    is_destructive=True,
+)
 def rotate_secret(call: ActionCall) -> HttpResponse:
-    hours = call.data["hours"]
-    overlap = None if hours is None else hours * 3600
-    made = services.rotate_secret(overlap_seconds=overlap, **_webhook(call))
-    fresh = FreshSecret(
+    """Every attempt from now on, retries included, is signed with a new secret that is shown once.
+    The old one signs beside it for the hours that you choose: none, if it has leaked.
+    """
+    overlap = None if call.data["hours"] is None else call.data["hours"] * 3600
+    rotated = services.rotate_secret(overlap_seconds=overlap, **_arguments(call, call.row))
+    return secret_page(
+        call.request,
         label="Webhook secret",
-        secret=made.secret,
+        secret=rotated.secret,
         explanation="Deliveries are signed with this secret from now on.",
         next_url=reverse("admin:webhooks_webhook_change", args=[call.row.pk]),
     )
-    return secret_page(call.request, fresh)
 
 
+@_action("off", "Switch off", "toggle_off", is_destructive=True)
 def switch_off(call: ActionCall) -> str:
-    services.update(changes={"active": False}, **_webhook(call))
+    """Nothing more is sent, and what waits is cancelled. It can be switched on again."""
+    services.update(changes={"active": False}, **_arguments(call, call.row))
     return "The webhook is switched off."
 
 
+@_action("on", "Switch on", "toggle_on", is_offered=lambda row: row.deleted_at is None and not row.active)
 def switch_on(call: ActionCall) -> str:
-    services.update(changes={"active": True}, **_webhook(call))
+    """Events from now on are sent again; those in between are not."""
+    services.update(changes={"active": True}, **_arguments(call, call.row))
     return "The webhook is switched on."
 
 
+@_action("redeliver", "Redeliver", "replay", is_offered=lambda row: row.is_finished and row.webhook.is_open)
 def redeliver(call: ActionCall) -> str:
-    webhook = call.row.webhook
-    services.redeliver(
-        tenant_id=webhook.tenant_id,
-        webhook_id=webhook.id,
-        delivery_id=call.row.id,
-        **_who_and_when(call),
-    )
+    """Sends the same message, id and bytes, once more, as a delivery of its own."""
+    services.redeliver(delivery_id=call.row.id, **_arguments(call, call.row.webhook))
     return "The message is on its way again, as a delivery of its own."
+
+
+WEBHOOK_ACTIONS = (send_test, redeliver_failed, rotate_secret, switch_off, switch_on)

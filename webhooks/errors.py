@@ -1,6 +1,6 @@
-"""What webhooks refuse."""
+"""Errors of webhooks."""
 
-from compliance.errors import Conflict, Invalid, InvalidState, NotFound
+from compliance.core.errors import Conflict, Invalid, InvalidState, NotFound
 
 
 class WebhookNotFound(NotFound):

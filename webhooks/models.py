@@ -1,39 +1,34 @@
-"""Webhooks, the messages they carry, and the history of each delivery."""
+"""Webhooks, the messages sent to them, and the history of each delivery."""
 
 from datetime import timedelta
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
-from compliance.identifiers import new_id
+from compliance.core.identifiers import new_id
 from compliance.tenancy.models import Tenant
-from webhooks.addresses import MAX_URL_LENGTH
 from webhooks.querysets import DeliveryQuerySet, WebhookQuerySet
+from webhooks.sending.addresses import MAX_URL_LENGTH
 from webhooks.vocabulary import DELIVERABLE_EVENTS, EventName
 
 # Seconds between a failed attempt's end and the next one (interface specification, Delivery and retries).
 RETRY_DELAYS = (1, 10, 100)
 MAX_ATTEMPTS = 1 + len(RETRY_DELAYS)
-# How often an attempt that a dying process left open is made up for: what kills its senders must end too.
-MAX_INTERRUPTIONS = 10
-# Failures in a row after which the console calls an endpoint failing.
-FAILING_AFTER = 3
-# How long an attempt lasts that makes its endpoint a slow one.
-SLOW_AFTER = timedelta(seconds=2)
+MAX_INTERRUPTIONS = 10  # repeated attempts: a delivery that kills its senders must end too
+FAILING_AFTER = 3  # failed attempts in a row
+SLOW_AFTER = timedelta(seconds=2)  # duration of an attempt
 
 
 def retry_delay(number: int, max_attempts: int) -> timedelta | None:
-    """How long to wait after attempt `number` failed; None when it was the last of all.
-
-    Counted from the end, so that an attempt made up for does not lengthen the waits.
-    """
+    """Return how long to wait after attempt `number` failed; None after the last."""
+    # Counted from the end, since each interrupted attempt raises `max_attempts`.
     left = max_attempts - number
     return timedelta(seconds=RETRY_DELAYS[-left]) if left > 0 else None
 
 
 class Pace(models.TextChoices):
-    """How long the endpoint's last attempt took: what decides how many senders it may occupy."""
+    """How fast an endpoint's last attempt was; decides how many requests it gets at a time."""
 
     UNKNOWN = "unknown"
     QUICK = "quick"
@@ -45,9 +40,9 @@ class Pace(models.TextChoices):
 
 
 class Webhook(models.Model):
-    """A tenant's endpoint and what it wants to hear; secrets are encrypted at rest, gone once deleted.
+    """A tenant's endpoint and its events; secrets are encrypted.
 
-    `previous_secret` signs beside `secret` until its time. `disabled_at`: switched off by the service itself.
+    `previous_secret` signs too until `previous_secret_until`. The service itself sets `disabled_at`.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -60,7 +55,7 @@ class Webhook(models.Model):
     secret_hint = models.CharField(max_length=32)
     previous_secret = models.BinaryField(null=True, editable=False)
     previous_secret_until = models.DateTimeField(null=True)
-    # Attempts that failed since the last success, and deliveries that were given up since then.
+    # Failed attempts and failed deliveries since the last success.
     consecutive_failures = models.PositiveIntegerField(default=0)
     failed_deliveries = models.PositiveIntegerField(default=0)
     failing_since = models.DateTimeField(null=True)
@@ -74,17 +69,17 @@ class Webhook(models.Model):
 
     class Meta:
         ordering = ["-created_at", "-id"]
-        indexes = [models.Index(fields=["tenant", "-created_at", "-id"], name="webhooks_tenant_time")]
+        indexes = [Index(fields=["tenant", "-created_at", "-id"], name="webhooks_tenant_time")]
         constraints = [
-            models.CheckConstraint(condition=~Q(events=[]), name="webhooks_events_present"),
-            models.CheckConstraint(condition=~Q(url=""), name="webhooks_url_present"),
-            models.CheckConstraint(condition=Q(pace__in=Pace.values), name="webhooks_pace_known"),
-            models.CheckConstraint(
+            CheckConstraint(condition=~Q(events=[]), name="webhooks_events_present"),
+            CheckConstraint(condition=~Q(url=""), name="webhooks_url_present"),
+            CheckConstraint(condition=Q(pace__in=Pace.values), name="webhooks_pace_known"),
+            CheckConstraint(
                 condition=Q(previous_secret=None, previous_secret_until=None)
                 | Q(previous_secret__isnull=False, previous_secret_until__isnull=False),
                 name="webhooks_previous_secret_ends",
             ),
-            models.CheckConstraint(
+            CheckConstraint(
                 condition=Q(disabled_at=None) | Q(active=False), name="webhooks_disabled_is_inactive"
             ),
         ]
@@ -94,17 +89,16 @@ class Webhook(models.Model):
 
     @property
     def is_open(self) -> bool:
-        """Whether deliveries to it are sent at all."""
+        """Whether deliveries are sent to it."""
         return self.active and self.deleted_at is None
 
     @property
     def is_failing(self) -> bool:
-        """Whether its last attempts all failed."""
         return self.consecutive_failures >= FAILING_AFTER
 
 
 class Message(models.Model):
-    """One event as it is sent: the exact bytes of its envelope."""
+    """One event with the exact bytes of its envelope."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
@@ -120,8 +114,6 @@ class Message(models.Model):
 
 
 class DeliveryStatus(models.TextChoices):
-    """Where a delivery stands."""
-
     PENDING = "pending"
     IN_FLIGHT = "in_flight"
     SUCCEEDED = "succeeded"
@@ -130,8 +122,6 @@ class DeliveryStatus(models.TextChoices):
 
 
 class Trigger(models.TextChoices):
-    """What started a delivery."""
-
     EVENT = "event"
     TEST = "test"
     REDELIVERY = "redelivery"
@@ -139,7 +129,7 @@ class Trigger(models.TextChoices):
 
 
 class Delivery(models.Model):
-    """A message on its way to one webhook; `lease` names the attempt that holds it until `leased_until`."""
+    """The sending of one message to one webhook; `lease` names the claim in force until `leased_until`."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     webhook = models.ForeignKey(Webhook, on_delete=models.PROTECT, related_name="deliveries")
@@ -160,41 +150,41 @@ class Delivery(models.Model):
         ordering = ["-created_at", "-id"]
         verbose_name_plural = "deliveries"
         indexes = [
-            models.Index(fields=["webhook", "-created_at", "-id"], name="webhooks_delivery_history"),
-            models.Index(
+            Index(fields=["webhook", "-created_at", "-id"], name="webhooks_delivery_history"),
+            Index(
                 fields=["webhook", "next_attempt_at", "id"],
                 condition=Q(status="pending"),
                 name="webhooks_delivery_due",
             ),
-            models.Index(
+            Index(
                 fields=["webhook", "leased_until"],
                 condition=Q(status="in_flight"),
                 name="webhooks_delivery_leased",
             ),
         ]
         constraints = [
-            models.UniqueConstraint(
+            UniqueConstraint(
                 fields=["webhook", "message"],
                 condition=Q(trigger="event"),
                 name="webhooks_one_delivery_of_an_event",
             ),
-            models.CheckConstraint(
+            CheckConstraint(
                 condition=Q(status__in=DeliveryStatus.values), name="webhooks_delivery_status_known"
             ),
-            models.CheckConstraint(
+            CheckConstraint(
                 condition=~Q(status="in_flight") | Q(lease__isnull=False, leased_until__isnull=False),
                 name="webhooks_in_flight_has_lease",
             ),
-            models.CheckConstraint(
+            CheckConstraint(
                 condition=~Q(status="pending") | Q(next_attempt_at__isnull=False),
                 name="webhooks_pending_has_time",
             ),
-            models.CheckConstraint(
+            CheckConstraint(
                 condition=Q(status__in=["pending", "in_flight"], completed_at=None)
                 | Q(status__in=["succeeded", "failed", "cancelled"], completed_at__isnull=False),
                 name="webhooks_finished_has_time",
             ),
-            models.CheckConstraint(
+            CheckConstraint(
                 condition=Q(attempt_count__lte=F("max_attempts")), name="webhooks_attempts_bounded"
             ),
         ]
@@ -204,12 +194,12 @@ class Delivery(models.Model):
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing more will be sent."""
+        """Whether no further attempt will be made."""
         return self.status not in (DeliveryStatus.PENDING, DeliveryStatus.IN_FLIGHT)
 
 
 class Attempt(models.Model):
-    """One try of a delivery, written before it is sent and completed after."""
+    """One request of a delivery, stored before it is sent and completed afterwards."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     delivery = models.ForeignKey(Delivery, on_delete=models.PROTECT, related_name="attempts")
@@ -223,9 +213,7 @@ class Attempt(models.Model):
 
     class Meta:
         ordering = ["number", "id"]
-        constraints = [
-            models.UniqueConstraint(fields=["delivery", "number"], name="webhooks_attempt_numbered_once")
-        ]
+        constraints = [UniqueConstraint(fields=["delivery", "number"], name="webhooks_attempt_numbered_once")]
 
     def __str__(self) -> str:
         return f"attempt {self.number} of {self.delivery_id}"

@@ -1,13 +1,11 @@
-"""Reads of webhooks and deliveries."""
+"""Queries for webhooks and deliveries."""
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Count, Q
 
-from compliance.identifiers import parse_id
+from compliance.core.identifiers import parse_id
 from webhooks.errors import DeliveryNotFound, WebhookNotFound
 
 if TYPE_CHECKING:
@@ -15,44 +13,28 @@ if TYPE_CHECKING:
 
 
 class WebhookQuerySet(models.QuerySet["Webhook"]):
-    """Webhooks of the current environment."""
-
     def existing(self) -> "WebhookQuerySet":
         return self.filter(deleted_at=None)
 
     def for_tenant(self, tenant_id: UUID) -> "WebhookQuerySet":
         return self.existing().filter(tenant_id=tenant_id)
 
-    def with_counts(self) -> "WebhookQuerySet":
-        """With `pending_count` and `failed_count` of their deliveries."""
-        return self.annotate(
-            pending_count=Count("deliveries", filter=Q(deliveries__status="pending")),
-            failed_count=Count("deliveries", filter=Q(deliveries__status="failed")),
-        )
-
     def newest_first(self) -> "WebhookQuerySet":
         return self.order_by("-created_at", "-id")
 
-    def locked(self) -> "WebhookQuerySet":
-        """The rows locked until the transaction ends; deliveries to them can still be published."""
-        return self.select_for_update(of=("self",), no_key=True)
-
-    def locked_or_skipped(self) -> "WebhookQuerySet":
-        """As `locked()`, without those that others hold."""
-        return self.select_for_update(of=("self",), no_key=True, skip_locked=True)
+    def locked(self, *, skip: bool = False) -> "WebhookQuerySet":
+        """Lock the rows, but for deliveries to them; `skip` leaves out those that are locked already."""
+        return self.select_for_update(of=("self",), no_key=True, skip_locked=skip)
 
     def find(self, webhook_id: Any) -> "Webhook":
-        """The webhook with the id that a client wrote; raises `WebhookNotFound`, for nonsense too."""
-        parsed = webhook_id if isinstance(webhook_id, UUID) else parse_id(webhook_id)
-        webhook = self.filter(id=parsed).first() if parsed else None
+        """Return the webhook with an id from a client; raises `WebhookNotFound`, also if malformed."""
+        webhook = self.filter(id=parse_id(str(webhook_id))).first()
         if webhook is None:
             raise WebhookNotFound()
         return webhook
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
-    """Deliveries of the current environment."""
-
     def to_webhook(self, webhook: "Webhook") -> "DeliveryQuerySet":
         return self.filter(webhook=webhook)
 
@@ -65,21 +47,12 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def pending(self) -> "DeliveryQuerySet":
         return self.filter(status="pending")
 
-    def failed_since(self, since: datetime) -> "DeliveryQuerySet":
-        return self.filter(status="failed", created_at__gte=since)
-
-    def in_flight(self, now: datetime) -> "DeliveryQuerySet":
-        """Being sent by somebody who still may."""
-        return self.filter(status="in_flight", leased_until__gt=now)
-
     def with_history(self) -> "DeliveryQuerySet":
-        """With what the API shows of each, in two queries."""
         return self.select_related("message").prefetch_related("attempts")
 
     def find(self, delivery_id: Any) -> "Delivery":
-        """The delivery with the id that a client wrote; raises `DeliveryNotFound`, for nonsense too."""
-        parsed = delivery_id if isinstance(delivery_id, UUID) else parse_id(delivery_id)
-        delivery = self.filter(id=parsed).first() if parsed else None
+        """Return the delivery with an id from a client; raises `DeliveryNotFound`, also if malformed."""
+        delivery = self.filter(id=parse_id(str(delivery_id))).first()
         if delivery is None:
             raise DeliveryNotFound()
         return delivery

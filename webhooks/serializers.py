@@ -1,18 +1,13 @@
-"""Webhooks and their deliveries in and out of the API."""
+"""Read and show webhooks and their deliveries in the API."""
 
 from typing import Any
 
 from rest_framework import serializers
 
-from compliance.api.fields import (
-    StrictBooleanField,
-    StrictCharField,
-    StrictDateTimeField,
-    StrictIntegerField,
-)
-from compliance.api.serializers import ChangesSerializer
-from webhooks.addresses import MAX_URL_LENGTH
+from compliance.api.rest import fields
+from compliance.api.rest.serializers import ChangesSerializer
 from webhooks.models import Attempt, Delivery, Webhook
+from webhooks.sending.addresses import MAX_URL_LENGTH
 from webhooks.services import RECOVERY_LIMIT
 from webhooks.vocabulary import DELIVERABLE_EVENTS, EventName
 
@@ -21,30 +16,22 @@ LONGEST_OVERLAP_SECONDS = 7 * 86_400
 UNKNOWN_EVENT = f"Not an event name; choose among {', '.join(EventName.values)}"
 
 
-def _url_field(**kwargs: Any) -> StrictCharField:
-    return StrictCharField(
-        max_length=MAX_URL_LENGTH,
-        help_text="An absolute https URL to a public host, without user name, password or fragment.",
-        **kwargs,
-    )
+_URL: dict[str, Any] = {
+    "max_length": MAX_URL_LENGTH,
+    "help_text": "An absolute https URL to a public host, without user name, password or fragment.",
+}
 
 
-def _events_field(**kwargs: Any) -> serializers.ListField:
+def _events_field(**options: Any) -> serializers.ListField:
     child = serializers.ChoiceField(EventName.choices, error_messages={"invalid_choice": UNKNOWN_EVENT})
-    return serializers.ListField(
-        child=child,
-        allow_empty=False,
-        min_length=1,
-        max_length=MAX_NAMED_EVENTS,
-        help_text="Repeated names count once.",
-        **kwargs,
-    )
+    options |= {"allow_empty": False, "min_length": 1, "max_length": MAX_NAMED_EVENTS}
+    return serializers.ListField(child=child, help_text="Repeated names count once.", **options)
 
 
 class WebhookInputSerializer(serializers.Serializer[Any]):
-    """What a tenant says of a webhook."""
+    """Fields a tenant may set on a webhook."""
 
-    description = StrictCharField(max_length=500, required=False, allow_null=True, allow_blank=True)
+    description = fields.StrictCharField(max_length=500, required=False, allow_null=True, allow_blank=True)
 
     def validate_events(self, events: list[str]) -> list[str]:
         return list(dict.fromkeys(events))
@@ -56,22 +43,22 @@ class WebhookInputSerializer(serializers.Serializer[Any]):
 class CreateWebhookSerializer(WebhookInputSerializer):
     """`POST /v1/webhooks`."""
 
-    url = _url_field()
+    url = fields.StrictCharField(**_URL)
     events = _events_field()
 
 
 class UpdateWebhookSerializer(WebhookInputSerializer, ChangesSerializer):
     """`PATCH /v1/webhooks/{id}`: the fields to change."""
 
-    url = _url_field(required=False)
+    url = fields.StrictCharField(**_URL, required=False)
     events = _events_field(required=False)
-    active = StrictBooleanField(required=False)
+    active = fields.StrictBooleanField(required=False)
 
 
 class RotateSecretSerializer(serializers.Serializer[Any]):
     """`POST /v1/webhooks/{id}/rotate-secret`."""
 
-    overlap_seconds = StrictIntegerField(
+    overlap_seconds = fields.StrictIntegerField(
         required=False,
         min_value=0,
         max_value=LONGEST_OVERLAP_SECONDS,
@@ -82,11 +69,11 @@ class RotateSecretSerializer(serializers.Serializer[Any]):
 class RecoverSerializer(serializers.Serializer[Any]):
     """`POST /v1/webhooks/{id}/recover`."""
 
-    since = StrictDateTimeField(help_text="Deliveries made from then on count.")
+    since = fields.StrictDateTimeField(help_text="Deliveries made from then on count.")
 
 
 class RecoveredSerializer(serializers.Serializer[Any]):
-    """What a recovery has queued."""
+    """The result of a recovery."""
 
     webhook_id = serializers.UUIDField()
     since = serializers.DateTimeField()
@@ -96,7 +83,7 @@ class RecoveredSerializer(serializers.Serializer[Any]):
 
 
 class WebhookSerializer(serializers.ModelSerializer[Webhook]):
-    """A Webhook of the interface specification; its secret is not part of it."""
+    """A Webhook of the interface specification, without its secret."""
 
     events = serializers.ListField(child=serializers.ChoiceField(EventName.choices))
     secret_hint = serializers.CharField(help_text="The secret's last characters.")
@@ -110,53 +97,34 @@ class WebhookSerializer(serializers.ModelSerializer[Webhook]):
     class Meta:
         model = Webhook
         fields = [
-            "id",
-            "url",
-            "events",
-            "active",
-            "description",
-            "secret_hint",
-            "previous_secret_until",
-            "disabled_at",
-            "created_at",
-            "updated_at",
+            *("id", "url", "events", "active", "description", "secret_hint", "previous_secret_until"),
+            *("disabled_at", "created_at", "updated_at"),
         ]
         read_only_fields = fields
 
 
 class WebhookWithSecretSerializer(WebhookSerializer):
-    """A Webhook with its fresh secret, which is not shown again."""
+    """A Webhook with its new secret."""
 
-    secret = serializers.SerializerMethodField(help_text="`whsec_…`; keep it, it is not shown again.")
+    secret = serializers.CharField(read_only=True, help_text="`whsec_…`; keep it, it is not shown again.")
 
     class Meta(WebhookSerializer.Meta):
         fields = [*WebhookSerializer.Meta.fields, "secret"]
         read_only_fields = fields
 
-    def get_secret(self, webhook: Webhook) -> str:
-        return str(self.context["secret"])
-
 
 class AttemptSerializer(serializers.ModelSerializer[Attempt]):
-    """One try of a delivery; without `duration_ms` while it lasts, or when its sender died."""
+    """One attempt of a delivery; `duration_ms` is null while it lasts, or if its sender died."""
 
     class Meta:
         model = Attempt
-        fields = [
-            "number",
-            "url",
-            "started_at",
-            "duration_ms",
-            "response_status",
-            "response_body",
-            "error",
-        ]
+        fields = ["number", "url", "started_at", "duration_ms", "response_status", "response_body", "error"]
         read_only_fields = fields
         extra_kwargs = {"response_body": {"help_text": "The first 4 KB of the answer's body."}}
 
 
 class DeliverySerializer(serializers.ModelSerializer[Delivery]):
-    """An event on its way to a webhook, with its attempts."""
+    """The delivery of an event to a webhook, with its attempts."""
 
     webhook_id = serializers.UUIDField()
     event_id = serializers.UUIDField(source="message_id", help_text="`id` of the envelope.")
@@ -166,17 +134,7 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
     class Meta:
         model = Delivery
         fields = [
-            "id",
-            "webhook_id",
-            "event_id",
-            "event",
-            "status",
-            "trigger",
-            "attempt_count",
-            "max_attempts",
-            "next_attempt_at",
-            "created_at",
-            "completed_at",
-            "attempts",
+            *("id", "webhook_id", "event_id", "event", "status", "trigger", "attempt_count"),
+            *("max_attempts", "next_attempt_at", "created_at", "completed_at", "attempts"),
         ]
         read_only_fields = fields

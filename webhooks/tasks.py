@@ -1,30 +1,30 @@
-"""What beat starts: the watch over the senders."""
+"""Celery tasks of webhooks."""
 
 import logging
-import time
 from typing import Any
 
 from redis.exceptions import RedisError
 
-from compliance.tasks import task
-from webhooks import doorbell, engine
+from compliance.core import environments
+from compliance.core.tasks import task
+from webhooks.sending import wakeup
+from webhooks.sending.sender import Sender
 
 log = logging.getLogger(__name__)
 
-# How long a worker's thread goes on sending, so that the next watch finds it free.
-TURN_SECONDS = 2.0
+STAND_IN_SIZE = 16
+STAND_IN_SECONDS = 2.0  # so that the next sweep finds the worker's thread free
 
 
 @task("webhooks.sweep")
 def sweep(**_: Any) -> None:
-    """Send what is due while no sender is at work."""
+    """Send what is due in the current environment while no sender runs."""
     try:
-        if doorbell.is_sender_alive():
+        if wakeup.is_sender_alive():
             return
     except RedisError:
         return
-    until, count = time.monotonic() + TURN_SECONDS, 0
-    while (made := engine.stand_in()) and time.monotonic() < until:
-        count += made
-    if count or made:
-        log.warning("no sender is at work: made %d attempts in its place", count + made)
+    sender = Sender(environments.current(), size=STAND_IN_SIZE)
+    made = sender.run_until_idle(seconds=STAND_IN_SECONDS)
+    if made:
+        log.warning("no sender runs: made %d attempts in its place", made)

@@ -1,4 +1,4 @@
-"""The events a webhook can subscribe to. Producers import these."""
+"""Names of the events sent to webhooks; the rooms that publish import them."""
 
 from typing import Final
 
@@ -18,8 +18,8 @@ class EventName(models.TextChoices):
     RISK_ALERT = "risk.alert"
 
 
-# Sent by `POST /v1/webhooks/{id}/test` alone; no receiver can take it for something that happened.
+# Sent only by `POST /v1/webhooks/{id}/test`, so that no receiver takes a test for an event.
 TEST_EVENT: Final = "webhook.test"
-# Stands in a webhook's history where the service switched it off; never sent by itself.
+# A note in a webhook's history that the service switched it off; not sent.
 DISABLED_EVENT: Final = "webhook.disabled"
 DELIVERABLE_EVENTS: Final = (*EventName.values, TEST_EVENT, DISABLED_EVENT)

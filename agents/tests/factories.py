@@ -4,10 +4,10 @@ from typing import Any
 
 from agents import services
 from agents.models import Agent, AgentStatus
-from agents.services import Registration
+from agents.services import AgentRegistration
 from auditlog.vocabulary import Actor
-from compliance import environments
-from compliance.clock import now
+from compliance.core import environments
+from compliance.core.clock import now
 from compliance.tenancy.models import Tenant
 
 ACTOR = Actor.system("tests")
@@ -15,7 +15,7 @@ ACTOR = Actor.system("tests")
 
 def make_agent(tenant: Tenant, **fields: Any) -> Agent:
     """A pending agent of the current environment."""
-    registration = Registration(**{"name": "bot", "model_hash": "sha256:ab", **fields})
+    registration = AgentRegistration(**{"name": "bot", "model_hash": "sha256:ab", **fields})
     return services.register(tenant_id=tenant.id, registration=registration, actor=ACTOR, now=now())
 
 

@@ -13,8 +13,8 @@ from agents.tests.factories import (
     make_suspended_agent,
 )
 from auditlog.models import AuditEntry
-from compliance import environments
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.environments import Environment
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient

@@ -8,9 +8,9 @@ from agents.models import Agent
 from agents.serializers import AgentSerializer, shown_agent
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
-from compliance.api.parsers import loads
-from compliance.api.permissions import Scope
-from compliance.api.renderers import dumps
+from compliance.api.rest.parsers import loads
+from compliance.api.rest.permissions import Scope
+from compliance.api.rest.renderers import dumps
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 

@@ -8,13 +8,12 @@ from django.db.utils import DatabaseError
 
 from auditlog import services
 from auditlog.models import AppendOnly, AuditEntry
-from auditlog.services import NotInTransaction
 from auditlog.vocabulary import Actor, ActorType, AuditAction
-from compliance import environments
-from compliance.api.permissions import Scope
-from compliance.clock import now
-from compliance.environments import Environment
-from compliance.identifiers import new_id
+from compliance.api.rest.permissions import Scope
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.identifiers import new_id
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
@@ -148,7 +147,7 @@ def test_database_refuses_changes_even_to_the_owner(owned: None, tenant: Tenant,
 
 
 def test_entry_outside_a_transaction_is_refused(committed: None) -> None:
-    with pytest.raises(NotInTransaction):
+    with pytest.raises(RuntimeError, match="belongs inside"):
         services.record(
             tenant_id=new_id(), action=AuditAction.AGENT_CREATED, actor=Actor.system("s"), now=now()
         )

@@ -12,7 +12,7 @@ from bench.attack.core import Siege
 from bench.attack.invariants import check
 from bench.attack.wire import Line, Reply, call
 from bench.attack.world import World
-from webhooks.addresses import UrlPolicy, UrlRefused, check_url, permitted
+from webhooks.sending.addresses import UrlPolicy, UrlRefused, check_url, permitted
 
 METADATA = "169.254.169.254"
 # Never to be reached, not even by a development stack, which may reach its own machine.
@@ -197,7 +197,9 @@ def _policies(siege: Siege) -> None:
             siege.sent()
             for kind, judge in (("resolved", _resolves), ("written", _is_written)):
                 if judge(host, policy):
-                    siege.report(f"{name} lets a webhook go there, {kind}", "webhooks.addresses", host)
+                    siege.report(
+                        f"{name} lets a webhook go there, {kind}", "webhooks.sending.addresses", host
+                    )
 
 
 def _resolves(host: str, policy: UrlPolicy) -> bool:

@@ -1,7 +1,7 @@
-"""The same request through both entrances: the event loop's lane, and Django's view behind it.
+"""The same request through both entrances: the fast path, and Django's view behind it.
 
 A request with a header that is there twice is given to the view (compliance/serving/server.py); without it
-the lane answers. Status, body and headers must be the same but for ids, times and counters.
+the fast path answers. Status, body and headers must be the same but for ids, times and counters.
 """
 
 import re
@@ -33,7 +33,7 @@ def run(siege: Siege, world: World) -> None:
 
 
 def _questions(siege: Siege, world: World, live: Holdings, test: Holdings) -> Iterator[Call]:
-    """Those of the lanes' endpoints, the plain ones first."""
+    """Requests to the endpoints of the fast path, the plain ones first."""
     yield from _verifications(live, test, world)
     yield from _pages(world, live)
     yield from _events(siege, world, live)

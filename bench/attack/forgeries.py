@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from compliance import environments
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.environments import Environment
 from compliance.keys import HsmECPrivateKey, private_key
-from delegation import keys as token_keys
+from delegation.jose import keys as token_keys
 
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 JsonObject = dict[str, Any]

@@ -1,5 +1,6 @@
 """The very first requests after a start, all at once: what the first use makes is made for all of them."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from bench.attack.core import Siege
@@ -8,7 +9,9 @@ from bench.attack.wire import Hang, Line, NoAnswer, call
 from bench.attack.world import World
 
 PARALLEL = 16
-PATHS = ("/v1/schema", "/v1/docs", "/.well-known/jwks.json", "/v1/ca", "/v1/crl", "/health/ready")
+PATHS = ("/v1/schema", "/v1/docs", "/.well-known/jwks.json", "/v1/ca", "/v1/crl")
+READY = "/health/ready"
+READY_SECONDS = 60
 
 
 def run(siege: Siege, world: World) -> None:
@@ -16,6 +19,19 @@ def run(siege: Siege, world: World) -> None:
     with ThreadPoolExecutor(PARALLEL) as pool:
         for path in PATHS:
             list(pool.map(lambda number, path=path: _ask(siege, path, number), range(PARALLEL)))
+        # On a busy machine the first checks may take longer than a probe waits for them.
+        _wait_until_ready(siege)
+        list(pool.map(lambda number: _ask(siege, READY, number), range(PARALLEL)))
+
+
+def _wait_until_ready(siege: Siege) -> None:
+    until = time.monotonic() + READY_SECONDS
+    while time.monotonic() < until:
+        with Line(siege, timeout=30) as line:
+            if line.ask(call("GET", READY)).status == 200:
+                return
+        time.sleep(0.2)
+    siege.report("not ready", f"GET {READY}", f"{READY_SECONDS} s after the start")
 
 
 def _ask(siege: Siege, path: str, number: int) -> None:

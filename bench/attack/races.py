@@ -12,9 +12,9 @@ from bench.attack.core import Siege
 from bench.attack.invariants import check
 from bench.attack.wire import Call, Hang, Line, NoAnswer, Reply, call
 from bench.attack.world import ACTOR, World, certified_agent, new_agent
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.tenancy import services as tenancy
 from compliance.tenancy.errors import ApiKeyNotFound
 from compliance.tenancy.models import ApiKey

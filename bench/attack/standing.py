@@ -7,7 +7,7 @@ from bench.attack.core import Siege
 from bench.attack.invariants import check
 from bench.attack.wire import Line, Reply, call
 from bench.attack.world import PAYLOAD, World, certified_agent
-from compliance.environments import Environment
+from compliance.core.environments import Environment
 
 CHAIN = [{"sub": "user:alice", "type": "human"}]
 LONGER = [*CHAIN, {"sub": "agent:a", "type": "agent"}]

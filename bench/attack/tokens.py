@@ -12,7 +12,7 @@ from bench.attack.invariants import check
 from bench.attack.values import garbled
 from bench.attack.wire import Line, call
 from bench.attack.world import PAYLOAD, Holdings, World, furnish
-from compliance.environments import Environment
+from compliance.core.environments import Environment
 
 
 def run(siege: Siege, world: World) -> None:

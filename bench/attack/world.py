@@ -16,11 +16,11 @@ from cryptography.x509 import ocsp
 from auditlog.vocabulary import Actor
 from bench.attack.core import Siege
 from bench.attack.wire import Line, Reply, call
-from compliance import environments
-from compliance.api.permissions import Scope
-from compliance.clock import now
-from compliance.encodings import b64url_encode
-from compliance.environments import Environment
+from compliance.api.rest.permissions import Scope
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.encodings import b64url_encode
+from compliance.core.environments import Environment
 from compliance.tenancy import services as tenancy
 from compliance.tenancy.models import ApiKey, Tenant
 

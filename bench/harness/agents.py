@@ -8,13 +8,13 @@ import django
 django.setup()
 
 from agents import services as agents  # noqa: E402
-from agents.services import Registration  # noqa: E402
+from agents.services import AgentRegistration  # noqa: E402
 from auditlog.vocabulary import Actor  # noqa: E402
 from bench.harness.traffic import TOOLS  # noqa: E402
 from certificates import services as certificates  # noqa: E402
-from compliance import environments  # noqa: E402
-from compliance.clock import now  # noqa: E402
-from compliance.environments import Environment  # noqa: E402
+from compliance.core import environments  # noqa: E402
+from compliance.core.clock import now  # noqa: E402
+from compliance.core.environments import Environment  # noqa: E402
 
 ACTOR = Actor.system("bench")
 
@@ -23,7 +23,7 @@ def main(tenant_id: UUID, count: int) -> None:
     """Make `count` active agents of the live environment."""
     with environments.use(Environment.LIVE):
         for number in range(count):
-            registration = Registration(
+            registration = AgentRegistration(
                 name=f"bench-{number}",
                 model="gpt-5",
                 version="2.1.0",

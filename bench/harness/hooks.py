@@ -8,11 +8,10 @@ import django
 django.setup()
 
 from auditlog.vocabulary import Actor  # noqa: E402
-from compliance import environments  # noqa: E402
-from compliance.clock import now  # noqa: E402
-from compliance.environments import Environment  # noqa: E402
+from compliance.core import environments  # noqa: E402
+from compliance.core.clock import now  # noqa: E402
+from compliance.core.environments import Environment  # noqa: E402
 from webhooks import services  # noqa: E402
-from webhooks.services import Registration  # noqa: E402
 
 ACTOR = Actor.system("bench")
 EVENTS = ["certificate.revoked"]
@@ -22,9 +21,7 @@ def main(tenant_id: UUID, urls: list[str]) -> None:
     """Register a webhook of the live environment for each URL."""
     with environments.use(Environment.LIVE):
         for url in urls:
-            made = services.create(
-                tenant_id=tenant_id, registration=Registration(url, EVENTS), actor=ACTOR, now=now()
-            )
+            made = services.create(tenant_id=tenant_id, url=url, events=EVENTS, actor=ACTOR, now=now())
             print(made.webhook.id)
 
 

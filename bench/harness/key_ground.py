@@ -20,8 +20,8 @@ from pathlib import Path
 from bench.harness import machine
 from bench.harness.place import Place
 from compliance.localdev.console import StepFailed, step
-from compliance.localdev.processes import wait_until
-from compliance.localdev.softhsm import SoftHsm
+from compliance.localdev.servers.processes import wait_until
+from compliance.localdev.servers.softhsm import SoftHsm
 from compliance.localdev.state import read_json, write_json
 
 Figures = dict[str, float]
@@ -100,19 +100,21 @@ class KeyGround:
         """Key hosts over the keys, as `manage.py key_host` runs them."""
         root = self.place.servers.layout.root
         began = time.monotonic()
-        keeper = subprocess.Popen(
-            [sys.executable, str(root / "manage.py"), "key_host"],
-            env=self.environment() | self.hsm.host_environment(),
-            cwd=root,
-        )
+        command = [sys.executable, str(root / "manage.py"), "key_host", "--number"]
+        environment = self.environment() | self.hsm.host_environment()
+        hosts = [
+            subprocess.Popen([*command, str(number)], env=environment, cwd=root)
+            for number in range(self.hosts)
+        ]
         try:
             wanted = [self.sockets / f"host-{number}.sock" for number in range(self.hosts)]
             if not wait_until(lambda: all(path.exists() for path in wanted), seconds=START_SECONDS):
                 raise StepFailed("the key hosts did not start", hint="read the messages above")
-            yield Serving(machine.children(keeper.pid), time.monotonic() - began)
+            yield Serving([host.pid for host in hosts], time.monotonic() - began)
         finally:
-            keeper.terminate()
-            keeper.wait()
+            for host in hosts:
+                host.terminate()
+                host.wait()
 
     def ask(self, what: str, *arguments: str, environment: dict[str, str] | None = None) -> Figures:
         """What a child process with this HSM measured."""

@@ -23,10 +23,10 @@ from psycopg import sql
 
 from compliance.localdev.console import StepFailed, say, step
 from compliance.localdev.environment import service_name
-from compliance.localdev.key_hosts import KeyHosts
 from compliance.localdev.layout import find_layout
-from compliance.localdev.servers import Servers
-from compliance.localdev.softhsm import SoftHsm
+from compliance.localdev.servers.key_hosts import KeyHosts
+from compliance.localdev.servers.servers import Servers
+from compliance.localdev.servers.softhsm import SoftHsm
 from compliance.localdev.state import LockBusy, locked, read_json, write_json
 
 AGENT_PROCESSES = 2
@@ -86,7 +86,7 @@ class Place:
             root=self.servers.layout.root,
             folder=self._sockets,
             count=self.tokens.hosts,
-            record=self.folder / "key_hosts.json",
+            records=self.folder,
             log=self.servers.layout.log / "bench-key-hosts.log",
         )
         # Those of a run that was killed may have other settings.

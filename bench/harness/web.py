@@ -15,10 +15,10 @@ from pathlib import Path
 
 from bench.harness import machine
 from bench.harness.place import Place
-from compliance.localdev import processes
 from compliance.localdev.console import StepFailed
 from compliance.localdev.parts import commands
 from compliance.localdev.ports import HOST, PRIVATE_RANGE, is_free
+from compliance.localdev.servers import processes
 
 MARK = "SERVICE_BENCH"
 READY_SECONDS = 60.0

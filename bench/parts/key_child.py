@@ -18,25 +18,25 @@ from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass
 from bench.harness import machine
 from bench.harness.key_ground import LABEL, PIN, SHARDS, Figures
 from bench.harness.stats import percentile
-from compliance.environments import Environment
-from compliance.garbage import spare_garbage_collection
-from compliance.identifiers import new_id
+from compliance.core.environments import Environment
+from compliance.core.identifiers import new_id
 from compliance.keys.base import KeyBackend, SignatureAlgorithm
-from compliance.keys.hosts.backend import HostedBackend
-from compliance.keys.hosts.line import lines_to
-from compliance.keys.module import Module, module_at
-from compliance.keys.pkcs11_backend import DIGEST_INFO, Pkcs11Backend
-from compliance.keys.shards import shard_labels
-from compliance.keys.templates import CAPABILITIES, PASSING_PUBLIC, PRIVATE
-from compliance.keys.token import TokenConfig
+from compliance.keys.hosts.backend import KeyHostBackend
+from compliance.keys.hosts.client import client_for
+from compliance.keys.pkcs11.backend import DIGEST_INFO, Pkcs11Backend
+from compliance.keys.pkcs11.module import Pkcs11Module, module_at
+from compliance.keys.pkcs11.objects import PRIVATE, SESSION_PUBLIC, SIGN_AND_VERIFY
+from compliance.keys.pkcs11.token import TokenConfig
+from compliance.keys.sharding import shard_labels
 from compliance.keys.uri import Pkcs11Uri, build, parse
+from compliance.serving.garbage_collection import spare_garbage_collection
 
 RSA = SignatureAlgorithm.RSA_SHA256
 HOT_KEYS = 200
 SETTLE_SECONDS = 120.0
 
 
-def module() -> Module:
+def module() -> Pkcs11Module:
     return module_at(os.environ["PKCS11_MODULE"])
 
 
@@ -44,9 +44,10 @@ def direct() -> Pkcs11Backend:
     return Pkcs11Backend(module(), TokenConfig(LABEL, PIN), shards=SHARDS)
 
 
-def hosted() -> HostedBackend:
-    lines = lines_to(os.environ["PKCS11_HOST_FOLDER"], int(os.environ["PKCS11_HOSTS"]))
-    return HostedBackend(lines, Environment.LIVE, LABEL, shards=SHARDS)
+def hosted() -> KeyHostBackend:
+    folder = Path(os.environ["PKCS11_HOST_FOLDER"])
+    clients = [client_for(folder, number) for number in range(int(os.environ["PKCS11_HOSTS"]))]
+    return KeyHostBackend(clients, Environment.LIVE, LABEL, shards=SHARDS)
 
 
 def backend() -> KeyBackend:
@@ -73,9 +74,9 @@ def fill(count: str, place: str, places: str) -> Figures:
                 id=first,
                 label="agent",
                 store=True,
-                capabilities=CAPABILITIES,
+                capabilities=SIGN_AND_VERIFY,
                 private_template=PRIVATE,
-                public_template=PASSING_PUBLIC,
+                public_template=SESSION_PUBLIC,
             )
             ids = [first, *(new_id().bytes for _ in range(share - 1))]
             for key_id in ids[1:]:
@@ -95,7 +96,7 @@ def growth(samples: str) -> Figures:
 
 
 def growth_behind_hosts(samples: str, *pids: str) -> Figures:
-    """The same of a process behind key hosts; they have read the handles when they come to rest."""
+    """The same of a process behind key hosts, once these have come to rest."""
     keys, chance = uris(), random.Random(1)
     chance.shuffle(keys)
     hosts = [int(pid) for pid in pids]
@@ -154,8 +155,8 @@ def _touch_all(signer: Pkcs11Backend, keys: list[str]) -> float:
             signer.sign(uri, b"x", RSA)
     deadline = time.monotonic() + SETTLE_SECONDS
     while time.monotonic() < deadline:
-        lives = [token._life for token in signer._tokens.values() if token._life is not None]
-        if sum(len(life.handles) for life in lives) >= len(keys):
+        logins = [token._login for token in signer._tokens.values() if token._login is not None]
+        if sum(len(login.handles) for login in logins) >= len(keys):
             break
         time.sleep(0.1)
     return time.process_time()

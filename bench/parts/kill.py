@@ -10,9 +10,9 @@ import psycopg
 
 from bench.harness.load import Outcome
 from bench.parts.run import CONNECTIONS, Run, failures_of
-from compliance.localdev import processes
 from compliance.localdev.console import say
-from compliance.localdev.supervisor import running_supervisor
+from compliance.localdev.servers import processes
+from compliance.localdev.servers.supervisor import running_supervisor
 
 BEFORE_SECONDS = 3.0
 AFTER_SECONDS = 20.0
@@ -90,7 +90,7 @@ def _kill_backend(run: Run) -> None:
 
 
 def _kill_postmaster(run: Run) -> None:
-    """The whole server, which is started again at once, as whoever watches over it would."""
+    """Kill the whole server, and start it again at once, as a process supervisor does."""
     postgres = run.place.servers.postgres
     running = postgres.running()
     if running is not None:

@@ -19,14 +19,15 @@ from cryptography.hazmat.primitives import hashes  # noqa: E402
 from cryptography.hazmat.primitives.asymmetric import padding, rsa  # noqa: E402
 
 from agents import services as agents  # noqa: E402
-from agents.services import Registration  # noqa: E402
+from agents.services import AgentRegistration  # noqa: E402
 from auditlog.vocabulary import Actor  # noqa: E402
 from bench.harness.stats import percentile  # noqa: E402
 from certificates import services  # noqa: E402
 from certificates.models import CertificateAuthority  # noqa: E402
-from compliance import environments, sql  # noqa: E402
-from compliance.clock import now  # noqa: E402
-from compliance.environments import Environment  # noqa: E402
+from compliance.core import environments  # noqa: E402
+from compliance.core.clock import now  # noqa: E402
+from compliance.core.environments import Environment  # noqa: E402
+from compliance.stores import sql  # noqa: E402
 
 ACTOR = Actor.system("bench")
 SIGN_SECONDS = 2.0
@@ -69,7 +70,7 @@ def issue(tenant_id: str, count: str) -> Figures:
     made = [
         agents.register(
             tenant_id=tenant,
-            registration=Registration(name=f"bench-{number}", model_hash="sha256:9f86d0"),
+            registration=AgentRegistration(name=f"bench-{number}", model_hash="sha256:9f86d0"),
             actor=ACTOR,
             now=now(),
         )

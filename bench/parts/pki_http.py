@@ -39,7 +39,9 @@ def certifying(run: PkiRun) -> None:
         _clients(run, server, WARMING, WARMING // 2)
         for clients in WARM_CLIENTS:
             name = f"warm pool, {clients} client{'s'[: clients - 1]}"
-            rows.append(_row(name, *_clients(run, server, share, clients)))
+            latencies, seconds = _clients(run, server, share, clients)
+            rows.append(_row(name, latencies, seconds))
+            run.figures[f"certify_{clients}_clients_p99_ms"] = percentile(latencies, 0.99) * 1e3
         rows.append(_row(f"warm pool, {OFFERED}/s offered", *_offered(run, server, share)))
         rows.append(_row("drained pool, 1 client", *_clients(run, server, run.options.drained, 1)))
     run.tell("Certifying over HTTP, two requests an agent", rows)

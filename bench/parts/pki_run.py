@@ -1,6 +1,7 @@
 """What the parts of `./run bench pki` share."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bench.harness.place import Place
 from bench.harness.report import table
@@ -19,6 +20,7 @@ class PkiOptions:
     only: frozenset[str]
     offered: float
     turns: int
+    json: Path | None = None
 
 
 @dataclass
@@ -28,6 +30,8 @@ class PkiRun:
     options: PkiOptions
     place: Place
     lines: list[str] = field(default_factory=list)
+    figures: dict[str, float] = field(default_factory=dict)
+    """What programs read of the run, by name."""
 
     def tell(self, title: str, rows: list[list[str]]) -> None:
         """Add a table; the first row holds its headings."""

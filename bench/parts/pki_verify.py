@@ -80,6 +80,10 @@ def verifying(run: PkiRun) -> None:
                 contestant.measure(serials, options.seconds, options.offered)
                 say(f"  … turn {turn + 1}, {contestant.name}: {contestant.saturated[-1].rate:,.0f}/s")
     _tell(run, [plain, ours])
+    run.figures["verify_to_plain_view"] = ours.saturation / plain.saturation
+    run.figures["verify_p99_ms"] = median(
+        percentile(sorted(one.latencies), 0.99) * 1e3 for one in ours.steady
+    )
 
 
 def _tell(run: PkiRun, contestants: list[Contestant]) -> None:

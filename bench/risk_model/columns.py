@@ -4,12 +4,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from bench.risk_model.regimes import Part
-from events.scoring import AgentState, Baseline, Context, Event, weights
-from events.scoring.backtest import Agents, Row, scored
-from events.scoring.details import read
-from events.scoring.features import signals
-from events.scoring.priors import PRIORS
-from events.scoring.view import view
+from events.risk.evaluation.backtest import Agents, StreamEvent, scored
+from events.risk.scoring import weights
+from events.risk.scoring.contract import Context, Event
+from events.risk.scoring.features import signals
+from events.risk.scoring.habits.baseline import Baseline
+from events.risk.scoring.habits.comparison import compare
+from events.risk.scoring.habits.state import AgentState
+from events.risk.scoring.weights import PRIORS
 
 WEIGHTS = tuple(name for name in vars(weights) if name.isupper())
 
@@ -18,7 +20,7 @@ class Table(NamedTuple):
     """The events of a regime."""
 
     events: list[list[float]]
-    rows: list[Row]
+    rows: list[StreamEvent]
 
 
 def table(parts: Iterable[Part], agents: Agents, *, apart: bool) -> Table:
@@ -37,8 +39,7 @@ def table(parts: Iterable[Part], agents: Agents, *, apart: bool) -> Table:
 
 def columns(state: AgentState, event: Event, context: Context, baseline: Baseline | None) -> list[float]:
     """The action type's prior, and the value of each difference."""
-    facts = read(event.details)
-    seen = view(state, event, facts)
+    seen = compare(state, event)
     kept = {name: getattr(weights, name) for name in WEIGHTS}
     values = [PRIORS[event.action_type]]
     try:
@@ -46,9 +47,7 @@ def columns(state: AgentState, event: Event, context: Context, baseline: Baselin
             setattr(weights, name, 0.0)
         for name in WEIGHTS:
             setattr(weights, name, 1.0)
-            values.append(
-                sum(signal.weight for signal in signals(state, event, context, facts, seen, baseline))
-            )
+            values.append(sum(weight for _, weight, _, _ in signals(seen, context, baseline)))
             setattr(weights, name, 0.0)
     finally:
         for name, weight in kept.items():

@@ -33,7 +33,7 @@ def half_space_trees(events: list[list[float]]) -> tuple[list[float], list[int]]
 
 
 def _spare_garbage_collection() -> None:
-    """As `compliance.garbage`, which is not to be had here: both sides are spared the same."""
+    """As `compliance.serving.garbage_collection` does, so that both sides have the same conditions."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(5_000, 10, 5)

@@ -11,27 +11,27 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bench.risk_model.regimes import model_of, suite_of
-from events.scoring import Context
-from events.scoring.backtest import Agents, Row
+from events.risk.evaluation.backtest import Agents, StreamEvent
+from events.risk.scoring.contract import Context
 
 CALL, MUTATION, PAYMENT = "api_call", "data_mutation", "transaction_initiated"
 USUAL_AMOUNTS = (10.0, 30.0, 50.0, 100.0)
-Changed = Callable[[Row], Row]
+Changed = Callable[[StreamEvent], StreamEvent]
 
 
 class World(NamedTuple):
     """Tool calls and what is known of the agents that made them."""
 
-    rows: list[Row]
+    rows: list[StreamEvent]
     agents: Agents
 
 
-def worlds(rows: list[Row], agents: Agents) -> dict[str, World]:
+def worlds(rows: list[StreamEvent], agents: Agents) -> dict[str, World]:
     """Every world by name, the open suites as they are first."""
     models = sorted({model_of(row) for row in rows})
     homeless = _with_contexts(agents, home_domain=None)
 
-    def told(*changes: Changed) -> list[Row]:
+    def told(*changes: Changed) -> list[StreamEvent]:
         return [_all(changes, row) for row in rows]
 
     return {
@@ -56,17 +56,17 @@ def worlds(rows: list[Row], agents: Agents) -> dict[str, World]:
     }
 
 
-def _all(changes: Iterable[Changed], row: Row) -> Row:
+def _all(changes: Iterable[Changed], row: StreamEvent) -> StreamEvent:
     for change in changes:
         row = change(row)
     return row
 
 
-def _suites(rows: list[Row]) -> list[str]:
+def _suites(rows: list[StreamEvent]) -> list[str]:
     return sorted({suite_of(row) for row in rows})
 
 
-def _of_suite(rows: list[Row], suite: str) -> list[Row]:
+def _of_suite(rows: list[StreamEvent], suite: str) -> list[StreamEvent]:
     return [row for row in rows if suite_of(row) == suite]
 
 
@@ -77,7 +77,7 @@ def _with_contexts(agents: Agents, **changes: Any) -> Agents:
     )
 
 
-def _told(row: Row, **details: Any) -> Row:
+def _told(row: StreamEvent, **details: Any) -> StreamEvent:
     """The row with these details in place of its own; None takes one away."""
     stated = row.details if isinstance(row.details, dict) else {}
     return msgspec.structs.replace(
@@ -85,52 +85,52 @@ def _told(row: Row, **details: Any) -> Row:
     )
 
 
-def _targets(row: Row) -> list[str]:
+def _targets(row: StreamEvent) -> list[str]:
     return list(row.details.get("targets", ())) if isinstance(row.details, dict) else []
 
 
 def _as(before: str, after: str) -> Changed:
-    def change(row: Row) -> Row:
+    def change(row: StreamEvent) -> StreamEvent:
         return msgspec.structs.replace(row, action_type=after) if row.action_type == before else row
 
     return change
 
 
-def _aimed_mutation_as_call(row: Row) -> Row:
+def _aimed_mutation_as_call(row: StreamEvent) -> StreamEvent:
     return _as(MUTATION, CALL)(row) if _targets(row) else row
 
 
-def _without_hosts(row: Row) -> Row:
+def _without_hosts(row: StreamEvent) -> StreamEvent:
     targets = _targets(row)
     return _told(row, targets=[target.partition("@")[0] for target in targets], host=None) if targets else row
 
 
-def _without_amount(row: Row) -> Row:
+def _without_amount(row: StreamEvent) -> StreamEvent:
     return _told(row, amount_usd=None)
 
 
-def _without_resource(row: Row) -> Row:
+def _without_resource(row: StreamEvent) -> StreamEvent:
     return _told(row, resource=None)
 
 
-def _is_attack_by_mail(row: Row) -> bool:
+def _is_attack_by_mail(row: StreamEvent) -> bool:
     return row.is_attack and any("@" in target for target in _targets(row))
 
 
-def _at_home(agents: Agents, row: Row) -> Row:
+def _at_home(agents: Agents, row: StreamEvent) -> StreamEvent:
     home = agents.contexts.get(row.agent, Context()).home_domain
     if home is None or not _is_attack_by_mail(row):
         return row
     return _told(row, targets=[f"{target.partition('@')[0]}@{home}" for target in _targets(row)], host=home)
 
 
-def _on_the_web(row: Row) -> Row:
+def _on_the_web(row: StreamEvent) -> StreamEvent:
     if not _is_attack_by_mail(row):
         return row
     return _told(row, targets=["www.collector.example"], host="www.collector.example")
 
 
-def _of_usual_amount(row: Row) -> Row:
+def _of_usual_amount(row: StreamEvent) -> StreamEvent:
     if not (row.is_attack and isinstance(row.details, dict) and "amount_usd" in row.details):
         return row
     # By the run's name, so that it is the same each time

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.rulers.rows import ALL_COLUMNS, StoredRow, literals
-from compliance.localdev.binaries import postgres_bin
 from compliance.localdev.console import StepFailed
+from compliance.localdev.setup.binaries import postgres_bin
 
 CLIENTS = (8, 16, 32, 64)
 BATCH_CLIENTS = (1, 2, 4)

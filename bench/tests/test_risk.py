@@ -5,11 +5,13 @@ import json
 from bench.risk import quantiles
 from bench.risk_model import regimes
 from bench.risk_model.columns import WEIGHTS, columns, table
-from events.scoring import AgentState, Context, Event, weights
-from events.scoring.backtest import NOBODY, Row, read_stream
+from events.risk.evaluation.backtest import NOBODY, StreamEvent, read_stream
+from events.risk.scoring import weights
+from events.risk.scoring.contract import Context, Event
+from events.risk.scoring.habits.state import AgentState
 
 
-def rows(*runs: str) -> list[Row]:
+def rows(*runs: str) -> list[StreamEvent]:
     """Two events of each run, named `model|suite|task|clean` or `…|inj`."""
     return read_stream(
         json.dumps(

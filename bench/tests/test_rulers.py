@@ -12,7 +12,7 @@ from bench.parts.rates import in_words
 from bench.rulers import copying, tables
 from bench.rulers.pgbench import BATCH, PgBench
 from bench.rulers.rows import StoredRow
-from compliance.database_owner import as_owner
+from compliance.stores.database_owner import as_owner
 
 ID = "01a1fad5-2662-7348-86ea-8ffb2ba48a5c"
 AWKWARD = {"tool": "o'brien's", "url": "https://a:b@c/:tool0", "path": "C:\\temp\t::x", "n": 17, "is": True}

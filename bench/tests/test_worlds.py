@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bench.risk_model.worlds import World, worlds
-from events.scoring import Context
-from events.scoring.backtest import Agents, read_stream
+from events.risk.evaluation.backtest import Agents, read_stream
+from events.risk.scoring.contract import Context
 
 AGENTS = Agents(
     {

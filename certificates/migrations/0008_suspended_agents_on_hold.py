@@ -9,7 +9,7 @@ from typing import Any
 from cryptography.x509 import ReasonFlags
 from django.db import migrations
 
-from certificates.crl import RevokedEntry, encode_entry
+from certificates.lists.crl import encode_entry
 
 HOLD = ReasonFlags.certificate_hold
 
@@ -22,13 +22,13 @@ def put_on_hold(apps: Any, schema_editor: Any) -> None:
     active = certificates.filter(status="active", expires_at__gte=now)
     for certificate in active.filter(agent__status="suspended").select_related("agent").iterator():
         held_at = certificate.agent.status_changed_at
-        entry = RevokedEntry(int(certificate.serial_number, 16), held_at, HOLD)
+        entry = encode_entry(int(certificate.serial_number, 16), held_at, HOLD)
         certificates.filter(id=certificate.id).update(
             status="revoked",
             revoked_at=held_at,
             revocation_reason=HOLD.value,
             revocation_code=HOLD.value,
-            crl_entry=encode_entry(entry),
+            crl_entry=entry,
         )
     agents.filter(status="pending", id__in=active.values("agent_id")).update(
         status="active", status_changed_at=now, updated_at=now

@@ -10,18 +10,21 @@ from typing import Any, Final
 
 from agents.models import Agent
 from agents.tests.factories import ACTOR, make_agent
-from certificates import key_pool, services
+from certificates import services
+from certificates.issuing import key_pool
 from certificates.models import (
     Certificate,
     CertificateAuthority,
+    Issuance,
     OcspResponder,
     PooledKey,
     RevocationList,
     RevocationListPart,
 )
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
+from certificates.pki.serials import format_serial, new_serial
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.keys import KeyRef
 from compliance.tenancy.models import Tenant
 
@@ -51,6 +54,16 @@ def make_certificate(agent: Agent, *, at: datetime | None = None) -> Certificate
     make_authorities()
     _stock_pool()
     return services.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=at or now())
+
+
+def make_intent(agent: Agent) -> Issuance:
+    """An unsaved intent to certify the agent."""
+    return Issuance(
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        serial_number=format_serial(new_serial(environments.current())),
+        created_at=now(),
+    )
 
 
 def make_certified_agent(tenant: Tenant, **fields: Any) -> Agent:

@@ -16,9 +16,9 @@ django.setup()
 
 from auditlog.vocabulary import Actor  # noqa: E402
 from certificates import services  # noqa: E402
-from compliance import environments  # noqa: E402
-from compliance.clock import now  # noqa: E402
-from compliance.environments import Environment  # noqa: E402
+from compliance.core import environments  # noqa: E402
+from compliance.core.clock import now  # noqa: E402
+from compliance.core.environments import Environment  # noqa: E402
 
 with environments.use(Environment.LIVE):
     started = time.monotonic()

@@ -9,12 +9,13 @@ from uuid import UUID
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from certificates.lint import LeafExpectation
-from certificates.names import authority_name
-from certificates.serials import new_serial
-from certificates.x509 import (
-    AgentIdentity,
+from certificates.pki.identity_extension import IdentityClaims
+from certificates.pki.lint import LeafExpectation
+from certificates.pki.names import authority_name
+from certificates.pki.serials import new_serial
+from certificates.pki.x509 import (
     CertificateProfile,
+    CertifiedAgent,
     IssuerInfo,
     Validity,
     issuing_builder,
@@ -22,7 +23,7 @@ from certificates.x509 import (
     root_builder,
     sign,
 )
-from compliance.environments import Environment
+from compliance.core.environments import Environment
 
 NOW: Final = datetime.now(UTC)
 BASE_URL: Final = "http://127.0.0.1:8000"
@@ -71,28 +72,32 @@ def make_ca() -> SoftwareCa:
     return SoftwareCa(root_info, root_key, info, issuer_key)
 
 
-def make_identity(**fields: Any) -> AgentIdentity:
-    """A trading agent of the live environment; `fields` replace what it says."""
-    identity = AgentIdentity(
-        agent_id=AGENT_ID,
-        name="trade-bot",
+def make_certified(**fields: Any) -> CertifiedAgent:
+    """A trading agent of the live environment; `fields` replace its own fields or those of its claims."""
+    claims = IdentityClaims(
         operator="Example Trading GmbH",
         did=DID,
-        environment=Environment.LIVE,
-        resolver_url=f"{BASE_URL}/1.0/identifiers/{DID}",
+        environment="live",
         model="gpt-5",
         model_version="2.1.0",
         model_hash="sha256:9f86d081884c7d65",
         permitted_actions=("read_market_data", "place_order"),
     )
-    return replace(identity, **fields)
+    own = {name: fields.pop(name) for name in ("name", "resolver_url") if name in fields}
+    agent = CertifiedAgent(
+        agent_id=AGENT_ID,
+        name="trade-bot",
+        resolver_url=f"{BASE_URL}/1.0/identifiers/{DID}",
+        claims=replace(claims, **fields),
+    )
+    return replace(agent, **own)
 
 
 def make_expectation(**fields: Any) -> LeafExpectation:
-    """What the certificate of `make_identity(**fields)` must say."""
-    identity = make_identity(**fields)
-    key = make_rsa_key("agent").public_key()
-    return LeafExpectation(identity, key, new_serial(identity.environment), make_ca().issuer, PROFILE)
+    """What the certificate of `make_certified(**fields)` must state."""
+    agent = make_certified(**fields)
+    serial = new_serial(Environment(agent.claims.environment))
+    return LeafExpectation(agent, make_rsa_key("agent").public_key(), serial, make_ca().issuer, PROFILE)
 
 
 def make_leaf_builder(
@@ -100,7 +105,7 @@ def make_leaf_builder(
 ) -> x509.CertificateBuilder:
     """The builder of the expected certificate."""
     return leaf_builder(
-        identity=expected.identity,
+        agent=expected.agent,
         public_key=expected.public_key,
         serial=expected.serial,
         validity=Validity.lasting(duration, now=now),

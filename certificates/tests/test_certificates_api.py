@@ -16,8 +16,8 @@ from certificates.tests.factories import (
     make_overdue_certificate,
     make_revoked_certificate,
 )
-from compliance.api.permissions import Scope
-from compliance.clock import now
+from compliance.api.rest.permissions import Scope
+from compliance.core.clock import now
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient

@@ -11,25 +11,21 @@ from pytest_django.fixtures import Settings
 from agents.models import Agent, AgentStatus
 from agents.tests.factories import make_agent, make_retired_agent, make_suspended_agent
 from auditlog.models import AuditEntry
-from certificates import key_pool
 from certificates.authorities import profile
+from certificates.issuing import key_pool
 from certificates.models import Certificate, CertificateAuthority, Issuance, PooledKey, RevocationList
-from certificates.serializers import CertificateSerializer, shown_certificate
-from certificates.serials import environment_of, parse_serial
+from certificates.pki.serials import environment_of, parse_serial
+from certificates.pki.x509 import read_claims
 from certificates.tests import outside
 from certificates.tests.factories import (
     make_authorities,
     make_certificate,
     make_overdue_certificate,
-    revoke_certificate,
 )
-from certificates.x509 import read_claims
-from compliance import environments
-from compliance.api.parsers import loads
-from compliance.api.permissions import Scope
-from compliance.api.renderers import dumps
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.api.rest.permissions import Scope
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.keys import backend_for
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
@@ -270,15 +266,3 @@ def test_live_key_can_not_certify_a_sandbox_agent(client: ApiClient, tenant: Ten
         agent = make_agent(tenant)
 
     assert certify(client, agent).status_code == 404
-
-
-@pytest.mark.parametrize("is_revoked", [False, True])
-def test_answer_is_as_described(tenant: Tenant, is_revoked: bool) -> None:
-    certificate = make_certificate(make_agent(tenant))
-    if is_revoked:
-        revoke_certificate(certificate)
-    moment = now()
-
-    described = CertificateSerializer(certificate, context={"now": moment}).data
-
-    assert loads(dumps(shown_certificate(certificate, moment))) == loads(dumps(described))

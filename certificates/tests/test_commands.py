@@ -11,8 +11,8 @@ from agents.tests.factories import make_agent
 from certificates.inspection import findings
 from certificates.models import Certificate, CertificateAuthority, PooledKey, RevocationList
 from certificates.tests.factories import make_authorities, make_certificate, make_overdue_certificate
-from compliance import environments
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.environments import Environment
 from compliance.tenancy.models import Tenant
 
 

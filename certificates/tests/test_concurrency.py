@@ -1,20 +1,21 @@
 """What must hold when several do the same at once: one certificate, rising list numbers, no lost key."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from threading import Barrier
 from typing import Any
 
 import pytest
-from django.db import connections
 
 from agents.errors import AgentAlreadySuspended, AgentNotSuspended
 from agents.models import Agent, AgentStatus
 from agents.tests.factories import make_agent
-from certificates import key_pool, list_audit, services
+from certificates import services
 from certificates.errors import AlreadyCertified, AlreadyRevoked, ListBeingMade
+from certificates.issuing import key_pool
+from certificates.lists import list_audit
+from certificates.lists.publication import lists_are_due, publish
 from certificates.models import (
     Certificate,
     CertificateAuthority,
@@ -24,16 +25,12 @@ from certificates.models import (
     PooledKey,
     RevocationList,
 )
-from certificates.publication import is_due, publish
-from certificates.tests.factories import make_authorities, make_certificate
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
-from compliance.errors import ServiceError
+from certificates.tests.factories import make_authorities, make_certificate, make_intent
+from compliance.core import environments
+from compliance.core.clock import now
 from compliance.tenancy.tests.factories import ACTOR, make_tenant
+from compliance.tests.threads import THREADS, all_at_once, at_once, in_thread, somebody_waits_for_a_lock
 from compliance.tests.waiting import eventually
-
-THREADS = 4
 
 pytestmark = pytest.mark.usefixtures("committed")
 
@@ -42,34 +39,6 @@ pytestmark = pytest.mark.usefixtures("committed")
 def agent() -> Agent:
     make_authorities()
     return make_agent(make_tenant())
-
-
-def at_once(call: Callable[[], Any]) -> list[Any]:
-    """The results, or the service errors, of the same call in several threads that start together."""
-    return all_at_once([call] * THREADS)
-
-
-def all_at_once(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """As `at_once`, of several calls."""
-    together = Barrier(len(calls))
-
-    def run(call: Callable[[], Any]) -> Any:
-        together.wait(10)
-        return call()
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return [future.result() for future in [pool.submit(in_thread, partial(run, call)) for call in calls]]
-
-
-def in_thread(call: Callable[[], Any]) -> Any:
-    """The call's result or service error, in the live environment; its connections are closed."""
-    try:
-        with environments.use(Environment.LIVE):
-            return call()
-    except ServiceError as error:
-        return error
-    finally:
-        connections.close_all()
 
 
 def test_agent_gets_one_certificate(agent: Agent) -> None:
@@ -198,7 +167,7 @@ def test_lists_made_during_holds_and_releases_are_right_in_the_end(agent: Agent)
     publish(authority_id=authority.id, actor=ACTOR, now=now())
 
     authority.refresh_from_db()
-    assert not is_due(authority, now())
+    assert not lists_are_due(authority_id=authority.id, now=now())
     assert list_audit.findings(authority, now()) == []
 
 
@@ -216,22 +185,11 @@ def test_round_that_waits_for_a_release_does_not_mark_the_released(agent: Agent)
     certificate.refresh_from_db()
     assert (certificate.status, certificate.first_crl_number) == ("active", None)
     suspend(agent)
-    assert is_due(CertificateAuthority.objects.issuing(), now())
+    assert lists_are_due(authority_id=CertificateAuthority.objects.issuing().id, now=now())
 
 
 def publish_now(certificate: Certificate) -> Any:
     return publish(authority_id=certificate.authority_id, actor=ACTOR, now=now())
-
-
-def somebody_waits_for_a_lock() -> bool:
-    with connections["default"].cursor() as cursor:
-        # Inside a transaction the view would otherwise stay as it was first seen.
-        cursor.execute("SELECT pg_stat_clear_snapshot()")
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-            " AND datname = current_database()"
-        )
-        return bool(cursor.fetchone()[0])
 
 
 def test_one_of_several_makes_the_lists_and_the_others_are_told(agent: Agent) -> None:
@@ -254,7 +212,7 @@ def test_storm_of_requests_ends_in_one_list(agent: Agent) -> None:
     outcomes = at_once(lambda: publish(authority_id=certificate.authority_id, actor=ACTOR, now=now()))
 
     assert sum(published is not None for published in outcomes) <= 1
-    assert not is_due(certificate.authority, now())
+    assert not lists_are_due(authority_id=certificate.authority.id, now=now())
 
 
 def test_chain_is_made_once(agent: Agent) -> None:
@@ -267,13 +225,7 @@ def test_pooled_key_is_given_to_one_taker(agent: Agent) -> None:
     for _ in range(THREADS):
         key_pool.put_back(key=key_pool.generate(), now=now())
 
-    def take() -> str:
-        with environments.atomic():
-            key = key_pool.take()
-        assert key is not None
-        return key.uri
-
-    taken = at_once(take)
+    taken = [key.uri for key in at_once(lambda: key_pool.take_for(make_intent(agent)))]
 
     assert len(set(taken)) == THREADS
     assert not PooledKey.objects.filter(key_uri__in=taken).exists()

@@ -13,8 +13,8 @@ from certificates.tests.factories import (
     make_expired_certificate,
     make_revoked_certificate,
 )
-from compliance import environments
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.environments import Environment
 from compliance.tenancy import services as tenancy
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
@@ -134,7 +134,7 @@ def test_the_page_shows_the_certificates_own_fields(acme: Tenant) -> None:
 
     page = console_of(make_operator()).get(row_page(certificate)).content.decode()
 
-    for text in ("Treasury bot", "sha256WithRSAEncryption", agent.did, "place_order", "BEGIN CERTIFICATE"):
+    for text in ("Treasury bot", "sha256_rsa", agent.did, "place_order", "BEGIN CERTIFICATE"):
         assert text in page, text
 
 

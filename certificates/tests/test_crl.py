@@ -3,25 +3,39 @@
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from cryptography import x509
 from cryptography.x509 import ReasonFlags
 
-from certificates.crl import CrlWindow, ListScope, RevokedEntry, build_crl, to_pem
-from certificates.serials import new_serial
+from certificates.lists.crl import CrlWindow, ListScope, build_crl, encode_entry, to_pem
+from certificates.pki.serials import new_serial
 from certificates.tests import outside
 from certificates.tests.software_ca import NOW, make_ca, make_leaf
-from compliance.environments import Environment
+from compliance.core.environments import Environment
 
 WINDOW = CrlWindow(number=41, this_update=NOW, next_update=NOW + timedelta(hours=24))
+
+
+class RevokedEntry(NamedTuple):
+    serial: int
+    revoked_at: datetime
+    reason: ReasonFlags = ReasonFlags.unspecified
+
 
 SCOPE = ListScope(url=make_ca().issuer.crl_url, delta_url=f"{make_ca().issuer.crl_url}/delta")
 
 
 def make_list(entries: list[RevokedEntry], window: CrlWindow = WINDOW) -> bytes:
     ca = make_ca()
-    return build_crl(entries=entries, window=window, issuer=ca.issuer, key=ca.issuer_key, scope=SCOPE)
+    return build_crl(
+        [encode_entry(*entry) for entry in entries],
+        window=window,
+        issuer=ca.issuer,
+        key=ca.issuer_key,
+        scope=SCOPE,
+    )
 
 
 def make_entries(count: int) -> list[RevokedEntry]:
@@ -41,7 +55,7 @@ def test_pkilint_finds_nothing(count: int) -> None:
 def test_pkilint_finds_nothing_in_a_roots_list() -> None:
     ca = make_ca()
 
-    der = build_crl(entries=[], window=WINDOW, issuer=ca.root, key=ca.root_key, scope=ListScope())
+    der = build_crl([], window=WINDOW, issuer=ca.root, key=ca.root_key, scope=ListScope())
 
     assert outside.pkilint_crl(der) == []
 

@@ -12,16 +12,16 @@ from django.db import IntegrityError
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates import services
-from certificates.list_storage import KEPT_BODIES
+from certificates.lists.list_storage import KEPT_BODIES
+from certificates.lists.publication import publish
 from certificates.models import Certificate, CertificateAuthority, RevocationList
-from certificates.publication import publish
-from certificates.serials import format_serial, new_serial
+from certificates.pki.serials import format_serial, new_serial
 from certificates.tests import outside
 from certificates.tests.factories import make_authorities, make_certificate, make_revoked_certificate
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
-from compliance.identifiers import new_id
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.identifiers import new_id
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import ACTOR
 from compliance.tests.client import ApiClient

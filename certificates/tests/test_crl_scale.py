@@ -1,4 +1,4 @@
-"""A list of very many entries, in memory that does not grow with it."""
+"""The time and memory that a list of very many entries takes."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from django.db import connection
 
 from certificates.models import RevocationList
 from certificates.tests.factories import make_revoked_certificate
-from compliance import sql
+from compliance.stores import sql
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.owner import execute_as_owner
 

@@ -10,8 +10,8 @@ from agents.tests.factories import make_agent, make_retired_agent
 from certificates import services
 from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
-from compliance import environments
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.environments import Environment
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.client import ApiClient
 

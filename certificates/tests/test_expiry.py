@@ -6,7 +6,7 @@ from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates import services
 from certificates.tests.factories import make_certificate, make_overdue_certificate
-from compliance.clock import now
+from compliance.core.clock import now
 from compliance.tenancy.models import Tenant
 
 

@@ -3,7 +3,6 @@
 import random
 from datetime import timedelta
 from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,13 +16,13 @@ from django.db import IntegrityError, connections
 from agents.models import Agent, AgentStatus
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
-from certificates import list_audit, services
-from certificates.crl import ListDraft
-from certificates.der import SEQUENCE, tlv
-from certificates.list_storage import Selection, read_entries
+from certificates import services
+from certificates.lists import list_audit
+from certificates.lists.crl import DELTA, CrlWindow, ListScope
+from certificates.lists.list_storage import read_entries
+from certificates.lists.publication import publish
 from certificates.models import Certificate, CertificateAuthority, EndedHold, RevocationList
-from certificates.publication import publish
-from certificates.tests import outside
+from certificates.pki.der import SEQUENCE, tlv
 from certificates.tests.factories import (
     make_certificate,
     make_held_certificate,
@@ -33,9 +32,8 @@ from certificates.tests.factories import (
     suspend_agent,
 )
 from certificates.tests.test_crl_api import read
-from certificates.tests.test_ocsp import issuer_of, leaf_of
-from compliance import environments
-from compliance.clock import now
+from compliance.core import environments
+from compliance.core.clock import now
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import ACTOR
 from compliance.tests.client import ApiClient
@@ -248,11 +246,13 @@ def _one_step(chance: random.Random, certificate: Certificate) -> None:
 
 def delta_of(published: RevocationList, base: int) -> list[tuple[str, str]]:
     """The entries of the delta between a base and a round."""
-    oldest_end = published.this_update - settings.CRL_VALIDITY
-    with ListDraft() as draft:
-        read_entries(Selection(published.authority, published.number, oldest_end, base), draft)
-        octets = b"".join(draft._pieces())
-    entries = asn1.RevokedCertificates.load(tlv(SEQUENCE, octets))
+    _, octets = read_entries(
+        authority=published.authority,
+        window=CrlWindow(published.number, published.this_update, published.next_update),
+        scope=ListScope(DELTA, base_number=base),
+        period=settings.CRL_VALIDITY,
+    )
+    entries = asn1.RevokedCertificates.load(tlv(SEQUENCE, *octets))
     return [(f"{entry['user_certificate'].native:040x}", _reason(entry)) for entry in entries]
 
 
@@ -267,81 +267,6 @@ def apply(told: Lines, delta: list[tuple[str, str]]) -> Lines:
     assert len({serial for serial, _ in delta}) == len(delta)
     changed = {**told, **dict(delta)}
     return {serial: reason for serial, reason in changed.items() if reason != "remove_from_crl"}
-
-
-def test_openssl_follows_a_hold_and_its_release(api: ApiClient, tenant: Tenant, tmp_path: Path) -> None:
-    certificate = make_held_certificate(tenant)
-    authority, base = certificate.authority, f"/v1/crl/{certificate.authority.serial_number}"
-    (tmp_path / "ca").write_text(api.get("/v1/ca", Accept="text/plain").content.decode())
-    (tmp_path / "leaf").write_text(certificate.certificate_pem)
-    judge: list[str | Path] = ["verify", "-crl_check", "-CAfile", tmp_path / "ca"]
-
-    publish_now(authority)
-    full = _saved(api, base, tmp_path / "full")
-    assert "Certificate Hold" in outside.openssl("crl", "-in", full, "-text", "-noout")
-    assert "revoked" in outside.openssl_refusal(*judge, "-CRLfile", full, tmp_path / "leaf")
-
-    reinstate_agent(certificate.agent)
-    publish_now(authority)
-    delta = _saved(api, f"{base}/delta", tmp_path / "delta")
-    assert "Remove From CRL" in outside.openssl("crl", "-in", delta, "-text", "-noout")
-    assert outside.pkilint_crl(api.get(f"{base}/delta").content) == []
-    with_delta: list[str | Path] = ["-CRLfile", full, "-CRLfile", delta, "-extended_crl", "-use_deltas"]
-    assert outside.openssl(*judge, *with_delta, tmp_path / "leaf")
-    newest = _saved(api, base, tmp_path / "newest")
-    assert outside.openssl(*judge, "-CRLfile", newest, tmp_path / "leaf")
-
-
-def _saved(api: ApiClient, path: str, file: Path) -> Path:
-    file.write_text(api.get(path, Accept="text/plain").content.decode())
-    return file
-
-
-def test_openssl_reads_the_hold_in_ocsp_answers(api: ApiClient, tenant: Tenant, tmp_path: Path) -> None:
-    certificate = make_held_certificate(tenant)
-    (tmp_path / "chain").write_text(api.get("/v1/ca", Accept="text/plain").content.decode())
-    named: list[str | Path] = ["-issuer", outside.write_pem(tmp_path / "issuer", issuer_of(certificate))]
-    named += ["-cert", outside.write_pem(tmp_path / "leaf", leaf_of(certificate))]
-    request, response = tmp_path / "request", tmp_path / "response"
-    outside.openssl("ocsp", *named, "-no_nonce", "-reqout", request)
-
-    said = []
-    for _ in range(2):
-        answer = api.raw("POST", "/v1/ocsp", request.read_bytes(), "application/ocsp-request")
-        response.write_bytes(answer.content)
-        checked: list[str | Path] = ["-CAfile", tmp_path / "chain", "-respin", response, "-no_nonce"]
-        said.append(outside.openssl("ocsp", *named, *checked))
-        if len(said) == 1:
-            reinstate_agent(certificate.agent)
-
-    assert "revoked" in said[0]
-    assert "Reason: certificateHold" in said[0]
-    assert f"{tmp_path / 'leaf'}: good" in said[1]
-
-
-def test_java_follows_a_hold_and_its_release(api: ApiClient, tenant: Tenant, tmp_path: Path) -> None:
-    certificate = make_held_certificate(tenant)
-    authority = certificate.authority
-    assert authority.parent is not None
-    issuing = outside.write_pem(tmp_path / "issuing", issuer_of(certificate))
-    leaf = outside.write_pem(tmp_path / "leaf", leaf_of(certificate))
-    root = tmp_path / "root"
-    root.write_text(api.get(f"/v1/ca/{authority.parent.serial_number}", Accept="text/plain").content.decode())
-    base, shard = f"/v1/crl/{authority.serial_number}", certificate.crl_shard
-
-    verdicts = []
-    for _ in range(2):
-        publish_now(authority)
-        crls = [
-            _saved(api, f"{base}/{shard}", tmp_path / "shard.crl"),
-            _saved(api, f"{base}/delta", tmp_path / "delta.crl"),
-            _saved(api, f"/v1/crl/{authority.parent.serial_number}", tmp_path / "root.crl"),
-        ]
-        verdicts.append(outside.java_pkix(root, [leaf, issuing], crls))
-        if len(verdicts) == 1:
-            reinstate_agent(certificate.agent)
-
-    assert verdicts == ["invalid: REVOKED", "valid"]
 
 
 def test_audit_waits_a_minute_for_the_end_of_a_hold(tenant: Tenant) -> None:

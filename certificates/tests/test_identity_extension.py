@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from certificates.identity_extension import IdentityClaims, InvalidExtension, decode, encode
+from certificates.pki.identity_extension import IdentityClaims, InvalidExtension, decode, encode
 
 FULL = IdentityClaims(
     operator="Example Trading GmbH",

@@ -12,16 +12,17 @@ from django.db import IntegrityError
 from pytest_django.fixtures import Settings
 
 from agents.tests.factories import make_agent
-from certificates import list_audit, services
+from certificates import services
+from certificates.lists import list_audit
+from certificates.lists.publication import LEASE, claim, publish, publish_claimed
 from certificates.models import Certificate, CertificateAuthority, RevocationList, RevocationListPart
-from certificates.publication import LEASE, claim, publish, publish_claimed
 from certificates.tests import outside
 from certificates.tests.factories import make_certificate, make_revoked_certificate
 from certificates.tests.test_commands import run
 from certificates.tests.test_crl_api import read
-from compliance import environments
-from compliance.clock import now
-from compliance.identifiers import new_id
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.identifiers import new_id
 from compliance.keys import KeyNotFound
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import ACTOR

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 from cryptography.x509.oid import NameOID
 
-from certificates.names import agent_name, certificate_base_url, clean, cut
+from certificates.pki.names import agent_name, certificate_base_url, clean, cut
 
 AGENT_ID = UUID("0192e4a0-0000-7000-8000-000000000001")
 

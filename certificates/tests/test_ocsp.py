@@ -20,27 +20,28 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.tests.factories import make_agent
-from certificates import responders, services
+from certificates import services
 from certificates.models import Certificate, CertificateAuthority, OcspResponder
-from certificates.ocsp import (
+from certificates.ocsp import responders
+from certificates.ocsp.responses import (
     MALFORMED,
     MAX_CERTIFICATES,
     MAX_REQUEST,
     TRY_LATER,
     UNAUTHORIZED,
     Responder,
-    Status,
+    SingleResponse,
     error_response,
     read_request,
     signed_response,
 )
-from certificates.reasons import REASON_NUMBERS
-from certificates.serials import new_serial
+from certificates.pki.reasons import REASON_NUMBERS
+from certificates.pki.serials import new_serial
 from certificates.tests import outside
 from certificates.tests.factories import make_authorities, make_certificate, make_revoked_certificate
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.keys import KeyNotFound, backend_for
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import ACTOR
@@ -313,7 +314,7 @@ MOMENT = datetime(2049, 12, 31, 23, 59, 59, tzinfo=UTC)
 UNTIL = datetime(2050, 1, 1, 0, 9, 59, tzinfo=UTC)
 
 
-def told(status: Status) -> dict[str, Any]:
+def told(status: SingleResponse) -> dict[str, Any]:
     """A status as asn1crypto takes it."""
     revoked: dict[str, Any] = {"revocation_time": status.revoked_at}
     if status.reason is not x509.ReasonFlags.unspecified:
@@ -343,9 +344,9 @@ def test_another_writer_makes_the_same_octets(tenant: Tenant, algorithm: str, no
     leaf = leaf_of(certificate).public_bytes(Encoding.DER)
     reasons = (*REASON_NUMBERS, x509.ReasonFlags.unspecified)
     statuses = [
-        Status(asked, known=False),
-        Status(asked, known=True),
-        *(Status(asked, known=True, revoked_at=MOMENT, reason=reason) for reason in reasons),
+        SingleResponse(asked, known=False),
+        SingleResponse(asked, known=True),
+        *(SingleResponse(asked, known=True, revoked_at=MOMENT, reason=reason) for reason in reasons),
     ]
 
     der = signed_response(

@@ -3,7 +3,7 @@
 import pytest
 from cryptography.x509 import ReasonFlags
 
-from certificates.reasons import reason_code
+from certificates.pki.reasons import reason_code
 
 
 @pytest.mark.parametrize(

@@ -11,19 +11,19 @@ from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates import authorities, services
 from certificates.errors import RootTooShort, RotatedRecently
-from certificates.lint import MAX_LIFETIME
 from certificates.models import AuthorityState, Certificate, CertificateAuthority, RevocationList
+from certificates.pki.lint import MAX_LIFETIME
 from certificates.querysets import LISTS_AFTER_RETIREMENT
 from certificates.tests import outside
 from certificates.tests.factories import make_authorities, make_certificate
 from certificates.tests.test_commands import run
-from certificates.tests.test_concurrency import at_once
 from certificates.tests.test_tasks import lose_key
-from compliance.clock import now
+from compliance.core.clock import now
 from compliance.keys import KeyNotFound
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import ACTOR
 from compliance.tests.client import ApiClient
+from compliance.tests.threads import at_once
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,8 @@ import pytest
 
 from agents.serializers import UpdateAgentSerializer
 from agents.tests.factories import make_agent
-from certificates.issuance import identity_of
-from certificates.models import Certificate
-from certificates.scope import certified_actions
+from certificates.issuing.issuance import certified_agent
+from certificates.models import Certificate, certified_actions
 from certificates.tests.factories import make_certificate, make_expired_certificate, make_revoked_certificate
 from compliance.tenancy.models import Tenant
 
@@ -51,8 +50,8 @@ def test_the_end_of_a_certificate_lifts_no_limit(tenant: Tenant, make: Any) -> N
 @pytest.mark.parametrize("name", UpdateAgentSerializer().fields)
 def test_a_profile_knows_what_a_certificate_states_of_it(tenant: Tenant, name: str) -> None:
     agent = make_agent(tenant)
-    identity, stated = identity_of(agent), agent.certified_profile()
+    certified, stated = certified_agent(agent), agent.certified_profile()
 
     setattr(agent, name, CHANGES[name])
 
-    assert (agent.certified_profile() != stated) == (identity_of(agent) != identity)
+    assert (agent.certified_profile() != stated) == (certified_agent(agent) != certified)

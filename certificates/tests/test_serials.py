@@ -2,8 +2,8 @@
 
 import pytest
 
-from certificates.serials import environment_of, format_serial, new_serial, parse_serial
-from compliance.environments import Environment
+from certificates.pki.serials import environment_of, format_serial, new_serial, parse_serial
+from compliance.core.environments import Environment
 
 SERIAL = 0x4FEDCBA9876543210FEDCBA9876543210FEDCBA9
 TEXT = "4fedcba9876543210fedcba9876543210fedcba9"

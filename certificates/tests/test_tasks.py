@@ -5,14 +5,23 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
-from certificates import key_pool, services, tasks
+from agents.models import Agent
+from agents.tests.factories import make_agent
+from certificates import services, tasks
+from certificates.issuing import key_pool
 from certificates.models import CertificateAuthority, PooledKey, RevocationList
-from certificates.tests.factories import make_overdue_certificate, make_revoked_certificate
-from compliance.clock import now
-from compliance.environments import Environment
+from certificates.tests.factories import make_intent, make_overdue_certificate, make_revoked_certificate
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.keys import backend_for, reset
-from compliance.tasks import ENVIRONMENT_HEADER
 from compliance.tenancy.models import Tenant
+
+
+@pytest.fixture
+def agent(tenant: Tenant) -> Agent:
+    return make_agent(tenant)
+
 
 ALL = (
     tasks.publish_due_crls,
@@ -84,9 +93,9 @@ def test_pool_of_an_environment_has_its_own_size(settings: Settings) -> None:
 def test_one_worker_fills_at_a_time(settings: Settings) -> None:
     settings.KEY_POOL_SIZE = 1
 
-    with key_pool._lease() as is_ours:
+    with key_pool._filling() as is_alone:
         run(tasks.fill_key_pool)
-        assert is_ours
+        assert is_alone
         assert not PooledKey.objects.exists()
     run(tasks.fill_key_pool)
 
@@ -100,8 +109,8 @@ def test_filling_ends_with_its_turn(settings: Settings) -> None:
     assert not PooledKey.objects.exists()
 
 
-def take_one() -> None:
-    key_pool.take()
+def take_one(agent: Agent) -> None:
+    key_pool.take_for(make_intent(agent))
 
 
 def stock(count: int) -> None:
@@ -110,7 +119,7 @@ def stock(count: int) -> None:
 
 
 def test_taking_a_key_rings_below_half_of_the_pool(
-    settings: Settings, django_capture_on_commit_callbacks: Any
+    settings: Settings, agent: Agent, django_capture_on_commit_callbacks: Any
 ) -> None:
     settings.KEY_POOL_SIZE = 4
     stock(3)
@@ -118,26 +127,26 @@ def test_taking_a_key_rings_below_half_of_the_pool(
     rung = []
     for _ in range(4):
         with django_capture_on_commit_callbacks() as callbacks:
-            key_pool.take()
+            take_one(agent)
         rung.append(len(callbacks))
 
     # Two are left, one, none; and none to take.
     assert rung == [0, 1, 1, 1]
 
 
-def test_filling_gives_way_to_who_takes_keys_while_enough_are_left(settings: Settings) -> None:
+def test_filling_gives_way_to_who_takes_keys_while_enough_are_left(settings: Settings, agent: Agent) -> None:
     settings.KEY_POOL_SIZE = 4
     stock(3)
 
-    made = key_pool.fill(now=now(), gives_way=True, tell=lambda made: take_one())
+    made = key_pool.fill(now=now(), gives_way=True, tell=lambda made: take_one(agent))
 
     assert (made, PooledKey.objects.count()) == (1, 3)
 
 
-def test_filling_goes_on_while_few_are_left(settings: Settings) -> None:
+def test_filling_goes_on_while_few_are_left(settings: Settings, agent: Agent) -> None:
     settings.KEY_POOL_SIZE = 2
 
-    made = key_pool.fill(now=now(), gives_way=True, tell=lambda made: take_one() if made == 1 else None)
+    made = key_pool.fill(now=now(), gives_way=True, tell=lambda made: take_one(agent) if made == 1 else None)
 
     assert (made, PooledKey.objects.count()) == (3, 2)
 

@@ -6,12 +6,13 @@ import pytest
 
 from agents.models import Agent
 from agents.tests.factories import make_agent
-from certificates import key_pool, services
+from certificates import services
+from certificates.issuing import key_pool
+from certificates.issuing.unfinished import settle
 from certificates.models import Issuance, PooledKey
-from certificates.serials import format_serial, new_serial
-from certificates.unfinished import settle
-from compliance.clock import now
-from compliance.environments import Environment
+from certificates.pki.serials import format_serial, new_serial
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.keys import backend_for
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import ACTOR

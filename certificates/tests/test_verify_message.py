@@ -7,11 +7,11 @@ import pytest
 from agents.tests.factories import make_agent
 from certificates import services
 from certificates.models import Certificate
-from certificates.serials import format_serial, new_serial
+from certificates.pki.serials import format_serial, new_serial
 from certificates.tests.factories import make_certificate, make_overdue_certificate
-from compliance.clock import now
-from compliance.environments import Environment
-from compliance.errors import Invalid
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.errors import Invalid
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import ACTOR
 from compliance.tests.client import ApiClient

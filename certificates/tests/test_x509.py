@@ -8,19 +8,19 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtensionOID
 
-from certificates.crl import CrlWindow, ListScope, RevokedEntry, build_crl
+from certificates.lists.crl import CrlWindow, ListScope, build_crl, encode_entry
+from certificates.pki.x509 import Validity, read_claims, sign
 from certificates.tests import outside
 from certificates.tests.software_ca import (
     NOW,
     PROFILE,
     SoftwareCa,
     make_ca,
+    make_certified,
     make_expectation,
-    make_identity,
     make_leaf,
     make_leaf_builder,
 )
-from certificates.x509 import Validity, read_claims, sign
 
 ODD_FIELDS: list[dict[str, Any]] = [
     {},
@@ -37,12 +37,12 @@ ODD_FIELDS: list[dict[str, Any]] = [
 SCOPE = ListScope(url=make_ca().issuer.crl_url)
 
 
-def write_chain(tmp_path: Path, leaf: x509.Certificate, *, revoked: list[RevokedEntry]) -> dict[str, Path]:
+def write_chain(tmp_path: Path, leaf: x509.Certificate, *, revoked: list[bytes]) -> dict[str, Path]:
     """The files that a verifier gets: root, issuing CA, leaf and both revocation lists."""
     ca = make_ca()
     window = CrlWindow(7, NOW - timedelta(minutes=5), NOW + timedelta(days=1))
-    crl = build_crl(entries=revoked, window=window, issuer=ca.issuer, key=ca.issuer_key, scope=SCOPE)
-    root_crl = build_crl(entries=[], window=window, issuer=ca.root, key=ca.root_key, scope=ListScope())
+    crl = build_crl(revoked, window=window, issuer=ca.issuer, key=ca.issuer_key, scope=SCOPE)
+    root_crl = build_crl([], window=window, issuer=ca.root, key=ca.root_key, scope=ListScope())
     paths = {
         "root": outside.write_pem(tmp_path / "root.pem", ca.root.certificate),
         "issuing": outside.write_pem(tmp_path / "issuing.pem", ca.issuer.certificate),
@@ -85,7 +85,7 @@ def test_openssl_accepts_the_chain(tmp_path: Path, fields: dict[str, Any]) -> No
 
 def test_openssl_refuses_a_revoked_certificate(tmp_path: Path) -> None:
     leaf = make_leaf()
-    revoked = [RevokedEntry(leaf.serial_number, NOW, x509.ReasonFlags.key_compromise)]
+    revoked = [encode_entry(leaf.serial_number, NOW, x509.ReasonFlags.key_compromise)]
 
     refusal = verify_with_openssl(write_chain(tmp_path, leaf, revoked=revoked), outside.openssl_refusal)
 
@@ -99,13 +99,13 @@ def test_java_accepts_the_chain_and_refuses_it_revoked(tmp_path: Path) -> None:
 
     assert outside.java_pkix(*arguments) == "valid"
 
-    write_chain(tmp_path, leaf, revoked=[RevokedEntry(leaf.serial_number, NOW)])
+    write_chain(tmp_path, leaf, revoked=[encode_entry(leaf.serial_number, NOW)])
     assert outside.java_pkix(*arguments) == "invalid: REVOKED"
 
 
 @pytest.mark.parametrize("fields", ODD_FIELDS)
 def test_claims_are_read_back(fields: dict[str, Any]) -> None:
-    assert read_claims(make_leaf(**fields), PROFILE) == make_identity(**fields).claims
+    assert read_claims(make_leaf(**fields), PROFILE) == make_certified(**fields).claims
 
 
 def test_validity_counts_its_last_second() -> None:

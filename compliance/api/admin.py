@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from compliance.api.models import IdempotencyRecord
-from compliance.console import SystemAdmin
+from compliance.console.admin import SystemAdmin
 
 
 @admin.register(IdempotencyRecord)

@@ -1,4 +1,4 @@
-"""The one place that writes errors: `{"error": "<text for people>"}` on every path."""
+"""Map errors to a status, a message and headers; the body is `{"error": "<text>"}` on every path."""
 
 import logging
 import sys
@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
-from compliance.errors import ServiceError
+from compliance.core.errors import ServiceError
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def describe(detail: Any, field: str = "") -> str:
     return f"{field}: {detail}" if field else str(detail)
 
 
-def answer(error: BaseException) -> tuple[int, str, dict[str, str]] | None:
+def error_parts(error: BaseException) -> tuple[int, str, dict[str, str]] | None:
     """Status, message and headers for an error that has an answer; None for a defect (a 500)."""
     if isinstance(error, ServiceError):
         return error.status, error.message, _service_headers(error)
@@ -89,7 +89,7 @@ def _framework_message(error: drf.APIException) -> str:
 
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler."""
-    found = answer(error)
+    found = error_parts(error)
     if found is None:
         return None
     status, message, headers = found
@@ -118,5 +118,5 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 def server_error(request: HttpRequest) -> HttpResponse:
     """What failed outside a view may still have an answer: a dead database under a middleware is a 503."""
     error = sys.exc_info()[1]
-    found = answer(error) if error is not None else None
+    found = error_parts(error) if error is not None else None
     return error_response(*found) if found else error_response(500, "Internal server error")

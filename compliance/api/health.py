@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
 from time import monotonic
-from typing import NamedTuple
 
 from django.db import Error, connections
 from drf_spectacular.utils import extend_schema
@@ -16,27 +15,20 @@ from redis.exceptions import RedisError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from compliance import environments, redis
-from compliance.api.views import PublicView
-from compliance.environments import Environment
-from compliance.errors import ServiceError
+from compliance.api.rest.views import PublicView
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.core.errors import ServiceError
 from compliance.keys import backend_for
+from compliance.stores import redis
 
 OUTCOME_SECONDS = 0.5
-MEANWHILE_SECONDS = 2.0
-"""What takes longer to answer than this counts as unavailable."""
+MEANWHILE_SECONDS = 2.0  # what takes longer to answer than this counts as unavailable
 
 Check = Callable[[], None]
 """Raises an error if the dependency does not answer."""
 Outcome = dict[str, str]
 """By dependency: `ok` or `unavailable`."""
-
-
-class Asked(NamedTuple):
-    """What the dependencies answered, and when they had (`monotonic()`)."""
-
-    at: float
-    outcome: Outcome
 
 
 class Readiness:
@@ -45,7 +37,7 @@ class Readiness:
     def __init__(self, checks: Mapping[str, Check]) -> None:
         self._checks = checks
         self._asking = Lock()
-        self._last: Asked | None = None
+        self._last: tuple[float, Outcome] | None = None  # when (`monotonic()`), what
 
     def outcome(self) -> Outcome:
         """The last one while it is fresh, else what is found now.
@@ -69,11 +61,11 @@ class Readiness:
 
     def _younger_than(self, seconds: float) -> Outcome | None:
         last = self._last
-        return last.outcome if last is not None and monotonic() < last.at + seconds else None
+        return last[1] if last is not None and monotonic() < last[0] + seconds else None
 
     def _ask(self) -> Outcome:
         outcome = {name: _outcome(check) for name, check in self._checks.items()}
-        self._last = Asked(monotonic(), outcome)
+        self._last = monotonic(), outcome
         return outcome
 
 

@@ -15,13 +15,13 @@ from typing import Any
 
 from rest_framework.response import Response
 
-from compliance import environments
 from compliance.api.models import IdempotencyRecord
-from compliance.api.renderers import dumps
-from compliance.api.requests import ApiRequest
-from compliance.clock import now
-from compliance.encryption import decrypt, encrypt
-from compliance.errors import Conflict, Invalid
+from compliance.api.rest.renderers import dumps
+from compliance.api.rest.requests import ApiRequest
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.encryption import decrypt, encrypt
+from compliance.core.errors import Conflict, Invalid
 
 RETENTION = timedelta(hours=24)
 MAX_KEY_LENGTH = 255

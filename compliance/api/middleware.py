@@ -6,7 +6,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from compliance.api.exceptions import answer, error_response
+from compliance.api.exceptions import error_parts, error_response
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ class EnvelopeMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        found = answer(error)
+        found = error_parts(error)
         if found is None:
             if settings.DEBUG or request.path.startswith("/admin/"):
                 return None

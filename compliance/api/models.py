@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import models
 
-from compliance.identifiers import new_id
+from compliance.core.identifiers import new_id
 
 
 class IdempotencyQuerySet(models.QuerySet[Any]):

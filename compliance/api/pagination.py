@@ -16,14 +16,13 @@ from uuid import UUID
 from django.db.models import BooleanField, F, Func, Model, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Length
 
-from compliance.api.parsers import check_value
-from compliance.errors import Invalid
-from compliance.identifiers import parse_id
+from compliance.api.rest.parsers import check_value
+from compliance.core.errors import Invalid
+from compliance.core.identifiers import parse_id
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
-FULL_PAGE = 4 * 1024 * 1024
-"""Octets of JSON that make a page full: a row may hold a megabyte, and a page is put together in memory."""
+FULL_PAGE = 4 * 1024 * 1024  # octets of JSON that make a page full: a page is put together in memory
 _ID_DIGITS = 39
 _DATE_TIME = re.compile(
     r"(?P<seconds>\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2})(?:[.,](?P<fraction>\d{1,60}))?"

@@ -4,8 +4,8 @@ from typing import Any
 
 from compliance.api.idempotency import RETENTION
 from compliance.api.models import IdempotencyRecord
-from compliance.clock import now
-from compliance.tasks import task
+from compliance.core.clock import now
+from compliance.core.tasks import task
 
 
 @task("compliance.api.forget_answers")

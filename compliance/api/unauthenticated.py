@@ -1,54 +1,47 @@
-"""Requests without a valid credential, counted by their client's address, so that nobody tries keys for ever.
+"""Requests without a valid credential, counted by their client's address.
 
-What an address has used up is remembered for as long as the window stays full: until then its requests are
-refused without a look at Redis or the database.
+Once an address has used up its requests, it is refused without asking Redis until the window has room again.
 """
 
 import math
 from time import monotonic
 
-from django.conf import settings
+import msgspec
 from django.http import HttpResponse
 
 from compliance.api.exceptions import error_response, rate_limited
-from compliance.api.rate_limits import Verdict, hit
-from compliance.bounded import Bounded
+from compliance.api.rate_limits import RateLimit, hit
+from compliance.core.bounded_cache import BoundedCache
 
-API = "unauthenticated"
+LIMIT = "unauthenticated"
+API = "api"
 CONSOLE = "console"
-"""A bucket of its own: who tries keys does not close the sign-in page to others behind the same address."""
+"""Counted apart: a client that tries keys does not close the sign-in page to others at the same address."""
 KEPT = 10_000
 
-_refused: Bounded[tuple[str, str], tuple[float, Verdict]] = Bounded(KEPT)
+_refused: BoundedCache[tuple[str, str], tuple[float, RateLimit]] = BoundedCache(KEPT)
 
 
-def count(bucket: str, address: str) -> Verdict:
+def count(group: str, address: str) -> RateLimit:
     """Count one request of an address."""
-    verdict = hit(bucket, address, limit=settings.RATE_LIMITS["unauthenticated"])
-    if not verdict.allowed:
-        _refused.put((bucket, address), (monotonic() + verdict.retry_after, verdict))
-    return verdict
+    limit = hit(LIMIT, f"{group}:{address}")
+    if not limit.allowed:
+        _refused.put((group, address), (monotonic() + limit.retry_after, limit))
+    return limit
 
 
-def refusal(bucket: str, address: str) -> Verdict | None:
-    """The verdict while the address has no request left; None otherwise. It asks nobody."""
-    found = _refused.get((bucket, address))
+def refusal(group: str, address: str) -> RateLimit | None:
+    """The limit while the address has no request left; None otherwise. It asks nobody."""
+    found = _refused.get((group, address))
     left = found[0] - monotonic() if found is not None else 0
     if found is None or left <= 0:
         return None
-    verdict = found[1]
-    return Verdict(
-        allowed=False,
-        limit=verdict.limit,
-        remaining=0,
-        reset_at=verdict.reset_at,
-        retry_after=max(1, math.ceil(left)),
-    )
+    return msgspec.structs.replace(found[1], remaining=0, retry_after=max(1, math.ceil(left)))
 
 
-def too_many(verdict: Verdict) -> HttpResponse:
+def too_many(limit: RateLimit) -> HttpResponse:
     """The 429, in the words of the views' own."""
-    return error_response(429, rate_limited(verdict.retry_after), verdict.headers())
+    return error_response(429, rate_limited(limit.retry_after), limit.headers())
 
 
 def forget() -> None:

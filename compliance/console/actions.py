@@ -1,7 +1,6 @@
-"""State changes from the console: a page that says what will happen, asks for a reason, and confirms.
+"""State changes from the console: a page explains the action, asks for a reason, and confirms.
 
-An action calls one service. It is refused, and says so, when the page was opened in one environment and sent
-after a switch to the other.
+An action calls one service. It is refused if the session switched environments after the page was opened.
 """
 
 from collections.abc import Callable
@@ -19,7 +18,7 @@ ENVIRONMENT_FIELD = "console_environment"
 
 
 class ReasonForm(forms.Form):
-    """Why a person does it; kept in the audit log."""
+    """The reason for an action, which the audit log keeps."""
 
     reason = forms.CharField(
         max_length=500,
@@ -30,7 +29,7 @@ class ReasonForm(forms.Form):
 
 @dataclass(frozen=True)
 class ActionCall:
-    """One confirmed action: what it acts on, what the form said, who acts and when."""
+    """A confirmed action: the row, the form's cleaned data, the user and the time."""
 
     request: HttpRequest
     row: Any
@@ -43,8 +42,8 @@ class ActionCall:
 class ConfirmedAction:
     """A state change offered on a row's page.
 
-    `run` makes one service call and returns what to tell the user, or a page of its own (a secret shown
-    once). `is_offered` only hides the button; the service has the last word.
+    `run` calls one service and returns a message for the user, or a page (a secret shown once). `is_offered`
+    only hides the button: the service itself enforces the rules.
     """
 
     name: str
@@ -59,7 +58,7 @@ class ConfirmedAction:
 
 
 def was_shown_elsewhere(request: HttpRequest) -> bool:
-    """Whether the submitted page showed the other environment than the session's present one."""
+    """Whether the submitted page was opened in the environment that the session has since left."""
     shown = request.POST.get(ENVIRONMENT_FIELD)
     return request.method == "POST" and shown is not None and shown != access_of(request).environment.value
 

@@ -1,4 +1,4 @@
-"""Pages of rows: read-only, of the session's environment and the user's tenants; actions by role.
+"""Read-only pages of the rows of the session's environment and the user's tenants, with actions by role.
 
 A row of another tenant does not exist here: not in lists, filters, searches, pop-ups, look-ups or actions.
 """
@@ -19,7 +19,6 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from unfold.enums import ActionVariant
 
-from compliance.clock import now
 from compliance.console.access import EVERYONE, OPERATORS, ConsoleRole, access_of
 from compliance.console.actions import (
     ENVIRONMENT_FIELD,
@@ -30,8 +29,9 @@ from compliance.console.actions import (
 )
 from compliance.console.context import may_see
 from compliance.console.display import visible
-from compliance.errors import ServiceError
-from compliance.identifiers import parse_id
+from compliance.core.clock import now
+from compliance.core.errors import ServiceError
+from compliance.core.identifiers import parse_id
 
 if TYPE_CHECKING:  # Unfold carries no types; its classes extend Django's.
     from django.contrib.admin import ModelAdmin, TabularInline
@@ -41,7 +41,7 @@ else:
 
 @dataclass(frozen=True)
 class RelatedLink:
-    """A way from a row's page to the list of what belongs to it: `model` is `app_model`."""
+    """A link from a row's page to a list filtered by the row; `model` is `app_model`."""
 
     label: str
     icon: str
@@ -53,14 +53,24 @@ class RelatedLink:
 AUDIT_TRAIL = RelatedLink("Audit trail", "history", "auditlog_auditentry", "affected_id")
 
 
-class TenantScopedAdmin(ModelAdmin):
-    """A read-only page of rows that carry a tenant; subclasses open what people may do, by role."""
+class ReadOnly:
+    """Refuses adding, changing and deleting; subclasses allow what a role may do."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    has_change_permission = has_delete_permission = has_add_permission
+
+
+class TenantScopedAdmin(ReadOnly, ModelAdmin):
+    """A read-only page of rows that belong to tenants."""
 
     tenant_field: str | None = "tenant_id"
     view_roles: frozenset[ConsoleRole] = EVERYONE
-    # Never shown and never filtered by, so that nobody can guess them letter by letter.
+    add_roles: frozenset[ConsoleRole] = frozenset()
+    # Neither shown nor filtered by: a filter would allow guessing them letter by letter.
     secret_fields: frozenset[str] = frozenset()
-    # Columns that a pasted UUID is looked up in, by index instead of by text.
+    # Columns searched for a pasted UUID, through their indexes.
     search_ids: tuple[str, ...] = ("pk",)
     confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = ()
     related_links: ClassVar[tuple[RelatedLink, ...]] = (AUDIT_TRAIL,)
@@ -68,8 +78,6 @@ class TenantScopedAdmin(ModelAdmin):
     list_filter_submit = True
     list_per_page = 50
     actions = None
-
-    # --- Who sees and does what -------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
@@ -82,7 +90,7 @@ class TenantScopedAdmin(ModelAdmin):
         return rows.filter(**{f"{self.tenant_field}__in": tenants})
 
     def tenant_of(self, row: Any) -> UUID | None:
-        """The tenant that `row` belongs to; None for what belongs to the whole service."""
+        """Return the tenant of `row`; None if it belongs to the whole service."""
         value = row if self.tenant_field else None
         for part in (self.tenant_field or "").split("__"):
             value = getattr(value, part) if value is not None and part else value
@@ -96,25 +104,21 @@ class TenantScopedAdmin(ModelAdmin):
         return self.has_view_permission(request)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+        return access_of(request).may(self.add_roles)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the fields computed from a row; the page for adding one has none."""
+        return super().get_readonly_fields(request, obj) if obj else ()
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
-        """Refuses filters over secrets, and text that PostgreSQL can't hold."""
+        """Refuse filters over secrets, and text with NUL, which PostgreSQL cannot store."""
         names_a_secret = not self.secret_fields.isdisjoint(lookup.split("__"))
         if names_a_secret or "\x00" in "".join(value if isinstance(value, list) else str(value)):
             return False
         return bool(super().lookup_allowed(lookup, value, request))
 
-    # --- Lists ------------------------------------------------------------------------------------
-
     def get_list_display(self, request: HttpRequest) -> Any:
-        """The columns, without the tenant's where the user has only one."""
+        """Return the columns; without the tenant's if the user has only one tenant."""
         columns = list(super().get_list_display(request))
         return columns if access_of(request).shows_many_tenants else [c for c in columns if c != "tenant"]
 
@@ -126,48 +130,37 @@ class TenantScopedAdmin(ModelAdmin):
             return super().get_search_results(request, queryset, search_term)
         return queryset.filter(Q.create([(name, identifier) for name in self.search_ids], Q.OR)), False
 
-    # --- A row's page -----------------------------------------------------------------------------
-
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [*(super().get_exclude(request, obj) or ()), *self.secret_fields]
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if was_shown_elsewhere(request):
             messages.error(request, STALE_PAGE)
-            return HttpResponseRedirect(self._list_url())
+            return HttpResponseRedirect(reverse(f"admin:{self._url_name('changelist')}"))
         return super().changeform_view(request, *args, **kwargs)
 
     def render_change_form(
-        self,
-        request: HttpRequest,
-        context: dict[str, Any],
-        add: bool = False,
-        change: bool = False,
-        form_url: str = "",
-        obj: Any = None,
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
+        obj = kwargs.get("obj")
         if obj is not None and not context.get("is_popup"):
             context["actions_detail"] = [self._button(action, obj) for action in self.offered(request, obj)]
             context["related"] = self._related(request, obj)
         buttons = ("show_history", "show_save_and_add_another", "show_save_and_continue")
         context.update(dict.fromkeys(buttons, False))
-        return super().render_change_form(request, context, add, change, form_url, obj)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """A row's history is its audit trail."""
+        """Redirect to the audit trail."""
         target = reverse("admin:auditlog_auditentry_changelist")
         return HttpResponseRedirect(f"{target}?{urlencode({'affected_id': unquote(object_id)})}")
 
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Nothing: the service that changed the row has written to the audit log."""
+    def log_nothing(self, *args: Any) -> Any:
+        """Do nothing: the service that changed the row wrote to the audit log."""
 
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Nothing, as above."""
-
-    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
-        """Nothing, as above."""
+    log_addition = log_change = log_deletions = log_nothing  # type: ignore[assignment]
 
     def _related(self, request: HttpRequest, row: Any) -> list[dict[str, str]]:
         found = []
@@ -178,58 +171,50 @@ class TenantScopedAdmin(ModelAdmin):
                 found.append({"label": link.label, "icon": link.icon, "url": url})
         return found
 
-    # --- Confirmed actions ------------------------------------------------------------------------
-
     def may_run(self, request: HttpRequest, action: ConfirmedAction, row: Any) -> bool:
         return access_of(request).may(action.roles, self.tenant_of(row))
 
     def offered(self, request: HttpRequest, row: Any) -> list[ConfirmedAction]:
-        """The actions that the user may take on `row` as it stands."""
-        return [
-            action
-            for action in self.confirmed_actions
-            if action.is_offered(row) and self.may_run(request, action, row)
-        ]
+        """Return the actions that the user may take on `row` in its present state."""
+        actions = self.confirmed_actions
+        return [action for action in actions if action.is_offered(row) and self.may_run(request, action, row)]
 
     def get_urls(self) -> list[URLPattern]:
         return [self._action_url(action) for action in self.confirmed_actions] + super().get_urls()
 
     def action_view(self, request: HttpRequest, object_id: str, action: ConfirmedAction) -> HttpResponse:
-        """The page that explains and confirms `action`; a POST does it."""
+        """Show the page that explains `action`; on a POST, run it."""
         row = self.get_object(request, unquote(object_id))
         if row is None:
-            return self._missing(request, object_id)
+            return self.missing(request, object_id)
         if not self.may_run(request, action, row):
             raise PermissionDenied
+        # Without data, as on a GET, a form is never valid.
         form = action.form_class(request.POST if request.method == "POST" else None)
-        if request.method != "POST":
-            return self._confirmation(request, action, row, form)
         if was_shown_elsewhere(request):
             messages.error(request, STALE_PAGE)
-            return HttpResponseRedirect(self._row_url(row))
+            return HttpResponseRedirect(self.row_url(row))
         if not form.is_valid():
             return self._confirmation(request, action, row, form)
-        return self._run(request, action, row, form.cleaned_data)
+        call = ActionCall(request, row, form.cleaned_data, request.user.get_username(), now())
+        return self._run(action, call)
 
-    def _missing(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        answer: HttpResponse = self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined]
-            request, self.opts, object_id
-        )
-        return answer
+    def missing(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Answer as Django does for a row that does not exist."""
+        name = f"{self.opts.verbose_name} with ID '{visible(unquote(object_id))}'"
+        messages.warning(request, f"{name} doesn't exist. Perhaps it was deleted?")
+        return HttpResponseRedirect(reverse("admin:index"))
 
-    def _run(
-        self, request: HttpRequest, action: ConfirmedAction, row: Any, data: dict[str, Any]
-    ) -> HttpResponse:
-        call = ActionCall(request, row, data, request.user.get_username(), now())
+    def _run(self, action: ConfirmedAction, call: ActionCall) -> HttpResponse:
         try:
             outcome = action.run(call)
         except ServiceError as error:
-            messages.error(request, error.message)
-            return HttpResponseRedirect(self._row_url(row))
-        if isinstance(outcome, HttpResponse):
-            return outcome
-        messages.success(request, outcome)
-        return HttpResponseRedirect(self._row_url(row))
+            messages.error(call.request, error.message)
+        else:
+            if isinstance(outcome, HttpResponse):
+                return outcome
+            messages.success(call.request, outcome)
+        return HttpResponseRedirect(self.row_url(call.row))
 
     def _confirmation(
         self, request: HttpRequest, action: ConfirmedAction, row: Any, form: Any
@@ -241,7 +226,7 @@ class TenantScopedAdmin(ModelAdmin):
             "form": form,
             "row_kind": str(self.opts.verbose_name).capitalize(),
             "row_name": visible(row),
-            "row_url": self._row_url(row),
+            "row_url": self.row_url(row),
             "tenant": getattr(row, "tenant", None),
             "environment_field": ENVIRONMENT_FIELD,
         }
@@ -250,7 +235,7 @@ class TenantScopedAdmin(ModelAdmin):
     def _action_url(self, action: ConfirmedAction) -> URLPattern:
         view: Any = self.admin_site.admin_view(partial(self.action_view, action=action))
         view.model_admin = self
-        found: URLPattern = path(f"<path:object_id>/{action.name}/", view, name=self._action_url_name(action))
+        found: URLPattern = path(f"<path:object_id>/{action.name}/", view, name=self._url_name(action.name))
         return found
 
     def _button(self, action: ConfirmedAction, row: Any) -> dict[str, Any]:
@@ -260,28 +245,25 @@ class TenantScopedAdmin(ModelAdmin):
             "variant": ActionVariant.DANGER if action.is_destructive else ActionVariant.DEFAULT,
             "attrs": {},
             "dialog": None,
-            "path": reverse(f"admin:{self._action_url_name(action)}", args=[quote(row.pk)]),
+            "path": reverse(f"admin:{self._url_name(action.name)}", args=[quote(row.pk)]),
         }
 
-    def _action_url_name(self, action: ConfirmedAction) -> str:
-        return f"{self.opts.app_label}_{self.opts.model_name}_{action.name}"
+    def _url_name(self, page: str) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}_{page}"
 
-    def _row_url(self, row: Any) -> str:
-        return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[quote(row.pk)])
-
-    def _list_url(self) -> str:
-        return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
+    def row_url(self, row: Any) -> str:
+        return reverse(f"admin:{self._url_name('change')}", args=[quote(row.pk)])
 
 
 class SystemAdmin(TenantScopedAdmin):
-    """A read-only page of what belongs to the whole service; operators only unless a subclass opens it."""
+    """A read-only page of rows of the whole service; for operators, unless a subclass adds roles."""
 
     tenant_field = None
     view_roles = OPERATORS
 
 
-class ScopedInline(TabularInline):
-    """Rows shown on their parent's page, read-only; whoever sees the parent sees them."""
+class ScopedInline(ReadOnly, TabularInline):
+    """Read-only rows on their parent's page, visible to all who see the parent."""
 
     extra = 0
     can_delete = False
@@ -289,12 +271,3 @@ class ScopedInline(TabularInline):
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return access_of(request).may(EVERYONE)
-
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False

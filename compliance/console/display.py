@@ -1,53 +1,41 @@
-"""How values look in the console: chips, JSON, code, scores. Everything is escaped here, once.
+"""Formatting of values for the console: chips, JSON, code, scores. All of it escapes HTML.
 
-What agents and tenants write is hostile until proven otherwise: characters that hide or change directions
-are shown as escapes, so that no name can pose as another or reorder the line it stands in.
+Text of agents and tenants may be hostile: invisible and direction-changing characters are shown as escapes,
+so that no name can pose as another or reorder its line.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from django.template.loader import render_to_string
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from unfold.decorators import display
 
-from compliance.plain_text import HIDDEN
+from compliance.core.plain_text import HIDDEN
 
 EMPTY = "-"
 JSON_LIMIT = 20_000
 
-STATUS_COLOURS = {
-    "active": "success",
-    "succeeded": "success",
-    "published": "success",
-    "ready": "success",
-    "completed": "success",
-    "current": "success",
-    "low": "success",
-    "pending": "info",
-    "in_flight": "info",
-    "generating": "info",
-    "queued": "info",
-    "started": "info",
-    "medium": "warning",
-    "suspended": "warning",
-    "expiring": "warning",
-    "high": "danger",
-    "revoked": "danger",
-    "failed": "danger",
-    "withdrawn": "danger",
-    "confirmed": "danger",
-    "dismissed": "success",
-    "expired": "default",
-    "retired": "default",
-    "cancelled": "default",
+STATUSES = {
+    "success": "active succeeded published ready completed current low dismissed",
+    "info": "pending in_flight generating queued started",
+    "warning": "medium suspended expiring",
+    "danger": "high revoked failed withdrawn confirmed",
+    "default": "expired retired cancelled",
 }
+STATUS_COLOURS = {status: colour for colour, statuses in STATUSES.items() for status in statuses.split()}
+
+
+def column(title: str, show: Callable[[Any], Any], *, ordering: str | None = None) -> Any:
+    """Return a column or field of a page, titled `title`, that shows `show(row)`."""
+    return display(description=title, ordering=ordering)(lambda _, row: show(row))
 
 
 def visible(text: object) -> str:
-    """`text` with its hidden characters (`compliance.plain_text`) spelled out; newlines stay."""
+    """Show hidden characters (`compliance.core.plain_text`) as escapes; keep newlines."""
     return HIDDEN.sub(lambda found: found[0] if found[0] == "\n" else _spelled_out(found[0]), str(text))
 
 
@@ -57,70 +45,64 @@ def _spelled_out(character: str) -> str:
 
 
 def chip(text: object, colour: str = "default", *, verbatim: bool = False) -> SafeString:
-    """A small label in one of Unfold's colours: success, info, warning, danger, primary, default.
+    """Return a small label in one of Unfold's colours: success, info, warning, danger, primary, default.
 
-    `verbatim` keeps the case of what machines read: action, event and scope names.
+    `verbatim` keeps the case, for the names of actions, events and scopes.
     """
     context = {"text": visible(text), "type": colour, "class": "console-verbatim" if verbatim else ""}
     return SafeString(render_to_string("unfold/helpers/label.html", context).strip())
 
 
 def status_chip(status: str | None) -> SafeString | str:
-    """A status as a chip whose colour tells how well things stand."""
+    """Return a status as a chip, coloured by how good or bad it is."""
     return chip(status.replace("_", " "), STATUS_COLOURS.get(status, "default")) if status else EMPTY
 
 
 def chips(values: Iterable[object] | None, colour: str = "default") -> SafeString | str:
-    """Several names, a chip each."""
     shown = [(chip(value, colour, verbatim=True),) for value in values or ()]
-    return (
-        format_html('<span class="console-chips">{}</span>', format_html_join("", "{}", shown))
-        if shown
-        else EMPTY
-    )
+    joined = format_html_join("", "{}", shown)
+    return format_html('<span class="console-chips">{}</span>', joined) if shown else EMPTY
 
 
 def score_chip(score: float, band: str) -> SafeString:
-    """A risk score from 0 to 1 with its band, which colours it."""
+    """Return a risk score (0 to 1) with its band, which chooses the colour."""
     return chip(f"{score:.2f} {band}", STATUS_COLOURS.get(band, "default"))
 
 
 def shortened(text: str, length: int = 56) -> str:
-    """`text` cut to what a column holds; the row's page shows all of it."""
+    """Cut `text` to the width of a column."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def moment(value: datetime | None) -> SafeString | str:
-    """A recent moment in UTC to the minute, with the whole of it for machines and on pointing at it."""
+    """Return a time in UTC to the minute; the tooltip has the year and the seconds."""
     if value is None:
         return EMPTY
     utc = value.astimezone(UTC)
     exact = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
-    return format_html(
-        '<time datetime="{}" title="{}">{}</time>', utc.isoformat(), exact, f"{utc:%b %d, %H:%M}"
-    )
+    shown = f"{utc:%b %d, %H:%M}"
+    return format_html('<time datetime="{}" title="{}">{}</time>', utc.isoformat(), exact, shown)
 
 
 def code(text: object) -> SafeString | str:
-    """An identifier, hash or address in a fixed-width face."""
+    """Return an identifier, hash or address in a fixed-width font."""
     return format_html('<code class="console-code">{}</code>', visible(text)) if text else EMPTY
 
 
 def short_code(text: str | None) -> SafeString | str:
-    """The kind and the telling end of an identifier, for a column; all of it on pointing at it.
+    """Return the kind and the end of an identifier, for a column; the tooltip has all of it.
 
-    UUIDs of version 7 begin with the time: rows of one moment differ at the end only.
+    UUIDs of version 7 begin with the time: rows of one moment differ only at their end.
     """
     if not text or len(text) <= 24:
         return code(text)
     kind, colon, rest = visible(text).rpartition(":")
-    return format_html(
-        '<code class="console-code" title="{}">{}{}…{}</code>', visible(text), kind, colon, rest[-12:]
-    )
+    shown = f"{kind}{colon}…{rest[-12:]}"
+    return format_html('<code class="console-code" title="{}">{}</code>', visible(text), shown)
 
 
 def block(text: object) -> SafeString | str:
-    """Text of several lines as it is, in a fixed-width face and a box that scrolls."""
+    """Return text of several lines in a fixed-width font and a box that scrolls."""
     if text is None or text == "":
         return EMPTY
     shown = visible(text)
@@ -130,14 +112,11 @@ def block(text: object) -> SafeString | str:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> SafeString:
-    """Labels with their values, a line each."""
+    """Return labels with their values, a line each."""
     shown = [(visible(label), visible(value)) for label, value in pairs]
     lines = format_html_join("", "<dt>{}</dt><dd>{}</dd>", shown)
     return format_html('<dl class="console-decoded">{}</dl>', lines)
 
 
 def pretty_json(value: Any) -> SafeString | str:
-    """A JSON value, indented."""
-    if value is None:
-        return EMPTY
-    return block(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    return EMPTY if value is None else block(json.dumps(value, indent=2, ensure_ascii=False, default=str))

@@ -1,4 +1,4 @@
-"""List filters and columns that tell tenants apart, and never name what the user may not see.
+"""The tenant filter and column, which name only the tenants that the user may see.
 
 Django's own filter over a relation lists every row of the related table; no page here uses it.
 """
@@ -22,20 +22,20 @@ __all__ = [
 
 
 def _tenants() -> QuerySet[Any]:
-    """Tenants of the current environment, found by name: their room stands to the right of this one."""
+    """Return the tenants of the current environment. This room must not import theirs, so look it up."""
     model: type[Model] = apps.get_model("tenancy", "Tenant")
     return model._default_manager.order_by("name", "pk")
 
 
 def with_tenant_name(rows: QuerySet[Any], field: str = "tenant_id") -> QuerySet[Any]:
-    """`rows` with `tenant_name`, for tables that carry a tenant's id without a foreign key."""
+    """Annotate `rows`, which have a tenant's id but no foreign key, with `tenant_name`."""
     name = Subquery(_tenants().filter(pk=OuterRef(field)).values("name")[:1])
     named: QuerySet[Any] = rows.annotate(tenant_name=name)
     return named
 
 
 class TenantFilter(DropdownFilter):
-    """By tenant, offered to those who see several."""
+    """Filters by tenant, for users who see several."""
 
     title = "tenant"
     parameter_name = "tenant"
@@ -54,5 +54,5 @@ class TenantFilter(DropdownFilter):
 
 
 def tenant_filter(lookup: str = "tenant_id") -> type[TenantFilter]:
-    """A filter by tenant over `lookup`."""
+    """Return a tenant filter over `lookup`."""
     return type("TenantFilter", (TenantFilter,), {"lookup": lookup})

@@ -1,34 +1,22 @@
-"""What every answer under /admin/ carries: security headers, and a page for people where it is an error.
-
-Attempts to sign in are limited for each client address, so that no password is guessed by trying.
-"""
+"""Security headers, error pages and the sign-in limit of the console."""
 
 import json
 from collections.abc import Callable
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
+from compliance.api import gate
 from compliance.api.exceptions import error_response
+from compliance.api.gate import GateRequest
 from compliance.api.rate_limits import hit
-from compliance.api.throttling import client_address
 from compliance.console.views import CONSOLE_PREFIX
 
-# Unfold's Alpine.js compiles its expressions ('unsafe-eval') and sets styles inline; no script stands in a
-# page, and nothing comes from another host.
-CONTENT_SECURITY_POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        "script-src 'self' 'unsafe-eval'",
-        "style-src 'self' 'unsafe-inline'",
-        "img-src 'self' data:",
-        "font-src 'self'",
-        "connect-src 'self'",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-    ]
+# Unfold's Alpine.js compiles expressions ('unsafe-eval') and sets inline styles. There are no inline scripts.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
 )
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 SIGN_IN = CONSOLE_PREFIX + "login/"
@@ -46,9 +34,9 @@ EXPLANATIONS = {
 
 
 class ConsoleMiddleware:
-    """Headers for the console's answers; the API's error envelopes become pages there.
+    """Adds headers to the console's answers, and turns the API's error envelopes into pages.
 
-    Only the console knows cookies: elsewhere those that a client sends are not there for what comes after.
+    Outside the console it removes the request's cookies, which only the console uses.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -67,18 +55,18 @@ class ConsoleMiddleware:
 
 
 def too_many_attempts(request: HttpRequest) -> HttpResponse | None:
-    """The 429 for one attempt to sign in too many from a client's address; None while there is room."""
+    """Return a 429 if the client's address exceeds the limit of sign-in attempts, else None."""
     if request.method != "POST" or request.path != SIGN_IN:
         return None
-    verdict = hit("sign_in", client_address(request), limit=settings.RATE_LIMITS["sign_in"])
-    if verdict.allowed:
+    limit = hit("sign_in", gate.client_address(GateRequest.of(request)))
+    if limit.allowed:
         return None
-    message = f"Too many attempts to sign in; try again in {verdict.retry_after} s."
-    return error_response(429, message, {"Retry-After": str(verdict.retry_after)})
+    message = f"Too many attempts to sign in; try again in {limit.retry_after} s."
+    return error_response(429, message, {"Retry-After": str(limit.retry_after)})
 
 
 def error_page(envelope: HttpResponse) -> HttpResponse:
-    """The error as a page that needs neither database nor session, since these may be what failed."""
+    """Return the error as a page that needs neither database nor session: one of them may have failed."""
     status = envelope.status_code
     context = {
         "status": status,

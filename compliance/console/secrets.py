@@ -1,28 +1,17 @@
-"""The page that answers the making of a secret, and is the only place that ever shows it."""
-
-from dataclasses import dataclass
+"""The page that shows a new secret, once."""
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 
-@dataclass(frozen=True)
-class FreshSecret:
-    """What the page says: of what it is the secret, what happens now, and where to go afterwards."""
+def secret_page(
+    request: HttpRequest, *, label: str, secret: str, explanation: str, next_url: str
+) -> HttpResponse:
+    """Return the page as the answer to a POST: reloading it cannot show the secret again.
 
-    label: str
-    secret: str
-    explanation: str
-    next_url: str
-
-
-def secret_page(request: HttpRequest, fresh: FreshSecret) -> HttpResponse:
-    """The answer to a POST, never kept: reloading it cannot show the secret again."""
-    context = {
-        **admin.site.each_context(request),
-        "title": "Keep this now",
-        "secret": fresh.secret,
-        "fresh": fresh,
-    }
+    `label` tells what the secret is for, `explanation` what happens now, `next_url` where to go next.
+    """
+    shown = {"label": label, "secret": secret, "explanation": explanation, "next_url": next_url}
+    context = {**admin.site.each_context(request), "title": "Keep this now", **shown}
     return TemplateResponse(request, "admin/console/secret.html", context)

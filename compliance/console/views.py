@@ -1,4 +1,4 @@
-"""Switching the console between live and test."""
+"""The switch between the live and the test environment."""
 
 from django.contrib import messages
 from django.contrib.admin.views.decorators import staff_member_required
@@ -8,7 +8,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from compliance.environments import Environment
+from compliance.core.environments import Environment
 
 SESSION_KEY = "environment"
 CONSOLE_PREFIX = "/admin/"
@@ -18,7 +18,7 @@ CONSOLE_PREFIX = "/admin/"
 @require_POST
 @staff_member_required(login_url="admin:login")
 def switch_environment(request: HttpRequest) -> HttpResponse:
-    """Remember the chosen environment in the session and go back to a page that exists there."""
+    """Store the chosen environment in the session, and redirect to a page that exists there."""
     chosen = request.POST.get("environment")
     if chosen not in {environment.value for environment in Environment}:
         messages.error(request, "There are two environments: live and test.")
@@ -29,7 +29,7 @@ def switch_environment(request: HttpRequest) -> HttpResponse:
 
 
 def page_after_switch(path: str) -> str:
-    """The list behind a row's page (the row exists in one environment only), else the same page."""
+    """Return the list of a row's page, since the row exists in one environment only; else the index."""
     index = reverse("admin:index")
     path = path.partition("?")[0]
     if not path.startswith(CONSOLE_PREFIX) or not url_has_allowed_host_and_scheme(path, allowed_hosts=None):

@@ -1,31 +1,8 @@
-"""Keys that never leave their token: the contract, the PKCS#11 backend, adaptors for `cryptography`."""
+"""Private keys that never leave their token: the `KeyBackend` contract, and the backends that keep it."""
 
-from compliance.keys.adaptors import HsmECPrivateKey, HsmRSAPrivateKey
-from compliance.keys.base import (
-    KeyBackend,
-    KeyNotFound,
-    KeyRef,
-    KeyServiceNotConfigured,
-    KeyServiceUnavailable,
-    SignatureAlgorithm,
-    StoredKey,
-)
-from compliance.keys.provisioning import make_shards
-from compliance.keys.registry import absent_hosts, backend_for, private_key, reset
+from compliance.keys.adaptors import HsmECPrivateKey
+from compliance.keys.base import KeyNotFound, KeyRef, SignatureAlgorithm, StoredKey
+from compliance.keys.registry import backend_for, private_key, reset
 
-__all__ = [
-    "HsmECPrivateKey",
-    "HsmRSAPrivateKey",
-    "KeyBackend",
-    "KeyNotFound",
-    "KeyRef",
-    "KeyServiceNotConfigured",
-    "KeyServiceUnavailable",
-    "SignatureAlgorithm",
-    "StoredKey",
-    "absent_hosts",
-    "backend_for",
-    "make_shards",
-    "private_key",
-    "reset",
-]
+__all__ = ["HsmECPrivateKey", "KeyNotFound", "KeyRef", "SignatureAlgorithm", "StoredKey"]
+__all__ += ["backend_for", "private_key", "reset"]

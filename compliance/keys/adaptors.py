@@ -1,87 +1,84 @@
-"""HSM keys in the shape that `cryptography`'s builders and PyJWT expect; only signing works, by design."""
+"""HSM keys as the private keys that `cryptography`'s builders and PyJWT expect; they can only sign."""
 
-import typing
-from typing import NoReturn
+from typing import Any, Generic, NoReturn, Self, TypeVar
 
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from cryptography.hazmat.primitives.asymmetric import utils as asymmetric_utils
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.padding import AsymmetricPadding, PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.utils import NoDigestInfo, Prehashed
 
 from compliance.keys.base import KeyBackend, PublicKey, SignatureAlgorithm
-from compliance.keys.sign_only import SignOnly, SignsOnly
 
-RSA_ALGORITHMS = {
-    "sha256": SignatureAlgorithm.RSA_SHA256,
-    "sha384": SignatureAlgorithm.RSA_SHA384,
-    "sha512": SignatureAlgorithm.RSA_SHA512,
-}
+Hash = Prehashed | hashes.HashAlgorithm | NoDigestInfo
+Public = TypeVar("Public", bound=PublicKey)
+
+RSA_ALGORITHMS = {algorithm.hash_name: algorithm for algorithm in SignatureAlgorithm if algorithm.is_rsa}
 
 
-class _InToken(SignOnly):
-    """What RSA and EC keys in a token have in common."""
+class SignsOnly(TypeError):
+    """The caller wants the private key itself, or a use other than signing: a defect of its code."""
 
-    def __init__(self, backend: KeyBackend, uri: str) -> None:
+
+class SignOnly:
+    """Mixin for private keys that only sign: never copied, never exported."""
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def private_bytes(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise SignsOnly("This private key cannot be exported")
+
+    def private_numbers(self) -> NoReturn:
+        raise SignsOnly("This private key cannot be exported")
+
+
+class _BackendKey(SignOnly, Generic[Public]):
+    def __init__(self, backend: KeyBackend, uri: str, public_key: Public) -> None:
         self._backend = backend
         self.uri = uri
+        self._public_key = public_key
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.uri}>"
-
-    def _sign(self, data: bytes, hash_algorithm: object, algorithm: SignatureAlgorithm) -> bytes:
-        if isinstance(hash_algorithm, asymmetric_utils.Prehashed):
-            return self._backend.sign_digest(self.uri, bytes(data), algorithm)
-        return self._backend.sign(self.uri, bytes(data), algorithm)
-
-
-class HsmRSAPrivateKey(_InToken, rsa.RSAPrivateKey):
-    """An RSA key in a token: PKCS#1 v1.5 signatures with SHA-256, SHA-384 or SHA-512."""
-
-    def __init__(self, backend: KeyBackend, uri: str, public_key: rsa.RSAPublicKey) -> None:
-        super().__init__(backend, uri)
-        self._public_key = public_key
 
     @property
     def key_size(self) -> int:
         return self._public_key.key_size
 
-    def public_key(self) -> rsa.RSAPublicKey:
+    def public_key(self) -> Public:
         return self._public_key
 
-    def sign(
-        self,
-        data: typing.Any,
-        padding: padding.AsymmetricPadding,
-        algorithm: asymmetric_utils.Prehashed | hashes.HashAlgorithm | asymmetric_utils.NoDigestInfo,
-    ) -> bytes:
+    def _sign(self, data: bytes, hash_algorithm: object, algorithm: SignatureAlgorithm) -> bytes:
+        if isinstance(hash_algorithm, Prehashed):
+            return self._backend.sign_digest(self.uri, bytes(data), algorithm)
+        return self._backend.sign(self.uri, bytes(data), algorithm)
+
+
+class HsmRSAPrivateKey(_BackendKey[rsa.RSAPublicKey], rsa.RSAPrivateKey):
+    """An RSA key in a token: PKCS#1 v1.5 signatures with SHA-256, SHA-384 or SHA-512."""
+
+    def sign(self, data: Any, padding: AsymmetricPadding, algorithm: Hash) -> bytes:
         """Sign; raises as `KeyBackend.sign`, and `SignsOnly` for another padding or hash."""
         hash_name = _hash_name(algorithm)
-        if not _is_pkcs1v15(padding) or hash_name not in RSA_ALGORITHMS:
+        if not isinstance(padding, PKCS1v15) or hash_name not in RSA_ALGORITHMS:
             raise SignsOnly("This key signs PKCS#1 v1.5 with SHA-256, SHA-384 or SHA-512 only")
         return self._sign(data, algorithm, RSA_ALGORITHMS[hash_name])
 
-    def decrypt(self, ciphertext: typing.Any, padding: padding.AsymmetricPadding) -> NoReturn:
+    def decrypt(self, ciphertext: Any, padding: AsymmetricPadding) -> NoReturn:
         raise SignsOnly("This key only signs")
 
 
-class HsmECPrivateKey(_InToken, ec.EllipticCurvePrivateKey):
-    """A P-256 key in a token: ECDSA with SHA-256, signatures in DER."""
-
-    def __init__(self, backend: KeyBackend, uri: str, public_key: ec.EllipticCurvePublicKey) -> None:
-        super().__init__(backend, uri)
-        self._public_key = public_key
+class HsmECPrivateKey(_BackendKey[ec.EllipticCurvePublicKey], ec.EllipticCurvePrivateKey):
+    """A P-256 key in a token: ECDSA signatures with SHA-256, in DER."""
 
     @property
     def curve(self) -> ec.EllipticCurve:
         return self._public_key.curve
 
-    @property
-    def key_size(self) -> int:
-        return self._public_key.key_size
-
-    def public_key(self) -> ec.EllipticCurvePublicKey:
-        return self._public_key
-
-    def sign(self, data: typing.Any, signature_algorithm: ec.EllipticCurveSignatureAlgorithm) -> bytes:
+    def sign(self, data: Any, signature_algorithm: ec.EllipticCurveSignatureAlgorithm) -> bytes:
         """Sign; raises as `KeyBackend.sign`, and `SignsOnly` for another algorithm or hash."""
         is_ecdsa = isinstance(signature_algorithm, ec.ECDSA)
         if not is_ecdsa or _hash_name(signature_algorithm.algorithm) != "sha256":
@@ -93,18 +90,14 @@ class HsmECPrivateKey(_InToken, ec.EllipticCurvePrivateKey):
 
 
 def adapt(backend: KeyBackend, uri: str, public_key: PublicKey) -> HsmRSAPrivateKey | HsmECPrivateKey:
-    """The private key object of a key in a token."""
     if isinstance(public_key, rsa.RSAPublicKey):
         return HsmRSAPrivateKey(backend, uri, public_key)
     return HsmECPrivateKey(backend, uri, public_key)
 
 
-def _is_pkcs1v15(chosen: object) -> bool:
-    return isinstance(chosen, padding.PKCS1v15)
-
-
 def _hash_name(algorithm: object) -> str:
-    """`sha256` and the like; empty for what is not a hash."""
-    if isinstance(algorithm, asymmetric_utils.Prehashed):
-        algorithm = algorithm._algorithm
+    """Return `sha256` and the like; empty for anything but a hash."""
+    if isinstance(algorithm, Prehashed):
+        # Prehashed shows only the digest's length; the keys sign SHA-2 alone.
+        return f"sha{algorithm.digest_size * 8}"
     return algorithm.name if isinstance(algorithm, hashes.HashAlgorithm) else ""

@@ -1,7 +1,6 @@
-"""PKCS#11 URIs (RFC 7512): the durable name of a key, stored as `kms_key_arn`.
+"""PKCS#11 URIs (RFC 7512) such as `pkcs11:token=live;object=agent-018f;id=%9A%00%FF;type=private`.
 
-`pkcs11:token=live;object=agent-018f;id=%9A%00%FF;type=private`. Only path attributes are known here: a
-query (`pin-value`, `pin-source`, `module-path`) is refused, so a PIN can't end up in a row or a log.
+Query attributes, such as `pin-value`, are refused, so that no PIN gets into a row or a log.
 """
 
 from dataclasses import dataclass
@@ -9,40 +8,35 @@ from functools import lru_cache
 from urllib.parse import quote, unquote_to_bytes
 
 SCHEME = "pkcs11:"
-# RFC 7512 §2.3: unreserved characters and pk11-path-res-avail may stand as they are.
+# RFC 7512 §2.3: unreserved characters and pk11-path-res-avail need no escape.
 UNESCAPED = "-._~:[]@!$'()*+,=&"
 KNOWN_ATTRIBUTES = frozenset({"token", "object", "id", "type"})
-TYPES = frozenset({"private", "public"})
 MAX_LENGTH = 2_000
 
 
 class InvalidUri(ValueError):
-    """Not a PKCS#11 URI of the form this service writes."""
+    """The text is no PKCS#11 URI as this service writes them."""
 
 
 @dataclass(frozen=True)
 class Pkcs11Uri:
-    """The attributes that name one key object; `id` is CKA_ID in raw octets."""
+    """Attributes that name one key; `id` is CKA_ID in raw octets."""
 
     token: str
     id: bytes
     object: str = ""
-    type: str = "private"
-
-    def __str__(self) -> str:
-        return build(self)
 
 
 def build(uri: Pkcs11Uri) -> str:
-    """Spell out a URI, every octet of the id percent-encoded (as RFC 7512 §2.3 recommends)."""
+    """Write a URI with the id percent-encoded, as RFC 7512 §2.3 recommends."""
     identifier = "".join(f"%{octet:02X}" for octet in uri.id)
     label = f"object={quote(uri.object, safe=UNESCAPED)};" if uri.object else ""
-    return f"{SCHEME}token={quote(uri.token, safe=UNESCAPED)};{label}id={identifier};type={uri.type}"
+    return f"{SCHEME}token={quote(uri.token, safe=UNESCAPED)};{label}id={identifier};type=private"
 
 
 @lru_cache(maxsize=4_096)
 def parse(text: str) -> Pkcs11Uri:
-    """Read a URI; raises `InvalidUri` for anything ambiguous, unknown, or without token and id."""
+    """Read a URI; raises `InvalidUri` for one that is ambiguous, has an unknown part, or no token or id."""
     if len(text) > MAX_LENGTH or not text.startswith(SCHEME):
         raise InvalidUri("not a pkcs11: URI")
     if "?" in text:
@@ -50,15 +44,13 @@ def parse(text: str) -> Pkcs11Uri:
     attributes = _attributes(text.removeprefix(SCHEME))
     if not attributes.get("token") or not attributes.get("id"):
         raise InvalidUri("token and id are required")
-    kind = _text(attributes.get("type", b"private"))
-    if kind not in TYPES:
-        raise InvalidUri("type is neither private nor public")
-    return Pkcs11Uri(
-        token=_text(attributes["token"]),
-        object=_text(attributes.get("object", b"")),
-        id=attributes["id"],
-        type=kind,
-    )
+    if attributes.get("type", b"private") != b"private":
+        raise InvalidUri("type is not private")
+    try:
+        label = attributes.get("object", b"").decode()
+        return Pkcs11Uri(token=attributes["token"].decode(), object=label, id=attributes["id"])
+    except UnicodeDecodeError as error:
+        raise InvalidUri("a name is not UTF-8") from error
 
 
 def _attributes(path: str) -> dict[str, bytes]:
@@ -69,10 +61,3 @@ def _attributes(path: str) -> dict[str, bytes]:
             raise InvalidUri(f"attribute {name[:32]!r} is malformed, unknown or repeated")
         found[name] = unquote_to_bytes(value)
     return found
-
-
-def _text(value: bytes) -> str:
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InvalidUri("a name is not UTF-8") from error

@@ -1,4 +1,4 @@
-"""The stack behind `./run` and `./test`: private PostgreSQL, Valkey and SoftHSM, and what runs on them.
+"""The stack behind `./run` and `./test`: private PostgreSQL, Valkey and SoftHSM, and the service on them.
 
-Standard library only, and Linux only: it runs before Django is installed and reads `/proc`.
+Standard library only, since it runs before Django is installed; Linux only, since it reads `/proc`.
 """

@@ -1,4 +1,4 @@
-"""What `./run` can do: one function for each command."""
+"""The commands of `./run`: a function for each."""
 
 import os
 import socket
@@ -7,58 +7,56 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from .binaries import postgres_bin
-from .compilation import Compilation
-from .console import StepFailed, complain, say, seconds_since_call, step
+from .console import StepFailed, complain, say, step
 from .environment import as_shell, exports
-from .install import prepare
 from .layout import Layout
-from .processes import run_foreground
-from .servers import Servers, in_use
+from .servers.processes import run_foreground
+from .servers.servers import Servers, in_use
+from .servers.supervisor import Supervisor, running_supervisor
+from .setup.binaries import postgres_bin
+from .setup.compilation import compile_scorer
+from .setup.install import prepare
 from .stack import Stack, play
 from .state import locked, read_json
 from .status import as_table, survey
-from .supervisor import Supervisor, running_supervisor
 
 HELP = """\
-./run                     set up, start the service, play the life of an agent, stay up until Ctrl-C
-./run --detach            the same, but return after the scenario and leave the service running
-./run stop                stop everything            ./run status   what is up (exit code 0: all of it)
-./run stop|start postgres|redis                      one data server down and up again, for drills
-./run env                 shell exports of addresses, keys and log-ins:  eval "$(./run env)"
-./run demo                play the scenario against the running service; exit code 0 or 1
-./run manage ARGUMENTS    manage.py with the service's environment (starts the data servers if need be)
-./run exec COMMAND …      any program of .venv with that environment
+./run                     set up, start the service, play the demo, stay up until Ctrl-C
+./run --detach            the same, but return after the demo and leave the service running
+./run stop                stop everything            ./run status   show all parts (exit code 0: all are up)
+./run stop|start postgres|redis                      stop or start one data server, for drills
+./run env                 print addresses, keys and log-ins as shell exports:  eval "$(./run env)"
+./run demo                play the demo against the running service; exit code 0 or 1
+./run manage ARGUMENTS    run manage.py with the service's environment (starts the data servers if needed)
+./run exec COMMAND …      run any program with that environment and .venv on PATH
 ./run bench NAME …        measure: `./run bench ingest --help`
 ./run attack …            attack a service of its own, on loopback only: `./run attack --help`
 
 PORT chooses the web server's port (8000, or a free one). LOCAL_DIR moves the data from .local/.
-DATABASE_URL with TEST_DATABASE_URL, REDIS_URL and PKCS11_MODULE replace the embedded servers;
-DATABASE_OWNER_URL with TEST_DATABASE_OWNER_URL then migrate, if given.
+DATABASE_URL with TEST_DATABASE_URL, REDIS_URL and PKCS11_MODULE replace the embedded servers; if
+DATABASE_OWNER_URL with TEST_DATABASE_OWNER_URL are given too, migrations use them.
+Each process opens the HSM itself; PKCS11_HOSTS=2 has two key hosts open it for all others (docs/hsm.md).
 """
-DATA_SERVERS = ("postgres", "redis")
 
 
 def run_command(layout: Layout, arguments: list[str]) -> int:
-    """Do what `arguments` ask; the process's exit code."""
     name, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
     command = COMMANDS.get(name)
     if command is None:
-        raise StepFailed(f"there is no `./run {name}`", hint="`./run --help` lists what there is")
+        raise StepFailed(f"there is no `./run {name}`", hint="`./run --help` lists the commands")
     return command(layout, rest)
 
 
 def run(layout: Layout, arguments: list[str]) -> int:
-    """Up, scenario, and stay until Ctrl-C or `./run stop`; 1 when the scenario failed."""
-    _no_more(arguments)
+    """Start, play the demo, and stay until Ctrl-C or `./run stop`; return the demo's exit code."""
+    _expect_none(arguments)
     stack = Stack(layout)
     if stack.is_up():
         return _already_up(stack)
     code: int | None = None
     try:
         stack.up(attached=True)
-        code = play(stack)
-        _introduce(layout, code)
+        code = _introduce(stack)
         say("Ctrl-C stops the service.")
         while stack.is_up():
             time.sleep(0.3)
@@ -73,20 +71,18 @@ def run(layout: Layout, arguments: list[str]) -> int:
 
 
 def detach(layout: Layout, arguments: list[str]) -> int:
-    """Up and scenario; the service stays. Non-zero when a step or the scenario failed."""
-    _no_more(arguments)
+    """Start and play the demo; the service stays up. Return the demo's exit code."""
+    _expect_none(arguments)
     stack = Stack(layout)
     if not stack.up(attached=False):
         return _already_up(stack)
-    code = play(stack)
-    _introduce(layout, code)
-    return code
+    return _introduce(stack)
 
 
 def stop(layout: Layout, arguments: list[str]) -> int:
-    """Everything, or the one data server named."""
+    """Stop everything, or the data server named."""
     if arguments:
-        return _one_server(layout, arguments, start=False)
+        return _one_server(layout, arguments, "stop")
     with step("stop"):
         ran = Stack(layout).down()
     if not ran:
@@ -95,21 +91,21 @@ def stop(layout: Layout, arguments: list[str]) -> int:
 
 
 def start(layout: Layout, arguments: list[str]) -> int:
-    """The one data server named, or as `--detach`."""
-    return _one_server(layout, arguments, start=True) if arguments else detach(layout, arguments)
+    """Start the data server named; without a name, do what `--detach` does."""
+    return _one_server(layout, arguments, "start") if arguments else detach(layout, arguments)
 
 
 def status(layout: Layout, arguments: list[str]) -> int:
-    """0 when all parts are up, else 1."""
-    _no_more(arguments)
-    lines = survey(layout)
-    sys.stdout.write(as_table(lines) + "\n")
-    return 0 if all(line.up for line in lines) else 1
+    """Print the parts; return 0 if all are up, else 1."""
+    _expect_none(arguments)
+    parts = survey(layout)
+    sys.stdout.write(as_table(parts) + "\n")
+    return 0 if all(found.up for found in parts) else 1
 
 
 def env(layout: Layout, arguments: list[str]) -> int:
-    """Nothing but exports on stdout; needs a service that was started once."""
-    _no_more(arguments)
+    """Print shell exports, and nothing else, on stdout."""
+    _expect_none(arguments)
     if not layout.demo.exists():
         raise StepFailed("the service was never started here", hint="`./run --detach` first")
     servers = Servers(layout)
@@ -120,7 +116,6 @@ def env(layout: Layout, arguments: list[str]) -> int:
 
 
 def demo(layout: Layout, arguments: list[str]) -> int:
-    """The scenario once more, against the running service."""
     stack = Stack(layout)
     if not stack.is_up():
         raise StepFailed("the service is not running", hint="`./run --detach` first")
@@ -128,43 +123,36 @@ def demo(layout: Layout, arguments: list[str]) -> int:
 
 
 def manage(layout: Layout, arguments: list[str]) -> int:
-    """`manage.py ARGUMENTS`."""
     return _with_environment(layout, [sys.executable, str(layout.root / "manage.py"), *arguments])
 
 
 def execute(layout: Layout, arguments: list[str]) -> int:
-    """Any program, those of the virtual environment and of PostgreSQL first."""
+    """Run a program; those of the virtual environment and of PostgreSQL come first on PATH."""
     if not arguments:
-        raise StepFailed("nothing to execute", hint="`./run exec mypy .`, say")
+        raise StepFailed("nothing to execute", hint="for example `./run exec mypy .`")
     return _with_environment(layout, ["/usr/bin/env", *arguments])
 
 
 def bench(layout: Layout, arguments: list[str]) -> int:
-    """`python -m bench.NAME`; without a name, the names there are.
-
-    What the service is measured against is installed at the first call, where the service never sees it.
-    """
+    """Run `python -m bench.NAME`; the first call installs what the service is compared with."""
     names = sorted(path.stem for path in (layout.root / "bench").glob("[!_]*.py"))
     if not arguments or arguments[0] not in names:
-        raise StepFailed("which benchmark?", hint=f"./run bench {'|'.join(names) or '(there is none yet)'}")
+        raise StepFailed("which benchmark?", hint=f"./run bench {'|'.join(names)}")
     layout.prepare()
-    with Compilation(layout):
-        prepare("bench", venv=layout.bench_venv)
+    compile_scorer(layout)
+    prepare("bench", venv=layout.bench_venv)
     return _with_environment(layout, [sys.executable, "-m", f"bench.{arguments[0]}", *arguments[1:]])
 
 
 def attack(layout: Layout, arguments: list[str]) -> int:
-    """`python -m bench.attack`: 0 when nothing was found, 6 when something was.
-
-    It sends what Schemathesis generates, too, so it needs what the tests need.
-    """
+    """Run `python -m bench.attack`, which needs the tests' requirements; 0 or, with findings, 6."""
     layout.prepare()
     prepare("test")
     return _with_environment(layout, [sys.executable, "-m", "bench.attack", *arguments])
 
 
 def supervise(layout: Layout, arguments: list[str]) -> int:
-    """The supervisor itself; started by `up`, not by people."""
+    """Be the supervisor that `Stack.up` starts: its arguments are a socket's number and a parent's pid."""
     parent = int(arguments[1]) if len(arguments) > 1 else None
     with socket.socket(fileno=int(arguments[0])) as listener:
         return Supervisor(layout, listener, parent=parent).run()
@@ -177,26 +165,16 @@ def show_help(layout: Layout, arguments: list[str]) -> int:
 
 COMMANDS: dict[str, Callable[[Layout, list[str]], int]] = {
     "": run,
-    "--detach": detach,
-    "-d": detach,
-    "stop": stop,
-    "start": start,
-    "status": status,
-    "env": env,
-    "demo": demo,
-    "manage": manage,
     "exec": execute,
-    "bench": bench,
-    "attack": attack,
-    "--help": show_help,
-    "-h": show_help,
-    "help": show_help,
+    **dict.fromkeys(("--detach", "-d"), detach),
+    **{command.__name__: command for command in (stop, start, status, env, demo, manage, bench, attack)},
+    **dict.fromkeys(("--help", "-h", "help"), show_help),
 }
 
 
 def _with_environment(layout: Layout, command: list[str]) -> int:
-    """Run `command` where the caller stands, with the data servers up and the stack's environment."""
-    # Beside a running service nothing is started: a server that is down there was stopped on purpose.
+    """Run `command` in the caller's folder, with the data servers up and the stack's environment."""
+    # Beside a running service start nothing: a data server that is down was stopped on purpose.
     start = (lambda: None) if running_supervisor(layout) is not None else None
     with in_use(Servers(layout), start=start):
         environment = Stack(layout).environment()
@@ -205,57 +183,49 @@ def _with_environment(layout: Layout, command: list[str]) -> int:
         return run_foreground(command, env=environment, cwd=Path.cwd())
 
 
-def _one_server(layout: Layout, arguments: list[str], *, start: bool) -> int:
-    if arguments[0] not in DATA_SERVERS or len(arguments) > 1:
-        raise StepFailed("which data server?", hint=f"name one of: {', '.join(DATA_SERVERS)}")
-    layout.prepare()
+def _one_server(layout: Layout, arguments: list[str], verb: str) -> int:
     servers = Servers(layout)
-    with locked(layout.setup_lock), step(f"{'start' if start else 'stop'} {arguments[0]}"):
-        if arguments[0] == "postgres":
-            changed = servers.postgres.start() if start else servers.postgres.stop()
-        else:
-            changed = servers.redis.start() if start else servers.redis.stop()
+    layout.prepare()
+    if arguments not in (["postgres"], ["redis"]):
+        raise StepFailed("which data server?", hint="name one of: postgres, redis")
+    server = servers.postgres if arguments == ["postgres"] else servers.redis
+    with locked(layout.setup_lock), step(f"{verb} {arguments[0]}"):
+        changed = server.start() if verb == "start" else server.stop()
     if not changed:
-        say(f"It was {'up' if start else 'down'} already.")
+        say(f"It was {'up' if verb == 'start' else 'down'} already.")
     return 0
 
 
 def _already_up(stack: Stack) -> int:
-    """A data server that went down meanwhile is brought up again; the service finds it by itself.
-
-    Raises StepFailed when it doesn't, or when its web server is down.
-    """
-    layout, servers = stack.layout, stack.servers
-    with locked(layout.setup_lock):
-        servers.start()
+    with locked(stack.layout.setup_lock):
+        stack.servers.start()
     stack.wait_ready()
-    say(f"The service is already up at {servers.base_url()}; `./run stop` ends it.")
-    _print_access(layout)
+    say(f"The service is already up at {stack.servers.base_url()}; `./run stop` ends it.")
+    _print_access(stack.layout)
     return 0
 
 
-def _introduce(layout: Layout, code: int) -> None:
-    """What to do with the running service, after the scenario's result."""
+def _introduce(stack: Stack) -> int:
+    """Play the demo, and tell how to use the running service; return the demo's exit code."""
+    code = play(stack)
     if code != 0:
-        failure = StepFailed(
-            f"the scenario did not go as specified (exit code {code}); the service stays up",
-            hint=f"look at the step above and at {layout.log}; play it again with `./run demo`",
-        )
-        complain(failure)
-    say(f"  {'✓' if code == 0 else '✗'} set-up to the scenario's end: {seconds_since_call():.1f} s")
-    _print_access(layout)
+        hint = f"look at the step above and at {stack.layout.log}; play it again with `./run demo`"
+        message = f"the demo did not go as specified (exit code {code}); the service stays up"
+        complain(StepFailed(message, hint=hint))
+    _print_access(stack.layout)
+    return code
 
 
 def _print_access(layout: Layout) -> None:
-    base, demo = Servers(layout).base_url(), read_json(layout.demo)
+    base, made = Servers(layout).base_url(), read_json(layout.demo)
     rows = {
         "API": f"{base}/v1",
         "API docs": f"{base}/v1/docs",
         "Console": f"{base}/admin/",
-        "Operator": f"{demo.get('operator_username')} / {demo.get('operator_password')}",
-        "Officer": f"{demo.get('officer_username')} / {demo.get('officer_password')}",
-        "Live key": demo.get("live_api_key"),
-        "Test key": demo.get("test_api_key"),
+        "Operator": f"{made.get('operator_username')} / {made.get('operator_password')}",
+        "Officer": f"{made.get('officer_username')} / {made.get('officer_password')}",
+        "Live key": made.get("live_api_key"),
+        "Test key": made.get("test_api_key"),
         "Logs": layout.log,
         "In a shell": 'eval "$(./run env)"',
     }
@@ -263,6 +233,6 @@ def _print_access(layout: Layout) -> None:
     sys.stdout.flush()
 
 
-def _no_more(arguments: list[str]) -> None:
+def _expect_none(arguments: list[str]) -> None:
     if arguments:
-        raise StepFailed(f"not understood: {' '.join(arguments)}", hint="`./run --help` lists what there is")
+        raise StepFailed(f"not understood: {' '.join(arguments)}", hint="`./run --help` lists the commands")

@@ -1,23 +1,13 @@
-"""What the person at the terminal sees: steps with their seconds, and failures that say what to do."""
+"""Output for the person at the terminal: steps with their seconds, and failures with a way out."""
 
-import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# The monotonic clock, in seconds, when `./run` or `./test` was called; it goes on across our processes.
-STARTED = "LOCALDEV_STARTED"
-
-
-def seconds_since_call() -> float:
-    """Seconds since the person called the command, installation included."""
-    now = time.monotonic()
-    return now - float(os.environ.get(STARTED, now))
-
 
 class StepFailed(Exception):
-    """A step that can't go on; `hint` tells the person what to do about it."""
+    """A step that can't go on; `hint` says what to do."""
 
     def __init__(self, message: str, *, hint: str) -> None:
         super().__init__(message)
@@ -33,18 +23,16 @@ def say(text: str = "") -> None:
 
 @contextmanager
 def step(title: str) -> Iterator[None]:
-    """Show `title` when the block ends, with its seconds and whether it worked."""
+    """Print `title` at the end of the block, with its seconds and whether it succeeded."""
     started = time.monotonic()
+    mark = "✗"
     try:
         yield
-    except BaseException:
-        say(f"  ✗ {title}  {time.monotonic() - started:.1f} s")
-        raise
-    say(f"  ✓ {title}  {time.monotonic() - started:.1f} s")
+        mark = "✓"
+    finally:
+        say(f"  {mark} {title}  {time.monotonic() - started:.1f} s")
 
 
 def complain(failure: StepFailed) -> None:
-    """Show a failure and its way out."""
-    say()
-    say(f"Failed: {failure.message}")
-    say(f"What to do: {failure.hint}")
+    """Print a failure and its hint."""
+    say(f"\nFailed: {failure.message}\nWhat to do: {failure.hint}")

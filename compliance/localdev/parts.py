@@ -1,16 +1,18 @@
-"""The four programs that make up the running service, and how each is started."""
+"""The commands of the four programs that make up the running service."""
 
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from .layout import ROOT
+
 MARK = "SERVICE_STACK"
+"""The variable by which the parts and their children are recognised; it holds the stack's private folder."""
 WORKER_THREADS = 16
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def commands(bind: str, environ: Mapping[str, str], *, local: Path) -> dict[str, list[str]]:
-    """The command of each part, in the order they are started; `bind` is where the web server accepts."""
+    """Return each part's command, in the order of their start; `bind` is where the web server accepts."""
     python = sys.executable
     celery = [python, "-m", "celery", "-A", "compliance.celery"]
     return {
@@ -29,8 +31,3 @@ def commands(bind: str, environ: Mapping[str, str], *, local: Path) -> dict[str,
             *("--loglevel", "INFO"),
         ],
     }
-
-
-def mark(local: Path) -> str:
-    """What each part and its children carry in their environment, so that they can be told from others'."""
-    return f"{MARK}={local}"

@@ -1,7 +1,8 @@
-"""TCP ports on the loopback interface: chosen once, kept, and chosen anew when somebody else took them."""
+"""TCP ports on the loopback interface: chosen once and kept, or chosen again if another program took them."""
 
 import random
 import socket
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,103 +11,75 @@ from .state import read_json, write_json
 
 HOST = "127.0.0.1"
 WEB_DEFAULT = 8000
-# Below the kernel's ephemeral range, so that no outgoing connection sits on a port we want again.
+# Below the kernel's ephemeral range: no outgoing connection takes a port that we want again.
 PRIVATE_RANGE = range(20000, 32000)
 WEB_RANGE = range(WEB_DEFAULT + 1, WEB_DEFAULT + 100)
-ATTEMPTS = 200
 BACKLOG = 1024
 
 
 def is_free(port: int) -> bool:
     """Whether a server could listen on `port` now; connections in TIME_WAIT don't count."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-    return True
-
-
-def answers(host: str, port: int, *, timeout: float = 1.0) -> bool:
-    """Whether something accepts TCP connections there within `timeout` seconds."""
     try:
-        with socket.create_connection((host, port), timeout=timeout):
+        with socket.create_server((HOST, port)):
+            return True
+    except OSError:
+        return False
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether a server accepts TCP connections there within a second."""
+    try:
+        with socket.create_connection((host, port), timeout=1.0):
             return True
     except OSError:
         return False
 
 
 def private_port(path: Path, name: str) -> int:
-    """The kept port of the server `name` if it is still free, else a new one, kept in `path`."""
-    kept = read_json(path)
-    port = kept.get(name)
-    if isinstance(port, int) and is_free(port):
-        return port
-    return _keep(path, name, _search(random.sample(PRIVATE_RANGE, ATTEMPTS)))
+    """Return the port kept in `path` for the server `name` if it is free, else a new one, which is kept."""
+    candidates = [*filter(None, [read_json(path).get(name)]), *random.sample(PRIVATE_RANGE, 200)]
+    with _listen_on_first(candidates) as probe:
+        return _keep(path, name, port_of(probe))
 
 
 def web_listener(path: Path, *, asked: str | None) -> socket.socket:
-    """The web server's socket: on `asked` (the variable PORT), or the kept port, 8000, the next free one.
+    """Open the web server's socket: on `asked` (the variable PORT), else the kept port, 8000 or a free one.
 
-    It listens already: nobody else gets the port while the web server is started, or started again. That may
-    take minutes, and by then the address stands in the CAs' certificates.
-    Raises StepFailed when `asked` is no port or is taken. Only a port of our own choice is kept.
+    It listens from now on, so that no other program gets the port before the web server runs, or while it
+    restarts: the address stands in the CAs' certificates. Only a port of our own choice is kept.
+    Raises StepFailed if `asked` is no port or is taken.
     """
     if asked:
         return _asked_port(asked)
-    kept = read_json(path).get("web")
-    candidates = [kept] if isinstance(kept, int) else []
-    listener = _listen_on_first([*candidates, WEB_DEFAULT, *WEB_RANGE])
-    port = port_of(listener)
+    candidates = [*filter(None, [read_json(path).get("web")]), WEB_DEFAULT, *WEB_RANGE]
+    listener = _listen_on_first(candidates)
+    port = _keep(path, "web", port_of(listener))
     if port != WEB_DEFAULT:
-        say(
-            f"  … port {WEB_DEFAULT} is taken; using {port}"
-            if not is_free(WEB_DEFAULT)
-            else f"  … using port {port} again"
-        )
-    _keep(path, "web", port)
+        say(f"  … using port {port}")
     return listener
 
 
 def port_of(listener: socket.socket) -> int:
-    port: int = listener.getsockname()[1]
-    return port
+    """Return the port on which a socket listens."""
+    return int(listener.getsockname()[1])
 
 
 def _asked_port(asked: str) -> socket.socket:
     if not asked.isascii() or not asked.isdigit() or not 0 < int(asked) < 65536:
         raise StepFailed(f"PORT={asked} is no port", hint="give a number from 1 to 65535")
-    port = int(asked)
     try:
-        return _listen(port)
+        return socket.create_server((HOST, int(asked)), backlog=BACKLOG)
     except OSError as error:
-        raise StepFailed(
-            f"port {port} can't be used: another program listens on it, or it is reserved",
-            hint="stop that program, choose another PORT, or leave PORT unset to have a free one chosen",
-        ) from error
+        hint = "stop that program, choose another PORT, or leave PORT unset to have a free one chosen"
+        message = f"port {asked} can't be used: another program listens on it, or it is reserved"
+        raise StepFailed(message, hint=hint) from error
 
 
-def _listen(port: int) -> socket.socket:
-    return socket.create_server((HOST, port), backlog=BACKLOG)
-
-
-def _listen_on_first(candidates: list[int]) -> socket.socket:
+def _listen_on_first(candidates: Iterable[int]) -> socket.socket:
     for port in candidates:
         with suppress(OSError):
-            return _listen(port)
-    raise _none_free()
-
-
-def _search(candidates: list[int]) -> int:
-    for port in candidates:
-        if is_free(port):
-            return port
-    raise _none_free()
-
-
-def _none_free() -> StepFailed:
-    return StepFailed("no free port was found on 127.0.0.1", hint="stop some servers, or set PORT")
+            return socket.create_server((HOST, port), backlog=BACKLOG)
+    raise StepFailed("no free port was found on 127.0.0.1", hint="stop some servers, or set PORT")
 
 
 def _keep(path: Path, name: str, port: int) -> int:

@@ -1,4 +1,4 @@
-"""What survives between runs: small JSON files, generated secrets, and locks between processes."""
+"""State that outlives a command: small JSON files, generated secrets, and locks between processes."""
 
 import base64
 import fcntl
@@ -15,32 +15,34 @@ from .console import StepFailed
 
 
 class LockBusy(Exception):
-    """Somebody else holds the lock and the caller did not want to wait."""
+    """Another process holds the lock."""
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in `path`; empty when the file is absent. Raises StepFailed when it can't be read."""
+    """Return the object in `path`; empty if there is no file. Raises StepFailed if it can't be read."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise StepFailed(
-            f"{path} can't be read: {error}",
-            hint=f"repair or remove {path}; if another user owns it, set LOCAL_DIR to a folder of your own",
-        ) from error
+        hint = f"repair or remove {path}; if another user owns it, set LOCAL_DIR to a folder of your own"
+        raise StepFailed(f"{path} can't be read: {error}", hint=hint) from error
     if not isinstance(content, dict):
         raise StepFailed(f"{path} holds no JSON object", hint=f"remove {path}")
     return content
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write `content` as `write_private` does."""
+    write_private(path, json.dumps(content, indent=2, sort_keys=True) + "\n")
+
+
+def write_private(path: Path, text: str) -> None:
     """Replace `path` in one step, readable by its owner only; a crash leaves the old or the new content."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=2, sort_keys=True)
-            file.write("\n")
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(path)
@@ -50,60 +52,36 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def load_secrets(path: Path) -> dict[str, str]:
-    """The stack's secrets, generated once; a newer version's additional ones are added to an older file."""
+    """Return the stack's secrets, and generate those that `path` lacks."""
     stored = read_json(path)
-    missing = {name: make() for name, make in _GENERATORS.items() if name not in stored}
-    if missing:
-        stored |= missing
+    passwords = (f"postgres{role}_password" for role in ("", "_owner", "_service", "_reader"))
+    names = ("secret_key", "redis_password", *passwords)
+    fresh = {name: secrets.token_urlsafe(32) for name in names} | {
+        "encryption_key": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
+        "pkcs11_user_pin": secrets.token_hex(12),
+        "pkcs11_so_pin": secrets.token_hex(12),
+    }
+    if fresh.keys() - stored.keys():
+        stored = fresh | stored
         write_json(path, stored)
     return stored
 
 
-def _token() -> str:
-    return secrets.token_urlsafe(32)
-
-
-def _pin() -> str:
-    return secrets.token_hex(12)
-
-
-def _fernet_key() -> str:
-    return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
-
-
-_GENERATORS = {
-    "secret_key": _token,
-    "encryption_key": _fernet_key,
-    "postgres_password": _token,
-    "postgres_owner_password": _token,
-    "postgres_service_password": _token,
-    "postgres_reader_password": _token,
-    "redis_password": _token,
-    "pkcs11_user_pin": _pin,
-    "pkcs11_so_pin": _pin,
-}
-
-
 @contextmanager
 def locked(path: Path, *, shared: bool = False, wait: bool = True) -> Iterator[None]:
-    """Hold an advisory lock on `path`; raises LockBusy when `wait` is false and it is taken.
+    """Hold an advisory lock on `path` inside the block. Raises LockBusy if it is taken and `wait` is false.
 
-    The kernel drops the lock with the process, however that ends, so a lock is never stale.
+    The kernel releases the lock when the process ends, so a lock is never stale.
     """
     mode = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
-    with _open_for_lock(path) as file:
+    try:
+        file = path.open("a")
+    except OSError as error:
+        hint = "the folder belongs to another user; set LOCAL_DIR to a folder of your own"
+        raise StepFailed(f"{path} can't be opened: {error.strerror}", hint=hint) from error
+    with file:
         try:
             fcntl.flock(file, mode)
         except BlockingIOError as error:
             raise LockBusy(str(path)) from error
         yield
-
-
-def _open_for_lock(path: Path) -> Any:
-    try:
-        return path.open("a")
-    except OSError as error:
-        raise StepFailed(
-            f"{path} can't be opened: {error.strerror}",
-            hint="the folder belongs to somebody else; set LOCAL_DIR to a folder of your own",
-        ) from error

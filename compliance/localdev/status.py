@@ -1,23 +1,22 @@
-"""`./run status`: each part, whether it is up, its pid and where it listens."""
+"""`./run status`: each part, whether it is up, its pid and its address."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from . import processes
 from .console import StepFailed
-from .databases import query
 from .layout import Layout
 from .ports import HOST, answers
-from .redis import ping
-from .servers import Servers
+from .servers import processes
+from .servers.databases import query
+from .servers.redis import ping
+from .servers.servers import Servers
+from .servers.supervisor import running_supervisor
 from .stack import health
 from .state import read_json
-from .supervisor import running_supervisor
 
 
-@dataclass(frozen=True)
-class Line:
-    """One part as shown."""
+class PartStatus(NamedTuple):
+    """A row of the table."""
 
     part: str
     up: bool
@@ -25,32 +24,35 @@ class Line:
     where: str
 
 
-def survey(layout: Layout) -> list[Line]:
-    """Every part of the stack as it is now."""
+def survey(layout: Layout) -> list[PartStatus]:
     servers = Servers(layout)
-    data = [_postgres(servers), _redis(servers), _softhsm(servers), *_key_hosts(servers)]
-    return [*data, *_programs(layout, servers)]
+    tokens = PartStatus("softhsm", servers.softhsm.made(), None, str(servers.softhsm.module.path))
+    parts, hosts = [_postgres(servers), _redis(servers), tokens], servers.key_hosts
+    if hosts.count:
+        parts.append(_server("keys", hosts.running(), serves=hosts.serve(), where=str(hosts.folder)))
+    return [*parts, *_programs(layout, servers)]
 
 
-def as_table(lines: list[Line]) -> str:
-    """One aligned line for each part."""
-    width = max(len(line.part) for line in lines)
-    rows = (
-        f"{'✓' if line.up else '✗'} {line.part:<{width}}  {'up  ' if line.up else 'down'}  "
-        f"pid {line.pid or '-':<8} {line.where}"
-        for line in lines
+def as_table(parts: list[PartStatus]) -> str:
+    width = max(len(found.part) for found in parts)
+    marks = {True: ("✓", "up  "), False: ("✗", "down")}
+    return "\n".join(
+        f"{marks[up][0]} {part:<{width}}  {marks[up][1]}  pid {pid or '-':<8} {where}"
+        for part, up, pid, where in parts
     )
-    return "\n".join(rows)
 
 
-def _postgres(servers: Servers) -> Line:
+def _server(part: str, process: processes.Record | None, *, serves: bool, where: str) -> PartStatus:
+    up = process is not None and serves
+    return PartStatus(part, up, process.pid if process else None, where if up else "")
+
+
+def _postgres(servers: Servers) -> PartStatus:
     if servers.given.database is not None:
-        return Line("postgres", _answers_sql(servers.given.database[0]), None, "given by DATABASE_URL")
-    process = servers.postgres.running()
-    up = process is not None and _answers_sql(servers.postgres.url("postgres"))
-    return Line(
-        "postgres", up, process.pid if process else None, _address(servers.postgres.port()) if up else ""
-    )
+        return PartStatus("postgres", _answers_sql(servers.given.database[0]), None, "given by DATABASE_URL")
+    process, where = servers.postgres.running(), f"{HOST}:{servers.postgres.port()}"
+    serves = process is not None and _answers_sql(servers.postgres.url("postgres"))
+    return _server("postgres", process, serves=serves, where=where)
 
 
 def _answers_sql(url: str) -> bool:
@@ -60,49 +62,23 @@ def _answers_sql(url: str) -> bool:
         return False
 
 
-def _redis(servers: Servers) -> Line:
-    given = servers.given.redis
-    if given is not None:
-        return Line("redis", _answers_tcp(given), None, "given by REDIS_URL")
-    process, port = servers.redis.running(), servers.redis.port()
-    up = process is not None and ping(port, servers.redis.password)
-    return Line("redis", up, process.pid if process else None, _address(port) if up else "")
+def _redis(servers: Servers) -> PartStatus:
+    if servers.given.redis is not None:
+        parts = urlsplit(servers.given.redis)
+        up = answers(parts.hostname or HOST, parts.port or 6379)
+        return PartStatus("redis", up, None, "given by REDIS_URL")
+    port, serves = servers.redis.port(), ping(servers.redis.port(), servers.redis.password)
+    return _server("redis", servers.redis.running(), serves=serves, where=f"{HOST}:{port}")
 
 
-def _answers_tcp(url: str) -> bool:
-    parts = urlsplit(url)
-    return answers(parts.hostname or HOST, parts.port or 6379)
-
-
-def _softhsm(servers: Servers) -> Line:
-    tokens = servers.softhsm
-    return Line("softhsm", tokens.made(), None, str(tokens.module.path))
-
-
-def _key_hosts(servers: Servers) -> list[Line]:
-    hosts = servers.key_hosts
-    if not hosts.count:
-        return []
-    process = hosts.running()
-    up = process is not None and hosts.serve()
-    return [Line("keys", up, process.pid if process else None, str(hosts.folder))]
-
-
-def _programs(layout: Layout, servers: Servers) -> list[Line]:
+def _programs(layout: Layout, servers: Servers) -> list[PartStatus]:
     supervisor = running_supervisor(layout)
-    notes = read_json(layout.parts) if supervisor is not None else {}
-    pids = notes.get("pids", {})
-    lines = [Line("supervisor", supervisor is not None, supervisor.pid if supervisor else None, "")]
+    pids = read_json(layout.parts).get("pids", {}) if supervisor is not None else {}
+    parts = [_server("supervisor", supervisor, serves=True, where="")]
     for name in ("web", "worker", "sender", "beat"):
-        pid = pids.get(name)
-        up = pid is not None and processes.start_time(pid) is not None
-        where = ""
-        if name == "web" and up:
-            answer = health(servers.base_url())
-            up, where = answer == "200", servers.base_url() if answer == "200" else answer
-        lines.append(Line(name, up, pid, where))
-    return lines
-
-
-def _address(port: int) -> str:
-    return f"{HOST}:{port}"
+        process = processes.record(pids[name]) if name in pids else None
+        parts.append(_server(name, process, serves=True, where=""))
+    if parts[1].up:
+        answer, url = health(servers.base_url()), servers.base_url()
+        parts[1] = PartStatus("web", answer == "200", parts[1].pid, url if answer == "200" else answer)
+    return parts

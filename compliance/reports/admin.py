@@ -1,4 +1,4 @@
-"""Reports in the console: officers ask for them, everybody of the tenant reads them."""
+"""Reports in the console: officers request them, every member of the tenant reads them."""
 
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
@@ -13,24 +13,22 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminDateWidget
 
 from auditlog.vocabulary import Actor
-from compliance.clock import now
-from compliance.console import TenantScopedAdmin, access_of
-from compliance.console.access import OFFICERS
+from compliance.console.access import OFFICERS, access_of
+from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import EMPTY, code, pretty_json, status_chip
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
-from compliance.errors import ServiceError
-from compliance.reports import pdf, services
+from compliance.core.clock import now
+from compliance.core.errors import ServiceError
+from compliance.reports import services
+from compliance.reports.content import pdf
 from compliance.reports.models import Report
 from compliance.reports.serializers import MAX_PERIOD
-from compliance.reports.services import ReportRequest
-from compliance.reports.vocabulary import ReportStatus, ReportType
+from compliance.reports.vocabulary import ReportStatus
 
 DAY = timedelta(days=1)
 
 
 class NewReportForm(forms.ModelForm):
-    """Which regulation, and which days."""
-
     first_day = forms.DateField(widget=UnfoldAdminDateWidget, help_text="Included, from midnight UTC.")
     last_day = forms.DateField(widget=UnfoldAdminDateWidget, help_text="Included, until midnight UTC.")
 
@@ -51,18 +49,16 @@ class NewReportForm(forms.ModelForm):
             self.add_error("first_day", "Must not be in the future.")
         return data
 
-    def wanted(self) -> ReportRequest:
-        """What the service is asked for; the period ends where the day after the last begins."""
-        start = datetime.combine(self.cleaned_data["first_day"], time.min, UTC)
-        end = datetime.combine(self.cleaned_data["last_day"], time.min, UTC) + DAY
-        return ReportRequest(ReportType(self.cleaned_data["type"]), start, end)
+    def midnight_of(self, field: str) -> datetime:
+        return datetime.combine(self.cleaned_data[field], time.min, UTC)
 
 
 @admin.register(Report)
 class ReportAdmin(TenantScopedAdmin):
-    """Generated in the background; the digest is of the document's canonical JSON."""
+    """Reports; a task generates them."""
 
     form = NewReportForm
+    add_roles = OFFICERS
     list_display = ("period", "kind", "state", "tenant", "created_at", "completed_at")
     list_select_related = ("tenant",)
     list_filter = (
@@ -82,20 +78,14 @@ class ReportAdmin(TenantScopedAdmin):
     readonly_fields = ("kind", "state", "period", "agents", "downloads", "digest_code", "document_json")
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        """Without the documents in the list: they may be large."""
+        """Defer the documents in the list: they may be large."""
         match = request.resolver_match
         is_list = match is not None and (match.url_name or "").endswith("changelist")
         rows = super().get_queryset(request)
         return rows.defer("document") if is_list else rows
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return access_of(request).may(OFFICERS)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return self.readonly_fields if obj else ()
-
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """The tenants that the user is an officer of."""
+        """Offer the tenants in which the user is an officer."""
         tenants = access_of(request).tenants_for(OFFICERS)
         rows = db_field.remote_field.model.objects.all()
         kwargs["queryset"] = rows if tenants is None else rows.filter(pk__in=tenants)
@@ -104,33 +94,30 @@ class ReportAdmin(TenantScopedAdmin):
     def save_model(self, request: HttpRequest, obj: Report, form: Any, change: bool) -> None:
         made = services.request_report(
             tenant_id=form.cleaned_data["tenant"].id,
-            wanted=form.wanted(),
+            type=form.cleaned_data["type"],
+            period_start=form.midnight_of("first_day"),
+            period_end=form.midnight_of("last_day") + DAY,
             actor=Actor.console_user(request.user.get_username()),
             now=now(),
         )
         obj.pk, obj.period_start, obj.period_end = made.pk, made.period_start, made.period_end
 
     def get_urls(self) -> list[URLPattern]:
-        downloads = [
-            path(
-                f"<path:object_id>/download.{kind}",
-                self.admin_site.admin_view(partial(self.download_view, kind=kind)),
-                name=f"reports_report_{kind}",
-            )
-            for kind in ("pdf", "json")
-        ]
-        return [*downloads, *super().get_urls()]
+        found = super().get_urls()
+        for kind in ("pdf", "json"):
+            view = self.admin_site.admin_view(partial(self.download_view, kind=kind))
+            found.insert(0, path(f"<path:object_id>/download.{kind}", view, name=f"reports_report_{kind}"))
+        return found
 
     def download_view(self, request: HttpRequest, object_id: str, kind: str) -> HttpResponse:
-        """The report as a file, of the rows that the user's list shows."""
         report = self.get_object(request, object_id)
         if report is None:
-            return self._missing(request, object_id)
+            return self.missing(request, object_id)
         try:
             ready = services.ready(report)
         except ServiceError as error:
             messages.error(request, error.message)
-            return HttpResponseRedirect(self._row_url(report))
+            return HttpResponseRedirect(self.row_url(report))
         body = pdf.render(ready.content, digest=ready.digest) if kind == "pdf" else ready.document
         name = f"{ready.type}-{ready.period_start:%Y-%m-%d}-{ready.id}.{kind}"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
@@ -140,13 +127,9 @@ class ReportAdmin(TenantScopedAdmin):
     def period(self, report: Report) -> str:
         return f"{report.period_start:%Y-%m-%d %H:%M} to {report.period_end:%Y-%m-%d %H:%M}"
 
-    @display(description="regulation", ordering="type")
-    def kind(self, report: Report) -> str:
-        return str(report.get_type_display())
-
-    @display(description="status", ordering="status")
-    def state(self, report: Report) -> str:
-        return status_chip(report.status)
+    kind = display(lambda self, report: report.get_type_display(), description="regulation", ordering="type")
+    state = display(lambda self, report: status_chip(report.status), description="status", ordering="status")
+    digest_code = display(lambda self, report: code(report.digest), description="SHA-256")
 
     @display(description="agents")
     def agents(self, report: Report) -> str:
@@ -158,10 +141,6 @@ class ReportAdmin(TenantScopedAdmin):
             return EMPTY
         link = '<a class="text-link" href="../download.pdf">PDF</a> · <a class="text-link" href="{}">JSON</a>'
         return format_html(link, "../download.json")
-
-    @display(description="SHA-256")
-    def digest_code(self, report: Report) -> str:
-        return code(report.digest)
 
     @display(description="document")
     def document_json(self, report: Report) -> str:

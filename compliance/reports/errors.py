@@ -1,8 +1,6 @@
-"""What reports refuse."""
+"""The errors of reports."""
 
-from compliance.errors import InvalidState, NotFound, TooEarly
-
-RETRY_SECONDS = 2
+from compliance.core.errors import InvalidState, NotFound, TooEarly
 
 
 class ReportNotFound(NotFound):
@@ -13,7 +11,7 @@ class ReportGenerating(TooEarly):
     message = "The report is still generating; poll again"
 
     def __init__(self) -> None:
-        super().__init__(retry_after=RETRY_SECONDS)
+        super().__init__(retry_after=2)
 
 
 class ReportFailed(InvalidState):

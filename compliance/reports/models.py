@@ -1,4 +1,4 @@
-"""The reports that were asked for, and what came of them."""
+"""Requested reports and their results."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
-from compliance.identifiers import new_id
+from compliance.core.identifiers import new_id
 from compliance.reports.querysets import ReportQuerySet
 from compliance.reports.vocabulary import ReportStatus, ReportType
 from compliance.tenancy.models import Tenant
@@ -16,8 +16,8 @@ from compliance.tenancy.models import Tenant
 class Report(models.Model):
     """A report over [period_start, period_end). `agent_ids` None: all agents of the tenant.
 
-    `document` is the canonical JSON (RFC 8785) that `digest`, a SHA-256 in hex, was taken over; `pdf` is what
-    people read, drawn once by the worker since a large one takes seconds.
+    `document` is canonical JSON (RFC 8785), `digest` its SHA-256 in hex. The worker renders `pdf`: a large
+    one takes seconds.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -70,6 +70,6 @@ class Report(models.Model):
 
     @property
     def content(self) -> dict[str, Any]:
-        """The document read; only of a report that is ready."""
+        """The document of a report that is ready."""
         found: dict[str, Any] = json.loads(self.document)
         return found

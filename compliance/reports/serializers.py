@@ -1,4 +1,4 @@
-"""Reports in and out of the API."""
+"""Input and output of reports."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,12 +9,11 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from compliance.api.pagination import Cursor
-from compliance.api.schema import MOMENT
-from compliance.clock import now
-from compliance.errors import Invalid
-from compliance.identifiers import parse_id
+from compliance.api.rest.schema import MOMENT
+from compliance.core.clock import now
+from compliance.core.errors import Invalid
+from compliance.core.identifiers import parse_id
 from compliance.reports.models import Report
-from compliance.reports.services import ReportRequest
 from compliance.reports.vocabulary import ReportStatus, ReportType
 
 MAX_PERIOD = timedelta(days=3_660)
@@ -24,7 +23,7 @@ DATE_LENGTH = len("2026-11-20")
 
 @extend_schema_field(MOMENT)
 class MomentField(serializers.Field[Any, Any, Any, Any]):
-    """An ISO 8601 date-time, or a date: its beginning, or with `at_end` the beginning of the day after."""
+    """An ISO 8601 date-time, or a date: the start of that day, or with `at_end` of the next day."""
 
     def __init__(self, *, at_end: bool = False, **kwargs: Any) -> None:
         self.at_end = at_end
@@ -40,7 +39,7 @@ class MomentField(serializers.Field[Any, Any, Any, Any]):
 
 @extend_schema_field(OpenApiTypes.UUID)
 class AgentIdField(serializers.Field[Any, Any, Any, Any]):
-    """An agent's id; whose it is, is the service's question."""
+    """An agent's id; the service checks that the tenant has it."""
 
     def to_internal_value(self, data: Any) -> UUID:
         parsed = parse_id(data)
@@ -88,28 +87,13 @@ class ReportSerializer(serializers.ModelSerializer[Report]):
     class Meta:
         model = Report
         fields = [
-            "id",
-            "type",
-            "status",
-            "period_start",
-            "period_end",
-            "agent_ids",
-            "digest",
-            "created_at",
-            "completed_at",
+            *("id", "type", "status", "period_start", "period_end", "agent_ids", "digest"),
+            *("created_at", "completed_at"),
         ]
         read_only_fields = fields
 
     def get_digest(self, report: Report) -> str | None:
         return report.digest or None
-
-
-class DigestSerializer(serializers.Serializer[Any]):
-    """How to check a document."""
-
-    algorithm = serializers.CharField()
-    canonicalization = serializers.CharField()
-    value = serializers.CharField()
 
 
 class ReportDocumentSerializer(serializers.Serializer[Report]):
@@ -120,14 +104,3 @@ class ReportDocumentSerializer(serializers.Serializer[Report]):
 
     def get_digest(self, report: Report) -> dict[str, str]:
         return {"algorithm": "SHA-256", "canonicalization": "RFC 8785", "value": report.digest}
-
-
-def request_from(data: dict[str, Any]) -> ReportRequest:
-    """What the validated body of `RequestReportSerializer` asks for."""
-    ids = data.get("agent_ids")
-    return ReportRequest(
-        type=ReportType(data["type"]),
-        period_start=data["period_start"],
-        period_end=data["period_end"],
-        agent_ids=None if ids is None else list(dict.fromkeys(ids)),
-    )

@@ -1,8 +1,7 @@
-"""Asking for a report, generating it, and picking up those that nobody finished."""
+"""Requesting and generating reports, and a sweep for those left unfinished."""
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,14 +10,14 @@ from agents.errors import AgentNotFound
 from agents.models import Agent
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
-from compliance import environments
-from compliance.reports import builder, pdf
+from compliance.core import environments
+from compliance.core.tasks import enqueue, enqueue_on_commit
+from compliance.reports.content import builder, pdf
+from compliance.reports.content.evidence import gather
+from compliance.reports.content.facts import Frame
 from compliance.reports.errors import ReportFailed, ReportGenerating
-from compliance.reports.evidence import gather
-from compliance.reports.facts import Frame
 from compliance.reports.models import Report
 from compliance.reports.vocabulary import ReportStatus, ReportType
-from compliance.tasks import enqueue, enqueue_on_commit
 
 log = logging.getLogger(__name__)
 
@@ -28,28 +27,30 @@ GENERATE = "compliance.reports.generate"
 GENERATOR = Actor.system(GENERATE)
 
 
-@dataclass(frozen=True)
-class ReportRequest:
-    """What is asked for: a type, the period [start, end), and some agents or all (None)."""
+def request_report(
+    *,
+    tenant_id: UUID,
+    type: str,  # noqa: A002
+    period_start: datetime,
+    period_end: datetime,
+    agent_ids: Sequence[UUID] | None = None,
+    actor: Actor,
+    now: datetime,
+) -> Report:
+    """Create a pending report over [period_start, period_end), which a task generates.
 
-    type: ReportType
-    period_start: datetime
-    period_end: datetime
-    agent_ids: Sequence[UUID] | None = None
-
-
-def request_report(*, tenant_id: UUID, wanted: ReportRequest, actor: Actor, now: datetime) -> Report:
-    """A pending report, audited, that a task will generate; `AgentNotFound` for an agent that isn't the
-    tenant's.
+    `agent_ids` None: all agents of the tenant. Raises `AgentNotFound` for a foreign agent.
     """
+    ids = None if agent_ids is None else list(dict.fromkeys(agent_ids))
     with environments.atomic():
-        _check_agents(tenant_id, wanted.agent_ids)
+        if ids is not None and Agent.objects.for_tenant(tenant_id).filter(id__in=ids).count() != len(ids):
+            raise AgentNotFound()
         report = Report.objects.create(
             tenant_id=tenant_id,
-            type=wanted.type,
-            period_start=wanted.period_start,
-            period_end=wanted.period_end,
-            agent_ids=None if wanted.agent_ids is None else list(wanted.agent_ids),
+            type=type,
+            period_start=period_start,
+            period_end=period_end,
+            agent_ids=ids,
             created_at=now,
         )
         _record(report, AuditAction.REPORT_REQUESTED, actor, now, f"Report requested: {report}")
@@ -58,9 +59,9 @@ def request_report(*, tenant_id: UUID, wanted: ReportRequest, actor: Actor, now:
 
 
 def generate(*, report_id: Any, now: datetime) -> bool:
-    """Generate a report that waits, in one snapshot of the database; False when there was nothing to do.
+    """Generate a pending report from one snapshot of the database; return whether it did.
 
-    Safe to run twice: the row is claimed first, and only the claim that is still good may write the result.
+    Safe to run twice: the row is claimed first, and only the latest claim may store its result.
     """
     report = Report.objects.claim(report_id, now)
     if report is None:
@@ -69,16 +70,9 @@ def generate(*, report_id: Any, now: datetime) -> bool:
     digest = builder.digest(document)
     drawn = pdf.render(document, digest=digest)
     with environments.atomic():
-        is_mine = Report.objects.filter(
-            id=report.id, status=ReportStatus.GENERATING, attempts=report.attempts
-        )
-        if not is_mine.update(
-            status=ReportStatus.READY,
-            document=builder.canonical(document).decode(),
-            pdf=drawn,
-            digest=digest,
-            completed_at=now,
-        ):
+        claimed = Report.objects.filter(status=ReportStatus.GENERATING, attempts=report.attempts)
+        files = {"document": builder.canonical(document).decode(), "pdf": drawn, "digest": digest}
+        if not claimed.filter(id=report.id).update(status=ReportStatus.READY, completed_at=now, **files):
             return False
         description = f"Report generated: {report}"
         _record(report, AuditAction.REPORT_GENERATED, GENERATOR, now, description, sha256=digest)
@@ -86,9 +80,7 @@ def generate(*, report_id: Any, now: datetime) -> bool:
 
 
 def sweep(*, now: datetime) -> int:
-    """Ring again for reports whose message or worker was lost, and give up those that keep failing; how many
-    were rung for.
-    """
+    """Enqueue reports whose task was lost, fail those out of attempts; return how many were enqueued."""
     due = list(Report.objects.claimable(now).order_by("created_at", "id"))
     for report in due:
         if report.attempts >= MAX_ATTEMPTS:
@@ -99,14 +91,14 @@ def sweep(*, now: datetime) -> int:
 
 
 def finished(report: Report) -> Report:
-    """`report`, ready or failed; raises `ReportGenerating` (425) until then."""
+    """Return `report` if it is ready or failed. Raises `ReportGenerating` (425) otherwise."""
     if report.status in (ReportStatus.PENDING, ReportStatus.GENERATING):
         raise ReportGenerating()
     return report
 
 
 def ready(report: Report) -> Report:
-    """`report` with its document; raises `ReportGenerating`, or `ReportFailed`."""
+    """Return `report` if it is ready. Raises `ReportGenerating` or `ReportFailed`."""
     if finished(report).status == ReportStatus.FAILED:
         raise ReportFailed()
     return report
@@ -135,14 +127,6 @@ def _give_up(report: Report, now: datetime) -> None:
             _record(report, AuditAction.REPORT_FAILED, GENERATOR, now, f"Report failed: {report}")
 
 
-def _check_agents(tenant_id: UUID, agent_ids: Sequence[UUID] | None) -> None:
-    if agent_ids is None:
-        return
-    known = Agent.objects.for_tenant(tenant_id).filter(id__in=agent_ids).count()
-    if known != len(set(agent_ids)):
-        raise AgentNotFound()
-
-
 def _record(
     report: Report, action: AuditAction, actor: Actor, now: datetime, description: str, **metadata: Any
 ) -> None:
@@ -155,9 +139,7 @@ def _record(
             "type": report.type,
             "period_start": report.period_start.isoformat(),
             "period_end": report.period_end.isoformat(),
-            "agent_ids": None
-            if report.agent_ids is None
-            else [str(agent_id) for agent_id in report.agent_ids],
+            "agent_ids": None if report.agent_ids is None else list(map(str, report.agent_ids)),
             **metadata,
         },
         actor=actor,

@@ -1,4 +1,4 @@
-"""The reports' routes."""
+"""The routes of reports."""
 
 from django.urls import path
 

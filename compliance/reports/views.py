@@ -1,4 +1,4 @@
-"""`/v1/reports`: ask for a report, follow it, read it as JSON or PDF."""
+"""`/v1/reports`: request a report, poll it, read it as JSON or PDF."""
 
 from typing import ClassVar
 
@@ -10,25 +10,21 @@ from rest_framework.response import Response
 from auditlog.vocabulary import Actor
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
-from compliance.api.permissions import Scope
-from compliance.api.requests import ApiRequest
-from compliance.api.responses import ok, page
-from compliance.api.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
-from compliance.api.views import ApiViewSet, validated
-from compliance.clock import now
+from compliance.api.rest.permissions import Scope
+from compliance.api.rest.requests import ApiRequest
+from compliance.api.rest.responses import ok, page
+from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
+from compliance.api.rest.views import ApiViewSet, validated
+from compliance.core.clock import now
 from compliance.reports import services
+from compliance.reports.errors import ReportFailed, ReportGenerating, ReportNotFound
 from compliance.reports.models import Report
-from compliance.reports.serializers import (
-    ReportDocumentSerializer,
-    ReportSerializer,
-    RequestReportSerializer,
-    request_from,
-)
+from compliance.reports.serializers import ReportDocumentSerializer, ReportSerializer, RequestReportSerializer
 from compliance.reports.vocabulary import ReportStatus, ReportType
 
 REPORT_ID = OpenApiParameter("report_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
-GENERATING = "The report is still generating; poll again"
-FAILED = "The report could not be generated; request it again"
+NOT_FOUND = {"e404": ReportNotFound.message}
+NOT_READY = {**NOT_FOUND, "e422": ReportFailed.message, "e425": ReportGenerating.message}
 REQUEST_EXAMPLE = OpenApiExample(
     "A quarter",
     request_only=True,
@@ -64,7 +60,7 @@ class ReportViewSet(ApiViewSet):
     def create(self, request: ApiRequest) -> Response:
         report = services.request_report(
             tenant_id=request.auth.tenant_id,
-            wanted=request_from(validated(RequestReportSerializer, request)),
+            **validated(RequestReportSerializer, request),
             actor=Actor.api_key(request.auth.id),
             now=now(),
         )
@@ -83,12 +79,10 @@ class ReportViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         params = request.query_params
-        reports = (
-            Report.objects.for_tenant(request.auth.tenant_id)
-            .of_type(read_choice(params, "type", ReportType.values))
-            .with_status(read_choice(params, "status", ReportStatus.values))
-            .without_files()
-        )
+        kind = read_choice(params, "type", ReportType.values)
+        status = read_choice(params, "status", ReportStatus.values)
+        chosen = {name: value for name, value in (("type", kind), ("status", status)) if value}
+        reports = Report.objects.for_tenant(request.auth.tenant_id).filter(**chosen).defer("document", "pdf")
         found = keyset_page(reports, cursor=read_cursor(params), limit=read_limit(params), field="created_at")
         rows = ReportSerializer(found.rows, many=True).data
         return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
@@ -100,11 +94,11 @@ class ReportViewSet(ApiViewSet):
         parameters=[REPORT_ID],
         responses={
             200: enveloped(ReportSerializer),
-            **errors(*KEYED, e404="Report not found", e425=GENERATING),
+            **errors(*KEYED, **NOT_FOUND, e425=ReportGenerating.message),
         },
     )
     def retrieve(self, request: ApiRequest, report_id: str) -> Response:
-        report = Report.objects.for_tenant(request.auth.tenant_id).without_files().find(report_id)
+        report = Report.objects.for_tenant(request.auth.tenant_id).defer("document", "pdf").find(report_id)
         return ok(ReportSerializer(services.finished(report)).data)
 
     @extend_schema(
@@ -112,10 +106,7 @@ class ReportViewSet(ApiViewSet):
         summary="Read a report as JSON",
         description="`digest.value` is the SHA-256 of `report` in canonical JSON.",
         parameters=[REPORT_ID],
-        responses={
-            200: enveloped(ReportDocumentSerializer),
-            **errors(*KEYED, e404="Report not found", e422=FAILED, e425=GENERATING),
-        },
+        responses={200: enveloped(ReportDocumentSerializer), **errors(*KEYED, **NOT_READY)},
     )
     def document(self, request: ApiRequest, report_id: str) -> Response:
         report = Report.objects.for_tenant(request.auth.tenant_id).defer("pdf").find(report_id)
@@ -127,13 +118,12 @@ class ReportViewSet(ApiViewSet):
         parameters=[REPORT_ID],
         responses={
             (200, "application/pdf"): OpenApiResponse(OpenApiTypes.BINARY, "The report for people"),
-            **errors(*KEYED, e404="Report not found", e422=FAILED, e425=GENERATING),
+            **errors(*KEYED, **NOT_READY),
         },
     )
     def pdf(self, request: ApiRequest, report_id: str) -> HttpResponse:
-        report = services.ready(
-            Report.objects.for_tenant(request.auth.tenant_id).defer("document").find(report_id)
-        )
+        found = Report.objects.for_tenant(request.auth.tenant_id).defer("document").find(report_id)
+        report = services.ready(found)
         name = f"{report.type}-{report.period_start:%Y-%m-%d}-{report.id}.pdf"
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "ETag": f'"{report.digest}"'}
         return HttpResponse(bytes(report.pdf), content_type="application/pdf", headers=headers)

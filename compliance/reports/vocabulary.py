@@ -1,17 +1,17 @@
-"""The words of reports."""
+"""The enumerations of reports."""
 
 from django.db import models
 
 
 class ReportType(models.TextChoices):
-    """Which regulation a report maps evidence to."""
+    """The regulation of a report."""
 
     EU_AI_ACT = "eu_ai_act", "EU AI Act"
     MICA = "mica", "MiCA"
 
 
 class ReportStatus(models.TextChoices):
-    """How far a report is."""
+    """The state of a report."""
 
     PENDING = "pending"
     GENERATING = "generating"
@@ -20,7 +20,7 @@ class ReportStatus(models.TextChoices):
 
 
 class ControlState(models.TextChoices):
-    """What the records say of a control. There is no "compliant": that is for people to judge."""
+    """The result of a control. There is no "compliant", which is for people to judge."""
 
     EVIDENCED = "evidenced"
     PARTIAL = "partial"

@@ -1,27 +1,24 @@
-"""What gunicorn serves: Django, and the lanes past it."""
+"""What gunicorn serves: Django, and the fast path before it."""
 
-from collections.abc import Sequence
-
-from compliance.allocator import spare_memory
-from compliance.garbage import spare_garbage_collection
+from compliance.serving.allocator import spare_memory
+from compliance.serving.garbage_collection import spare_garbage_collection
 from compliance.wsgi import application as django_application
 
 # isort: split
-# Lanes bring models, which come after Django's start.
-from certificates.lane import VerifyLane
-from compliance import warming
-from compliance.api.lanes import Lane
+# Endpoints bring models, which come after Django's start.
+from compliance.serving import startup
+from compliance.serving.endpoints import ENDPOINTS
+from compliance.serving.fast_path import FastPath
 from compliance.serving.site import Site
-from events.lane import EventLane
-from events.page_lane import PageLane
+from compliance.tenancy.key_lookup import KeyLookup
 
-warming.load()
+startup.load()
 spare_garbage_collection()
 spare_memory()
 
 
-def _lanes() -> Sequence[Lane]:
-    return EventLane(), PageLane(), VerifyLane()
+def _fast_path() -> FastPath:
+    return FastPath(ENDPOINTS, KeyLookup())
 
 
-application = Site(django_application, lanes=_lanes, warming=warming)
+application = Site(django_application, fast_path=_fast_path, startup=startup)

@@ -1,9 +1,8 @@
-"""A gunicorn worker that serves a WSGI application, or one with lanes past it, from an event loop."""
+"""A gunicorn worker that serves a WSGI application, or one with a fast path, from an event loop."""
 
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
 from typing import Any
 
 import uvloop
@@ -11,13 +10,12 @@ from django.conf import settings
 from gunicorn.workers.base import Worker
 
 from compliance.api.answers import Answer
-from compliance.api.lanes import Lane
-from compliance.serving import refusals
-from compliance.serving.listener import Listener
-from compliance.serving.messages import Received
-from compliance.serving.server import Server
+from compliance.serving.django_process import DjangoLost, DjangoProcess, ForkedDjango, ThreadedDjango
+from compliance.serving.http import refusals
+from compliance.serving.http.listener import Listener
+from compliance.serving.http.messages import Received
+from compliance.serving.server import LoopEntrance, Server
 from compliance.serving.site import Site
-from compliance.serving.views import ForkedViews, ThreadedViews, Views, ViewsLost
 
 DEFAULT_THREADS = 8
 HEARTBEAT_SECONDS = 1.0
@@ -35,21 +33,21 @@ class LoopWorker(Worker):
     def run(self) -> None:
         """Serve until gunicorn ends the worker or is gone itself, or the views' process has ended."""
         threads = int(os.environ.get("WEB_THREADS", DEFAULT_THREADS))
-        views: Views
-        lanes: Sequence[Lane] = ()
+        views: DjangoProcess
+        fast_path: LoopEntrance | None = None
         if isinstance(self.wsgi, Site):
             site = self.wsgi
-            views = ForkedViews(
+            views = ForkedDjango(
                 site.application,
                 threads=threads,
-                warming=site.warming,
+                startup=site.startup,
                 inherited=[one.fileno() for one in self.sockets],
             )
-            lanes = site.lanes()
+            fast_path = site.fast_path()
         else:
-            views = ThreadedViews(self.wsgi, threads=threads)
+            views = ThreadedDjango(self.wsgi, threads=threads)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(self._serve(Server(views, lanes=lanes)))
+            runner.run(self._serve(Server(views, fast_path=fast_path)))
 
     async def _serve(self, server: Server) -> None:
         ended = asyncio.Event()
@@ -57,7 +55,7 @@ class LoopWorker(Worker):
         async def answer(request: Received) -> Answer:
             try:
                 return await server.answer(request)
-            except ViewsLost:
+            except DjangoLost:
                 # gunicorn starts another worker with views of its own.
                 self.log.error("The views of worker %d have ended", self.pid)
                 ended.set()
@@ -74,7 +72,7 @@ class LoopWorker(Worker):
         self.log.info("Worker %d serves", self.pid)
         await self._beat_until(ended)
         await listener.stop(within=self.cfg.graceful_timeout)
-        server.close()
+        await server.close()
 
     async def _beat_until(self, ended: asyncio.Event) -> None:
         """Tell gunicorn once a second that the loop turns; return when it asks to end or has died."""

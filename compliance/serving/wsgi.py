@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from compliance.api.answers import Answer, Headers
-from compliance.serving.messages import Received
+from compliance.serving.http.messages import Received
 
 Environ = dict[str, Any]
 WsgiApplication = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
@@ -15,8 +15,7 @@ WsgiApplication = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 def environ_of(request: Received) -> Environ:
     """The request as a WSGI environment.
 
-    A header with an underscore in its name is left out, so that `X_Forwarded_For` does not pass for
-    `X-Forwarded-For`.
+    Headers with an underscore in the name are left out: `X_Forwarded_For` is not `X-Forwarded-For`.
     """
     name, port = request.server
     environ: Environ = {

@@ -1,1 +1,1 @@
-"""Who may call: tenants, their API keys, and the console's memberships."""
+"""Tenants, their API keys and console memberships."""

@@ -13,14 +13,13 @@ from typing import Any
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 
-from compliance.api import unauthenticated
+from compliance.api import gate, unauthenticated
 from compliance.api.exceptions import error_response
-from compliance.api.throttling import client_address
-from compliance.api.views import is_public
+from compliance.api.gate import GateRequest
+from compliance.api.rest.views import is_public
 from compliance.console.access import NO_ACCESS
 from compliance.console.views import CONSOLE_PREFIX
 from compliance.tenancy import keys, recent_keys
-from compliance.tenancy.authentication import bearer_token
 
 host_log = logging.getLogger("django.security.DisallowedHost")
 
@@ -36,18 +35,18 @@ class AdmissionMiddleware:
             request.get_host()
         except DisallowedHost:
             host_log.warning("host %r is not one of ALLOWED_HOSTS", request.META.get("HTTP_HOST", "")[:100])
-            return _counted(request, error_response(400, "Bad request"))
+            return _with_limit(request, error_response(400, "Bad request"))
         response = self.get_response(request)
-        return _counted(request, response) if _counts(request, response) else response
+        return _with_limit(request, response) if _is_to_count(request, response) else response
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
         if is_public(view) or not _is_stranger(request):
             return None
-        verdict = unauthenticated.refusal(_bucket(request), client_address(request))
-        return None if verdict is None else unauthenticated.too_many(verdict)
+        limit = unauthenticated.refusal(_group(request), gate.client_address(GateRequest.of(request)))
+        return None if limit is None else unauthenticated.too_many(limit)
 
 
-def _counts(request: HttpRequest, response: HttpResponse) -> bool:
+def _is_to_count(request: HttpRequest, response: HttpResponse) -> bool:
     """Whether a request is to be counted here: no other bucket has, and the failure, if any, is not ours."""
     if "X-RateLimit-Limit" in response.headers or response.status_code >= 500:
         return False
@@ -55,13 +54,13 @@ def _counts(request: HttpRequest, response: HttpResponse) -> bool:
     return not (match is not None and is_public(match.func)) and _is_stranger(request)
 
 
-def _counted(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+def _with_limit(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """The response with how its address stands, or a 429 in its place."""
-    bucket, address = _bucket(request), client_address(request)
-    verdict = unauthenticated.refusal(bucket, address) or unauthenticated.count(bucket, address)
-    if not verdict.allowed:
-        return unauthenticated.too_many(verdict)
-    for name, value in verdict.headers().items():
+    group, address = _group(request), gate.client_address(GateRequest.of(request))
+    limit = unauthenticated.refusal(group, address) or unauthenticated.count(group, address)
+    if not limit.allowed:
+        return unauthenticated.too_many(limit)
+    for name, value in limit.headers().items():
         response[name] = value
     return response
 
@@ -69,12 +68,12 @@ def _counted(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 def _is_stranger(request: HttpRequest) -> bool:
     if _is_for_console(request):
         return getattr(request, "console", NO_ACCESS) is NO_ACCESS
-    secret = bearer_token(request) or ""
+    secret = gate.bearer_token(GateRequest.of(request)) or ""
     environment = keys.environment_of(secret)
     return environment is None or not recent_keys.is_known(environment, keys.digest(secret))
 
 
-def _bucket(request: HttpRequest) -> str:
+def _group(request: HttpRequest) -> str:
     return unauthenticated.CONSOLE if _is_for_console(request) else unauthenticated.API
 
 

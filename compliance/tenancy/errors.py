@@ -1,6 +1,6 @@
-"""What tenancy refuses."""
+"""The errors of tenancy."""
 
-from compliance.errors import NotFound, Unauthorized
+from compliance.core.errors import NotFound, Unauthorized
 
 
 class MissingCredentials(Unauthorized):

@@ -1,4 +1,4 @@
-"""API keys as strings: their prefix names the environment, their 256-bit secret is kept only as a hash."""
+"""API keys as text: a prefix that names the environment, and a 256-bit secret stored only as a hash."""
 
 import hashlib
 import secrets
@@ -6,40 +6,32 @@ from functools import cache
 
 from django.conf import settings
 
-from compliance.environments import Environment
+from compliance.core.environments import Environment
 
 
 @cache
 def prefix_of(environment: Environment) -> str:
-    """`service_live_` or `service_test_`."""
+    """Return `service_live_` or `service_test_`."""
     return f"{settings.SERVICE_NAME}_{environment.value}_"
 
 
-@cache
-def _prefixes() -> tuple[tuple[str, Environment], ...]:
-    return tuple((prefix_of(environment), environment) for environment in Environment)
-
-
 def new_secret(environment: Environment) -> str:
-    """A fresh key; 256 random bits behind the environment's prefix."""
+    """Return a new key: the environment's prefix and 256 random bits."""
     return prefix_of(environment) + secrets.token_urlsafe(32)
 
 
 def environment_of(key: str) -> Environment | None:
-    """The environment a key's prefix names; None when it has neither prefix."""
-    for prefix, environment in _prefixes():
-        if key.startswith(prefix):
-            return environment
-    return None
+    """Return the environment that a key's prefix names; None without such a prefix."""
+    return next((found for found in Environment if key.startswith(prefix_of(found))), None)
 
 
 def digest(key: str) -> str:
-    """What is stored: SHA-256 in hex. A slow hash adds nothing to 256 bits of entropy."""
+    """Return the stored form: SHA-256 in hex. A slow hash adds nothing to 256 bits of entropy."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def hint_of(key: str) -> str:
-    """What people may see of a key later: its prefix and last four characters."""
+    """Return what is shown of a key later: its prefix and last four characters."""
     environment = environment_of(key)
     prefix = prefix_of(environment) if environment else ""
     return f"{prefix}…{key[-4:]}"

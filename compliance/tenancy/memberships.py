@@ -1,4 +1,4 @@
-"""Letting people into the console for a tenant, and out again. Memberships stand in the live database."""
+"""Granting and withdrawing memberships, which are stored in the live database."""
 
 from datetime import datetime
 from typing import Any
@@ -6,14 +6,14 @@ from uuid import UUID
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
-from compliance import environments
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.environments import Environment
 from compliance.tenancy.models import Membership, Role
 from compliance.tenancy.services import get_tenant
 
 
 def grant(*, user: Any, tenant_id: UUID, role: Role, actor: Actor, now: datetime) -> Membership:
-    """Give `user` one role in a tenant, in place of any other there; raises `TenantNotFound`."""
+    """Give `user` a role in a tenant, which replaces any other there. Raises `TenantNotFound`."""
     with environments.use(Environment.LIVE), environments.atomic():
         tenant = get_tenant(tenant_id=tenant_id)
         membership, _ = Membership.objects.update_or_create(
@@ -24,7 +24,7 @@ def grant(*, user: Any, tenant_id: UUID, role: Role, actor: Actor, now: datetime
 
 
 def withdraw(*, membership: Membership, actor: Actor, now: datetime) -> None:
-    """Take the membership away; the person's next request sees nothing of the tenant."""
+    """Remove the membership; from the next request on, the person sees nothing of the tenant."""
     with environments.use(Environment.LIVE), environments.atomic():
         username = membership.user.get_username()
         _record(membership, f"{username} is no longer a member", None, actor, now)

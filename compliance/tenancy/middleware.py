@@ -5,13 +5,14 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from compliance import environments
-from compliance.api.views import is_public
+from compliance.api import gate
+from compliance.api.gate import GateRequest
+from compliance.api.rest.views import is_public
 from compliance.console.access import NO_ACCESS, ConsoleAccess, ConsoleRole
 from compliance.console.views import CONSOLE_PREFIX, SESSION_KEY
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.environments import Environment
 from compliance.tenancy import keys
-from compliance.tenancy.authentication import bearer_token
 from compliance.tenancy.models import Membership
 
 
@@ -31,7 +32,9 @@ class EnvironmentMiddleware:
             request.console = access  # type: ignore[attr-defined]
             environment = access.environment
         else:
-            environment = keys.environment_of(bearer_token(request) or "") or Environment.LIVE
+            environment = (
+                keys.environment_of(gate.bearer_token(GateRequest.of(request)) or "") or Environment.LIVE
+            )
         with environments.use(environment):
             return self.get_response(request)
 
@@ -40,18 +43,13 @@ class EnvironmentMiddleware:
             environments.leave()
 
 
-def console_environment(request: HttpRequest) -> Environment:
-    """The environment the console session shows."""
-    is_test = request.session.get(SESSION_KEY) == Environment.TEST
-    return Environment.TEST if is_test else Environment.LIVE
-
-
 def console_access(request: HttpRequest) -> ConsoleAccess:
     """What the signed-in user may see: all as a superuser, else by their memberships; else nothing."""
     user = request.user
     if not user.is_active or not user.is_staff:
         return NO_ACCESS
-    environment = console_environment(request)
+    is_test = request.session.get(SESSION_KEY) == Environment.TEST
+    environment = Environment.TEST if is_test else Environment.LIVE
     if user.is_superuser:
         return ConsoleAccess(environment, is_operator=True)
     memberships = Membership.objects.filter(user=user)

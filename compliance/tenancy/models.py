@@ -1,4 +1,4 @@
-"""Tenants, API keys (each in the database of its environment) and console memberships (live only)."""
+"""Tenants and API keys, in the database of their environment, and console memberships, in the live one."""
 
 from datetime import datetime
 from functools import cached_property
@@ -7,13 +7,13 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from compliance.api.permissions import Scope
-from compliance.identifiers import new_id
+from compliance.api.rest.permissions import Scope
+from compliance.core.identifiers import new_id
 from compliance.tenancy.querysets import ApiKeyQuerySet
 
 
 class Tenant(models.Model):
-    """A customer; mirrored in both databases under one id."""
+    """A customer; stored in both databases under one id."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(max_length=255)
@@ -27,7 +27,7 @@ class Tenant(models.Model):
 
 
 class ApiKey(models.Model):
-    """A credential of a tenant's software; shown once, stored as a SHA-256 digest."""
+    """A credential of a tenant's software, shown once and stored as a SHA-256 digest."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="api_keys")
@@ -53,7 +53,7 @@ class ApiKey(models.Model):
 
     @cached_property
     def identity(self) -> str:
-        """Whom its requests are counted for."""
+        """The identity to which the rate limit counts requests."""
         return str(self.id)
 
     def is_expired(self, now: datetime) -> bool:
@@ -61,7 +61,7 @@ class ApiKey(models.Model):
 
 
 class Role(models.TextChoices):
-    """What a console user does for a tenant."""
+    """The role of a console user in a tenant."""
 
     OFFICER = "officer", "Compliance officer"
     AUDITOR = "auditor", "Auditor"
@@ -69,7 +69,7 @@ class Role(models.TextChoices):
 
 
 class Membership(models.Model):
-    """A console user's tenant and role; superusers are operators and see every tenant."""
+    """A console user's role in a tenant. Superusers are operators, and need none."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")

@@ -1,4 +1,4 @@
-"""Reads of API keys."""
+"""Queries of API keys."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -19,9 +19,6 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 
     def usable(self, now: datetime) -> "ApiKeyQuerySet":
         return self.filter(revoked_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=now))
-
-    def with_digest(self, digest: str) -> "ApiKeyQuerySet":
-        return self.filter(digest=digest)
 
     def unused_since(self, moment: datetime) -> "ApiKeyQuerySet":
         return self.filter(Q(last_used_at=None) | Q(last_used_at__lt=moment))

@@ -1,4 +1,4 @@
-"""Making tenants and keys, and taking keys back."""
+"""Creating tenants, and creating, rolling, revoking and checking API keys."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from uuid import UUID
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
-from compliance import environments, sql
-from compliance.api.permissions import Scope
-from compliance.environments import Environment
-from compliance.errors import Invalid, Unauthorized
+from compliance.api.rest.permissions import Scope
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.core.errors import Invalid
+from compliance.stores import sql
 from compliance.tenancy import keys, recent_keys
 from compliance.tenancy.errors import (
     ApiKeyNotFound,
@@ -26,14 +27,14 @@ USE_RESOLUTION = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class IssuedKey:
-    """A fresh key's row and its secret, which nobody can read again."""
+    """A new key's row, and its secret, which is not stored."""
 
     row: ApiKey
     secret: str
 
 
 def create_tenant(*, name: str, actor: Actor, now: datetime) -> Tenant:
-    """A tenant in both databases; raises `Invalid` for a bad name."""
+    """Create a tenant in both databases. Raises `Invalid` for a bad name."""
     name = name.strip()
     if not 1 <= len(name) <= 255 or "\x00" in name:
         raise Invalid("Tenant name must be 1 to 255 characters")
@@ -52,15 +53,14 @@ def create_tenant(*, name: str, actor: Actor, now: datetime) -> Tenant:
 
 
 def mirror_tenant(*, tenant: Tenant) -> None:
-    """Make sure that the test database knows `tenant`; safe to repeat."""
+    """Copy `tenant` to the test database unless it is there."""
     with environments.use(Environment.TEST):
-        Tenant.objects.get_or_create(
-            id=tenant.id, defaults={"name": tenant.name, "created_at": tenant.created_at}
-        )
+        given = {"name": tenant.name, "created_at": tenant.created_at}
+        Tenant.objects.get_or_create(id=tenant.id, defaults=given)
 
 
 def get_tenant(*, tenant_id: UUID) -> Tenant:
-    """The tenant in the current environment, mirrored on the way if need be; raises `TenantNotFound`."""
+    """Return the tenant in the current environment, mirrored first if necessary. Raises `TenantNotFound`."""
     with environments.use(Environment.LIVE):
         tenant = Tenant.objects.filter(id=tenant_id).first()
     if tenant is None:
@@ -80,7 +80,7 @@ def create_key(
     actor: Actor,
     now: datetime,
 ) -> IssuedKey:
-    """A key of the current environment; all scopes unless some are named; raises `Invalid`."""
+    """Create a key of the current environment, with all scopes by default. Raises `Invalid`."""
     granted = _known_scopes(scopes)
     secret = keys.new_secret(environments.current())
     with environments.atomic():
@@ -98,7 +98,10 @@ def create_key(
 
 
 def roll_key(*, key_id: UUID, overlap: timedelta, actor: Actor, now: datetime) -> IssuedKey:
-    """A successor with the same name and scopes; the old key lives on for `overlap`; `ApiKeyNotFound`."""
+    """Create a successor with the same name and scopes, and let the old key expire after `overlap`.
+
+    Raises `ApiKeyNotFound`.
+    """
     with environments.atomic():
         old = ApiKey.objects.usable(now).select_for_update(of=("self",)).filter(id=key_id).first()
         if old is None:
@@ -113,7 +116,7 @@ def roll_key(*, key_id: UUID, overlap: timedelta, actor: Actor, now: datetime) -
 
 
 def revoke_key(*, key_id: UUID, actor: Actor, now: datetime) -> ApiKey:
-    """Refuse the key from now on; repeating it changes nothing; raises `ApiKeyNotFound`."""
+    """Refuse the key from now on; safe to repeat. Raises `ApiKeyNotFound`."""
     with environments.atomic():
         row = ApiKey.objects.select_for_update().filter(id=key_id).first()
         if row is None:
@@ -127,7 +130,7 @@ def revoke_key(*, key_id: UUID, actor: Actor, now: datetime) -> ApiKey:
 
 
 def authenticate(*, secret: str, now: datetime) -> ApiKey:
-    """The usable key that `secret` is, in the current environment; raises an `Unauthorized`.
+    """Return the usable key of the current environment with this secret. Raises a subclass of `Unauthorized`.
 
     A key found usable is not looked up again for `recent_keys.FRESH_SECONDS`.
     """
@@ -138,35 +141,26 @@ def authenticate(*, secret: str, now: datetime) -> ApiKey:
 
 
 def check(*, digest: str, now: datetime) -> ApiKey:
-    """As `authenticate()`, from the database, for the key of this digest."""
+    """Look up a usable key by its digest in the database. Raises a subclass of `Unauthorized`."""
     (found,) = sql.read_together((ApiKey, "WHERE digest = %s", [digest]))
     row: ApiKey | None = found[0] if found else None
-    refusal = _refusal(row, now)
-    if row is None or refusal is not None:
+    if row is None or row.revoked_at is not None or row.is_expired(now):
         recent_keys.drop(environments.current(), digest)
-        raise refusal or InvalidApiKey()
+        raise InvalidApiKey() if row is None else RevokedApiKey() if row.revoked_at else ExpiredApiKey()
     if row.last_used_at is None or row.last_used_at < now - USE_RESOLUTION:
         ApiKey.objects.filter(id=row.id).unused_since(now - USE_RESOLUTION).update(last_used_at=now)
     recent_keys.keep(environments.current(), row)
     return row
 
 
-def _refusal(row: ApiKey | None, now: datetime) -> Unauthorized | None:
-    """Why the key does not count; None for one that does."""
-    if row is None:
-        return InvalidApiKey()
-    if row.revoked_at is not None:
-        return RevokedApiKey()
-    return ExpiredApiKey() if row.is_expired(now) else None
-
-
 def _known_scopes(scopes: Sequence[str] | None) -> list[str]:
+    known = [scope.value for scope in Scope]
     if scopes is None:
-        return [scope.value for scope in Scope]
-    unknown = sorted(set(scopes) - {scope.value for scope in Scope})
+        return known
+    unknown = sorted(set(scopes) - set(known))
     if unknown or not scopes:
-        allowed = ", ".join(scope.value for scope in Scope)
-        raise Invalid(f"Unknown scopes: {', '.join(unknown) or 'none given'}; choose among {allowed}")
+        shown = ", ".join(unknown) or "none given"
+        raise Invalid(f"Unknown scopes: {shown}; choose among {', '.join(known)}")
     return list(dict.fromkeys(scopes))
 
 

@@ -12,13 +12,13 @@ from agents.tests.factories import make_agent
 from auditlog.vocabulary import Actor
 from certificates.models import EndedHold, Issuance, OcspResponder, PooledKey, RevocationList
 from certificates.tests.factories import make_certificate
-from compliance import environments
 from compliance.api.models import IdempotencyRecord
-from compliance.clock import now
 from compliance.console.views import SESSION_KEY
-from compliance.encryption import encrypt
-from compliance.environments import Environment
-from compliance.identifiers import new_id_at
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.encryption import encrypt
+from compliance.core.environments import Environment
+from compliance.core.identifiers import new_id_at
 from compliance.reports.models import Report
 from compliance.reports.vocabulary import ReportType
 from compliance.tenancy import memberships, services

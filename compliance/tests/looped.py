@@ -1,16 +1,15 @@
-"""A script's connection of the event loop for as long as a test needs it."""
+"""A script called from the event loop for as long as a test needs it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from compliance import redis
-from compliance.loop_redis import LoopScript
+from compliance.stores import redis
 
 
 @asynccontextmanager
-async def opened(script: redis.Script) -> AsyncIterator[LoopScript]:
-    looped = LoopScript(script)
+async def opened(script: redis.Script) -> AsyncIterator[redis.AsyncScript]:
+    looped = redis.AsyncScript(script)
     try:
         yield looped
     finally:
-        looped.close()
+        await looped.close()

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from django.conf import settings
 from django.db import connections
 
-from compliance import environments
-from compliance.database_owner import as_owner
+from compliance.core import environments
+from compliance.stores.database_owner import as_owner
 from compliance.tests.waiting import eventually
 
 

@@ -11,9 +11,9 @@ import pytest
 from drf_spectacular.generators import SchemaGenerator
 
 from certificates.tests.factories import make_authorities
-from compliance.clock import now
-from compliance.environments import Environment
-from compliance.identifiers import canonical_id, new_id, parse_id
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.identifiers import canonical_id, new_id, parse_id
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from compliance.tests.console import populate

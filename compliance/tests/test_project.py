@@ -4,6 +4,7 @@ import ast
 import io
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,9 +35,10 @@ WIRING = {
     "compliance.urls",
     "compliance.celery",
     "compliance.wsgi",
-    "compliance.serving",
-    "compliance.warming",
-    "compliance.wiring",
+    "compliance.serving.application",
+    "compliance.serving.endpoints",
+    "compliance.serving.startup",
+    "compliance.ops",
     "bench",
     "manage",
     "conftest",
@@ -115,6 +117,33 @@ def test_no_import_stands_inside_a_function() -> None:
     ]
 
     assert found == []
+
+
+NAMED_BY_DJANGO = {"Meta", "Command", "Media"}
+
+
+def test_class_name_means_one_thing_in_the_house() -> None:
+    found: dict[str, list[str]] = {}
+    for module, path in modules():
+        if module.startswith("bench"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and node.name not in NAMED_BY_DJANGO:
+                found.setdefault(node.name.lstrip("_"), []).append(module)
+
+    assert {name: where for name, where in found.items() if len(where) > 1} == {}
+
+
+def test_folders_are_small() -> None:
+    """At most 16 files beside one another, `__init__.py` included; five in the project's own folder."""
+    counts = Counter(
+        path.parent.relative_to(ROOT).as_posix()
+        for module, path in modules()
+        if not module.startswith("bench")
+    )
+
+    assert {folder: count for folder, count in counts.items() if count > 16} == {}
+    assert counts["compliance"] <= 5
 
 
 FORBIDDEN = {

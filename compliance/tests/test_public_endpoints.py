@@ -15,16 +15,16 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from agents.tests.factories import make_agent
 from certificates import services as certificates
 from certificates.tests.factories import make_certificate, revoke_certificate
-from compliance import environments
-from compliance.api.views import ApiViewSet
-from compliance.clock import now
+from compliance.api.rest.views import ApiViewSet
 from compliance.console.views import CONSOLE_PREFIX
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.tenancy import keys
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
-from delegation import keyring
 from delegation import services as delegation
+from delegation.jose import keyring
 from delegation.tests.factories import make_token
 
 PAYLOAD = {"order": 17}

@@ -16,16 +16,16 @@ from pytest_django.fixtures import Settings
 
 from agents.tests.factories import make_agent
 from certificates.tests.factories import make_certificate
-from compliance import environments
-from compliance.api.description import draw
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.api.rest.description import draw
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
-from delegation import keyring
 from delegation import services as delegation
+from delegation.jose import keyring
 
-DESCRIPTION: dict[str, Any] = json.loads(draw()["json"].body)
+DESCRIPTION: dict[str, Any] = json.loads(draw()["json"][0])
 OPERATIONS = {
     operation["operationId"]: (method.upper(), path, operation)
     for path, methods in DESCRIPTION["paths"].items() for method, operation in methods.items()

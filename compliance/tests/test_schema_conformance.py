@@ -20,9 +20,9 @@ from schemathesis.specs.openapi.checks import (
 
 from agents.tests.factories import make_agent
 from certificates.tests.factories import make_authorities
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from delegation import services as delegation
 

@@ -1,7 +1,7 @@
-"""The whole stack on real parts, started as a person starts it, and what happens when a part dies.
+"""The whole stack, started with `./run` in a folder of its own, and what happens when a part dies.
 
-One stack for the module, in a folder of its own. The tests run in the order they are written: each one
-leaves the stack healthy, so a failure names the drill that broke it.
+The tests share one stack and run in the order of the file. Each leaves the stack healthy, so that a failure
+names the drill that broke it.
 """
 
 import http.client
@@ -26,7 +26,7 @@ from compliance.tests.waiting import eventually, kill
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
 
-# What ./test gives this process; the stack under test brings its own.
+# Variables that ./test gives this process; the stack under test has its own.
 CONTRACT = re.compile(
     r"((TEST_)?DATABASE_(OWNER_|READER_)?URL|DATABASE_READER|REDIS_URL|PKCS11_.*|SOFTHSM2_CONF|SECRET_KEY|ENCRYPTION_KEYS|BASE_URL"
     r"|ALLOWED_HOSTS|WEB_.*|WEBHOOK_.*|SERVICE_NAME|PORT|LOCAL_DIR|PYTHONPATH)"
@@ -36,7 +36,7 @@ HEAL_SECONDS = 15
 
 @dataclass
 class Stack:
-    """A running stack and the way to its parts."""
+    """A running stack, and access to its parts."""
 
     folder: Path
     exports: dict[str, str]
@@ -44,7 +44,7 @@ class Stack:
 
     @property
     def tokens(self) -> Path:
-        """Where the embedded SoftHSM keeps its tokens."""
+        """The folder of the embedded SoftHSM's tokens."""
         return next(self.folder.glob("softhsm/**/tokens"))
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -71,9 +71,9 @@ class Stack:
         return self.call("POST", f"/v1/agents/{agent_id}/certify")
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not CONTRACT.fullmatch(name)}
-    environment["LOCAL_DIR"] = str(folder)
+    environment |= {"LOCAL_DIR": str(folder), **environ}
     return subprocess.run(
         [str(settings.BASE_DIR / "run"), *arguments],
         env=environment,
@@ -87,7 +87,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def exports_of(folder: Path) -> dict[str, str]:
-    """What `./run env` prints, as a shell would read it."""
+    """Return what `./run env` prints, as a shell reads it."""
     lines = run(folder, "env").stdout.splitlines()
     pairs = (shlex.split(line.removeprefix("export "))[0].partition("=") for line in lines)
     return {name: value for name, _, value in pairs}
@@ -156,7 +156,7 @@ def test_serial_with_encoded_colons_takes_the_short_way(stack: Stack) -> None:
     connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=20)
 
     def asked(spelling: str) -> tuple[bytes, list[str]]:
-        """The body, and the headers' names in their order, which differs between the lane and the view."""
+        """The body, and the headers' names in their order, which tells the entrance."""
         connection.request("GET", f"/v1/verify/{spelling}")
         answer = connection.getresponse()
         return answer.read(), [name for name, _ in answer.getheaders() if name != "date"]
@@ -237,25 +237,6 @@ def test_hsm_dies_and_comes_back(stack: Stack) -> None:
     assert eventually(stack.is_ready, seconds=HEAL_SECONDS)
 
 
-def test_killed_key_hosts_and_their_keeper_are_replaced(stack: Stack) -> None:
-    agent = stack.new_agent()
-    kill(*processes_of(stack, "key_host"))
-
-    down = stack.certify(agent)
-
-    assert down.status_code in (201, 503)
-    assert eventually(lambda: stack.certify(stack.new_agent()).status_code == 201, seconds=HEAL_SECONDS)
-    assert eventually(lambda: len(processes_of(stack, "key_host")) == 3, seconds=HEAL_SECONDS)
-
-
-def test_only_key_hosts_know_the_pins(stack: Stack) -> None:
-    def knows(process: int) -> bool:
-        return b"_PIN=" in Path(f"/proc/{process}/environ").read_bytes()
-
-    assert all(map(knows, processes_of(stack, "key_host")))
-    assert not any(map(knows, processes_of(stack, "gunicorn") + processes_of(stack, "celery")))
-
-
 def test_killed_web_workers_are_replaced_and_nobody_else_gets_the_port(stack: Stack) -> None:
     address = urlsplit(stack.exports["BASE_URL"])
     kill(*processes_of(stack, "gunicorn"))
@@ -289,6 +270,28 @@ def test_stopped_stack_starts_again_over_its_own_data(stack: Stack) -> None:
         r"BASE_URL=\S*?(http\S+?)['\"]?$", stack.run("env").stdout, re.MULTILINE
     )[1]  # type: ignore[index]
     assert stack.call("GET", f"/v1/agents/{agent}").status_code == 200
+
+
+def test_stack_may_run_with_key_hosts_which_are_replaced(stack: Stack) -> None:
+    stack.run("stop")
+
+    started = run(stack.folder, "--detach", PKCS11_HOSTS="2")
+
+    assert started.returncode == 0, started.stdout[-4000:] + started.stderr[-4000:]
+    stack.exports = exports_of(stack.folder)
+    agent = stack.new_agent()
+    kill(*processes_of(stack, "key_host"))
+    assert stack.certify(agent).status_code in (201, 503)
+    assert eventually(lambda: stack.certify(stack.new_agent()).status_code == 201, seconds=HEAL_SECONDS)
+    assert eventually(lambda: len(processes_of(stack, "key_host")) == 2, seconds=HEAL_SECONDS)
+
+
+def test_only_key_hosts_know_the_pins(stack: Stack) -> None:
+    def knows(process: int) -> bool:
+        return b"_PIN=" in Path(f"/proc/{process}/environ").read_bytes()
+
+    assert all(map(knows, processes_of(stack, "key_host")))
+    assert not any(map(knows, processes_of(stack, "gunicorn") + processes_of(stack, "celery")))
 
 
 def processes_of(stack: Stack, name: str) -> list[int]:

@@ -14,7 +14,8 @@ from django.conf import settings
 
 from agents.models import Agent
 from agents.tests.factories import ACTOR, make_agent
-from certificates import list_audit, services
+from certificates import services
+from certificates.lists import list_audit
 from certificates.models import Certificate, CertificateAuthority
 from certificates.tests.factories import (
     make_certificate,
@@ -22,7 +23,7 @@ from certificates.tests.factories import (
     revoke_certificate,
     suspend_agent,
 )
-from compliance.clock import now
+from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from delegation import services as delegation

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from compliance.localdev import processes
+from compliance.localdev.servers import processes
 from compliance.tests.waiting import eventually, kill
 
 # Tells its child's id, then waits; the child goes on for a while after its parent's death.

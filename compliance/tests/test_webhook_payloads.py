@@ -9,12 +9,12 @@ from agents.models import Agent
 from agents.tests.factories import ACTOR, make_agent, make_suspended_agent
 from certificates import services as certificates
 from certificates.tests.factories import make_certificate, make_revoked_certificate
-from compliance import environments
-from compliance.clock import now
+from compliance.core import environments
+from compliance.core.clock import now
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from webhooks.models import Message
-from webhooks.payloads import DATA
+from webhooks.openapi import EXAMPLE_DATA
 from webhooks.tests.factories import make_webhook
 from webhooks.vocabulary import EventName
 
@@ -36,14 +36,14 @@ def test_agent_created() -> None:
     tenant = listening_tenant()
     make_agent(tenant)
 
-    assert set(published(tenant, "agent.created")) == set(DATA["agent.created"])
+    assert set(published(tenant, "agent.created")) == set(EXAMPLE_DATA["agent.created"])
 
 
 def test_agent_suspended() -> None:
     tenant = listening_tenant()
     make_suspended_agent(tenant)
 
-    assert set(published(tenant, "agent.suspended")) == set(DATA["agent.suspended"])
+    assert set(published(tenant, "agent.suspended")) == set(EXAMPLE_DATA["agent.suspended"])
 
 
 def test_agent_halted() -> None:
@@ -53,14 +53,14 @@ def test_agent_halted() -> None:
         locked = Agent.objects.for_tenant(tenant.id).locked().find(agent.id)
         agents.halt(agent=locked, reason="threshold", actor=ACTOR, now=now())
 
-    assert set(published(tenant, "agent.halted")) == set(DATA["agent.halted"])
+    assert set(published(tenant, "agent.halted")) == set(EXAMPLE_DATA["agent.halted"])
 
 
 def test_certificate_issued_and_revoked() -> None:
     tenant = listening_tenant()
     certificate = make_revoked_certificate(tenant)
 
-    assert set(published(tenant, "certificate.issued")) == set(DATA["certificate.issued"])
+    assert set(published(tenant, "certificate.issued")) == set(EXAMPLE_DATA["certificate.issued"])
     revoked = published(tenant, "certificate.revoked")
     assert set(revoked) == {"serial_number", "agent_id", "revocation_reason", "revoked_at"}
     assert revoked["serial_number"] == certificate.serial_number
@@ -71,4 +71,4 @@ def test_certificate_expired() -> None:
     certificate = make_certificate(make_agent(tenant))
     certificates.expire_due(now=certificate.expires_at + timedelta(seconds=1))
 
-    assert set(published(tenant, "certificate.expired")) == set(DATA["certificate.expired"])
+    assert set(published(tenant, "certificate.expired")) == set(EXAMPLE_DATA["certificate.expired"])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from compliance.localdev import processes
+from compliance.localdev.servers import processes
 
 DEATH_SECONDS = 30.0
 

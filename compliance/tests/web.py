@@ -1,7 +1,7 @@
 """A web worker inside the test's process: requests are handed to it whole, everything behind that is real."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractContextManager
 from threading import Lock
 from typing import Any
@@ -9,26 +9,29 @@ from typing import Any
 from django.db import connections
 
 from compliance.api.answers import Answer, Headers
-from compliance.api.lanes import Lane
-from compliance.serving.messages import Received
+from compliance.serving.django_process import ThreadedDjango
+from compliance.serving.endpoints import ENDPOINTS
+from compliance.serving.fast_path import FastPath
+from compliance.serving.http.messages import Received
 from compliance.serving.server import Server
-from compliance.serving.views import ThreadedViews
 from compliance.serving.wsgi import Environ, WsgiApplication
+from compliance.tenancy.key_lookup import KeyLookup
 from compliance.wsgi import application
 
 
 class Worker:
-    """A server with lanes or without; it counts what reaches the views."""
+    """A server with the fast path or without; it counts what reaches the views."""
 
-    def __init__(self, lanes: Sequence[Lane] = (), *, views: WsgiApplication = application) -> None:
+    def __init__(self, *, with_fast_path: bool = True, views: WsgiApplication = application) -> None:
         self.seen_by_view = 0
         self._views = views
         self._lock = Lock()
         self._runner = asyncio.Runner()
-        self._server = Server(ThreadedViews(self._application, threads=4), lanes=lanes)
+        self.fast_path = FastPath(ENDPOINTS, KeyLookup()) if with_fast_path else None
+        self._server = Server(ThreadedDjango(self._application, threads=4), fast_path=self.fast_path)
 
     def close(self) -> None:
-        self._server.close()
+        self.run(self._server.close())
         self._runner.close()
 
     def run(self, play: Coroutine[Any, Any, Any]) -> Any:

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from delegation import keyring, services
+from delegation import services
+from delegation.jose import keyring
 
 
 @pytest.fixture(autouse=True)

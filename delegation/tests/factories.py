@@ -7,11 +7,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from agents.models import Agent
 from auditlog.vocabulary import Actor
-from compliance.clock import now
+from compliance.core.clock import now
 from delegation import services
-from delegation.jwks import public_jwk
+from delegation.jose.jwks import public_jwk
+from delegation.jose.tokens import Chain, ChainActor, ChainActorType
 from delegation.services import Grant, IssuedDelegation
-from delegation.tokens import ActorType, Chain, ChainActor
 
 ACTOR = Actor.system("tests")
 
@@ -23,7 +23,7 @@ CHAIN = [
 
 
 def as_chain(actors: list[dict[str, str]]) -> Chain:
-    return tuple(ChainActor(actor["sub"], ActorType(actor["type"])) for actor in actors)
+    return tuple(ChainActor(actor["sub"], ChainActorType(actor["type"])) for actor in actors)
 
 
 def make_token(agent: Agent, *, at: datetime | None = None, **grant: Any) -> IssuedDelegation:

@@ -17,7 +17,7 @@ from certificates.tests.factories import (
     make_overdue_certificate,
     make_revoked_certificate,
 )
-from compliance.clock import now
+from compliance.core.clock import now
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key
 from compliance.tests.client import ApiClient

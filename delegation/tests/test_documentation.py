@@ -10,9 +10,9 @@ from django.conf import settings
 from pytest_httpserver import HTTPServer
 
 from agents.tests.factories import make_agent
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_test_key
 from compliance.tests.client import ApiClient

@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compliance.encodings import b64url_decode, b64url_encode
-from delegation import jws
-from delegation.rejections import Reason, TokenRejected
+from compliance.core.encodings import b64url_decode, b64url_encode
+from delegation.errors import RejectionReason, TokenRejected
+from delegation.jose import jws
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 CLAIMS = {"sub": "alice", "exp": 2_000}
@@ -36,7 +36,7 @@ def under(header: bytes) -> str:
     return f"{segment(header)}.{PAYLOAD}.{SIGNATURE}"
 
 
-def reason_of(token: str) -> Reason | None:
+def reason_of(token: str) -> RejectionReason | None:
     """Why `token` does not count under `KEY`; None when it does."""
     try:
         jws.verify(jws.parse(token), KEY.public_key())
@@ -95,20 +95,20 @@ def test_a_token_holds_and_its_header_is_exactly_ours() -> None:
     ],
 )
 def test_what_is_no_token_is_malformed(token: str) -> None:
-    assert reason_of(token) is Reason.MALFORMED
+    assert reason_of(token) is RejectionReason.MALFORMED
 
 
 @pytest.mark.parametrize(
     "algorithm", ["none", "None", "HS256", "RS256", "ES384", "ES256K", "es256", "", 5, None, ["ES256"]]
 )
 def test_any_other_algorithm_is_unsupported(algorithm: Any) -> None:
-    assert reason_of(with_header(alg=algorithm)) is Reason.UNSUPPORTED_ALGORITHM
+    assert reason_of(with_header(alg=algorithm)) is RejectionReason.UNSUPPORTED_ALGORITHM
 
 
 def test_none_without_a_signature_is_unsupported() -> None:
     header = segment({"alg": "none", "typ": "delegation+jwt", "kid": "k1"})
 
-    assert reason_of(f"{header}.{PAYLOAD}.") is Reason.UNSUPPORTED_ALGORITHM
+    assert reason_of(f"{header}.{PAYLOAD}.") is RejectionReason.UNSUPPORTED_ALGORITHM
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_public_key_is_no_hmac_secret(encoding: tuple[Encoding, PublicFormat
     secret = KEY.public_key().public_bytes(*encoding)
     mac = hmac.new(secret, f"{header}.{PAYLOAD}".encode(), hashlib.sha256).digest()
 
-    assert reason_of(f"{header}.{PAYLOAD}.{segment(mac)}") is Reason.UNSUPPORTED_ALGORITHM
+    assert reason_of(f"{header}.{PAYLOAD}.{segment(mac)}") is RejectionReason.UNSUPPORTED_ALGORITHM
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_the_public_key_is_no_hmac_secret(encoding: tuple[Encoding, PublicFormat
     ],
 )
 def test_a_header_that_is_not_ours_is_malformed_even_if_our_key_signed(changes: dict[str, Any]) -> None:
-    assert reason_of(with_header(**changes)) is Reason.MALFORMED
+    assert reason_of(with_header(**changes)) is RejectionReason.MALFORMED
 
 
 @pytest.mark.parametrize(
@@ -166,20 +166,20 @@ def test_a_header_that_is_not_ours_is_malformed_even_if_our_key_signed(changes: 
     ],
 )
 def test_other_signatures_do_not_hold(signature: bytes) -> None:
-    assert reason_of(f"{HEADER}.{PAYLOAD}.{segment(signature)}") is Reason.INVALID_SIGNATURE
+    assert reason_of(f"{HEADER}.{PAYLOAD}.{segment(signature)}") is RejectionReason.INVALID_SIGNATURE
 
 
 @pytest.mark.parametrize(
     "changed", [{**CLAIMS, "sub": "mallory"}, {**CLAIMS, "exp": 9_999}, {}, {**CLAIMS, "scope": "all"}]
 )
 def test_changed_claims_do_not_hold(changed: dict[str, Any]) -> None:
-    assert reason_of(f"{HEADER}.{segment(changed)}.{SIGNATURE}") is Reason.INVALID_SIGNATURE
+    assert reason_of(f"{HEADER}.{segment(changed)}.{SIGNATURE}") is RejectionReason.INVALID_SIGNATURE
 
 
 def test_another_key_does_not_hold() -> None:
     other = jws.sign(CLAIMS, kid="k1", key=ec.generate_private_key(ec.SECP256R1()))
 
-    assert reason_of(other) is Reason.INVALID_SIGNATURE
+    assert reason_of(other) is RejectionReason.INVALID_SIGNATURE
 
 
 @given(position=st.integers(0, len(TOKEN) - 1), character=st.sampled_from("ABab01-_.=+ é"))
@@ -203,20 +203,20 @@ def test_every_token_has_one_signature_that_counts() -> None:
         other = with_s(lambda s: jws.P256_ORDER - s, token)
 
         assert reason_of(token) is None
-        assert reason_of(other) is Reason.INVALID_SIGNATURE
+        assert reason_of(other) is RejectionReason.INVALID_SIGNATURE
         jwt.PyJWS(algorithms=["ES256"]).decode(token, KEY.public_key(), algorithms=["ES256"])
 
 
 @pytest.mark.parametrize("s", [0, jws.P256_ORDER // 2 + 1, jws.P256_ORDER - 1, jws.P256_ORDER, 2**256 - 1])
 def test_no_s_out_of_the_lower_half_holds(s: int) -> None:
-    assert reason_of(with_s(lambda _: s)) is Reason.INVALID_SIGNATURE
+    assert reason_of(with_s(lambda _: s)) is RejectionReason.INVALID_SIGNATURE
 
 
 @pytest.mark.parametrize("r", [0, jws.P256_ORDER, 2**256 - 1])
 def test_no_r_out_of_range_holds(r: int) -> None:
     octets = r.to_bytes(32, "big") + b64url_decode(SIGNATURE)[32:]
 
-    assert reason_of(f"{HEADER}.{PAYLOAD}.{segment(octets)}") is Reason.INVALID_SIGNATURE
+    assert reason_of(f"{HEADER}.{PAYLOAD}.{segment(octets)}") is RejectionReason.INVALID_SIGNATURE
 
 
 @given(text=st.text(max_size=300))

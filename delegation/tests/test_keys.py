@@ -13,17 +13,17 @@ from django.db import IntegrityError
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import SERVICE_TENANT_ID
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.keys import KeyNotFound, backend_for
-from compliance.tasks import ENVIRONMENT_HEADER
 from compliance.tenancy.models import Tenant
 from compliance.tests.client import ApiClient
-from delegation import keyring, keys, services
-from delegation.errors import RotationUnderWay
+from delegation import services
+from delegation.errors import RejectionReason, RotationUnderWay
+from delegation.jose import keyring, keys
 from delegation.models import TokenKey
-from delegation.rejections import Reason
 from delegation.tasks import maintain_keys
 from delegation.tests.factories import ACTOR, make_token
 
@@ -89,7 +89,7 @@ def test_tokens_of_a_retired_key_verify_until_they_expire(tenant: Tenant) -> Non
     keyring.forget()
 
     assert services.verify(token=token, now=began + DAY - MINUTE).valid
-    assert services.verify(token=token, now=began + 30 * DAY).reason is Reason.EXPIRED
+    assert services.verify(token=token, now=began + 30 * DAY).reason is RejectionReason.EXPIRED
 
 
 @pytest.mark.parametrize("is_next_published", [False, True])
@@ -103,7 +103,7 @@ def test_a_compromised_key_stops_at_once(tenant: Tenant, is_next_published: bool
 
     assert keys.signing_key().kid == new.kid != old.kid
     assert published(now()) == {new.kid}
-    assert services.verify(token=token, now=now()).reason is Reason.UNKNOWN_KEY
+    assert services.verify(token=token, now=now()).reason is RejectionReason.UNKNOWN_KEY
     assert services.verify(token=make_token(make_agent(tenant)).token, now=now()).valid
 
 

@@ -12,14 +12,14 @@ from auditlog.models import AuditEntry
 from certificates import services as certificates
 from certificates.models import Certificate
 from certificates.tests.factories import make_certificate, make_certified_agent, revoke_certificate
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.keys import private_key
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
-from delegation import jws, keys, tokens
+from delegation.jose import jws, keys, tokens
 from delegation.tests.factories import ACTOR, CHAIN, make_token
 
 LONGER = [*CHAIN, {"sub": "quote-service", "type": "service"}]

@@ -12,15 +12,15 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Agent
 from agents.tests.factories import make_agent
 from certificates import services as certificates
-from compliance import environments
-from compliance.clock import now
-from compliance.encodings import b64url_decode, b64url_encode
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.encodings import b64url_decode, b64url_encode
+from compliance.core.environments import Environment
 from compliance.keys import private_key
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_test_key
 from compliance.tests.client import ApiClient
-from delegation import jws, keyring, keys, tokens
+from delegation.jose import jws, keyring, keys, tokens
 from delegation.models import TokenKey
 from delegation.tests.factories import ACTOR, CHAIN, make_software_key, make_token
 

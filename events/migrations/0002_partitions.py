@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import django.db.models.deletion
 from django.db import migrations, models
 
-from compliance.identifiers import first_id_at, moment_of
+from compliance.core.identifiers import first_id_at, moment_of
 
 TABLE = "events_behaviorevent"
 OLD = "events_behaviorevent_old"

@@ -2,7 +2,7 @@
 
 They run as the owner of the tables (SECURITY DEFINER), so each checks its arguments itself: what it makes or
 drops is a partition of the events table, and nothing of the last 30 days can be dropped.
-`compliance/wiring/privileges.py` says who may call them.
+`compliance/ops/privileges/listed.py` says who may call them.
 """
 
 from django.db import migrations

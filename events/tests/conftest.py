@@ -9,9 +9,9 @@ from django.db.models import QuerySet
 
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
-from compliance import environments, redis
-from compliance.api import rate_limits
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.stores import redis
 from compliance.tenancy import recent_keys
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant
@@ -51,7 +51,7 @@ def world(api: ApiClient) -> World:
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    """No scorer memory survives its test."""
+    """No cached state survives its test."""
     yield
     for environment in Environment:
         with environments.use(environment):
@@ -69,7 +69,7 @@ def web() -> Iterator[Web]:
 
 @pytest.fixture
 def key(world: World, web: Web) -> str:
-    """A key that the lane lets through."""
+    """A key of a caller who has sent events before."""
     secret = str(world.api.key)
     warm(web, secret, [world.agent])
     return secret
@@ -77,6 +77,5 @@ def key(world: World, web: Web) -> str:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slow machine finds the lane open for as long as a busy caller does."""
-    monkeypatch.setattr(rate_limits, "LEASE_SECONDS", 60.0)
+    """Have a slow machine look no key up again."""
     monkeypatch.setattr(recent_keys, "FRESH_SECONDS", 60.0)

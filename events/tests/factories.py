@@ -5,12 +5,12 @@ from typing import Any
 from uuid import UUID
 
 from agents.models import Agent
-from compliance.clock import now
-from compliance.identifiers import new_id_at
+from compliance.core.clock import now
+from compliance.core.identifiers import new_id_at
 from events import services
-from events.intake import Report
+from events.ingest.event_input import EventInput
+from events.ingest.storage import ScoredEvent
 from events.models import ActionType, BehaviorEvent
-from events.storage import ScoredEvent
 
 
 def make_event(
@@ -21,8 +21,8 @@ def make_event(
     **fields: Any,
 ) -> ScoredEvent:
     """An event ingested as the API does; `received_at` sets the receive clock."""
-    report = Report(agent_id=str(agent.id), action_type=action_type, **fields)
-    return services.ingest(tenant_id=agent.tenant_id, report=report, now=received_at or now())
+    event = EventInput(agent_id=str(agent.id), action_type=action_type, **fields)
+    return services.ingest(tenant_id=agent.tenant_id, event=event, now=received_at or now())
 
 
 def make_high_event(agent: Agent, **fields: Any) -> ScoredEvent:

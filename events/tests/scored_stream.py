@@ -10,24 +10,14 @@ import random
 import sys
 from collections.abc import Iterator
 
-from events import scoring
-from events.scoring import (
-    AgentState,
-    Baseline,
-    Context,
-    Event,
-    FinancialScope,
-    assess,
-    decode_state,
-    encode_baseline,
-    encode_state,
-    fold,
-    pool,
-    relearn,
-    teach_late,
-    unlearn,
-)
-from events.scoring.priors import PRIORS
+from events.risk import scoring
+from events.risk.scoring.contract import Context, Event, FinancialScope
+from events.risk.scoring.habits.baseline import Baseline, encode_baseline, pool
+from events.risk.scoring.habits.learning import relearn, teach_late, unlearn
+from events.risk.scoring.habits.state import AgentState, decode_state, encode_state
+from events.risk.scoring.model import fold
+from events.risk.scoring.weights import PRIORS
+from events.tests.assessments import assess
 
 EVENTS = 4_000
 START = 1_700_049_600.0
@@ -120,7 +110,8 @@ def digest() -> str:
         known.setdefault(agent, []).append((event, verdict.band))
         if verdict.band == "low":
             pool(baseline, event)
-        said.update(repr((verdict.score.hex(), verdict.band, verdict.reasons)).encode())
+        reasons = [(one.name, one.observed, one.expected, one.weight) for one in verdict.reasons]
+        said.update(repr((verdict.score.hex(), verdict.band, reasons)).encode())
     for agent, state in sorted(states.items()):
         said.update(encode_state(state) + encode_state(relearn(known[agent])))
     said.update(encode_baseline(baseline))

@@ -9,15 +9,16 @@ from django.test.utils import CaptureQueriesContext
 
 from auditlog.vocabulary import Actor
 from certificates.tests.factories import make_certified_agent
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
-from compliance.tasks import ENVIRONMENT_HEADER
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.tenancy.tests.factories import make_tenant
-from events import baselines, reviewing, tasks
+from events import tasks
 from events.models import ReviewVerdict, ScorerProgress, TenantBaseline
-from events.scoring import Baseline, decode_baseline
-from events.scoring.tables import digest
+from events.risk import baselines, reviewing
+from events.risk.scoring.habits.baseline import Baseline, decode_baseline
+from events.risk.scoring.habits.tables import digest
 from events.tests.conftest import World
 from events.tests.factories import make_event, store_event
 

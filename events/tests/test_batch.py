@@ -11,8 +11,8 @@ from pytest_django.fixtures import Settings
 
 from agents.models import Agent, AgentStatus
 from certificates.tests.factories import make_certified_agent
-from compliance import redis
-from compliance.identifiers import new_id
+from compliance.core.identifiers import new_id
+from compliance.stores import redis
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import execute_as_owner

@@ -9,16 +9,16 @@ from django.urls import reverse
 from agents.models import Agent
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import console_of, join, make_member, make_operator
 from events.models import BehaviorEvent, EventReview
-from events.scoring.reasons import WORDS as REASONS
+from events.risk.scoring.reasons import WORDS as REASONS
+from events.risk.words import WORDS, in_words, odds
 from events.tests.factories import store_event
-from events.words import WORDS, in_words, odds
 
 LIST = "admin:events_behaviorevent_changelist"
 

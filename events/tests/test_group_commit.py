@@ -8,12 +8,14 @@ import pytest
 from agents.models import Agent, AgentStatus
 from certificates.tests.factories import make_certified_agent
 from compliance.api.answers import Answer
-from compliance.identifiers import new_id
+from compliance.core.identifiers import new_id
 from compliance.tests.owner import end_sessions, execute_as_owner, locked_table
-from events.group_commit import LARGEST_GROUP, LONGEST_QUEUE
+from events.endpoints import RECORD_EVENT
 from events.models import BehaviorEvent
 from events.tests.conftest import World
-from events.tests.web import Web, assert_unavailable, body_of, report, reserve, warm
+from events.tests.web import Web, assert_unavailable, body_of, report, warm
+
+LARGEST_GROUP, LONGEST_QUEUE = RECORD_EVENT.largest_group, RECORD_EVENT.longest_queue
 
 pytestmark = pytest.mark.usefixtures("committed")
 
@@ -161,7 +163,6 @@ def test_more_than_the_queue_holds_is_turned_away_at_once(
 ) -> None:
     count = LONGEST_QUEUE + LARGEST_GROUP + 50
     warm(web, key, [world.agent])
-    reserve(key, count)
     before = world.events().count()
 
     turned_away, answers = web.crowd(

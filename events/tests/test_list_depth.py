@@ -11,9 +11,10 @@ from django.db import connection
 
 from auditlog.vocabulary import Actor
 from compliance.api.pagination import Cursor
-from compliance.clock import now
+from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_tenant
-from events.listing import Question, page_of, statement
+from events.endpoints import LIST_EVENTS
+from events.listing.pages import EventQuery, statement
 from events.models import BehaviorEvent
 from events.partitions import maintain
 from events.tests.conftest import World
@@ -53,9 +54,9 @@ def nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
     return [plan, *(node for child in plan.get("Plans", []) for node in nodes(child))]
 
 
-def plan_of(question: Question) -> list[dict[str, Any]]:
+def plan_of(asked: EventQuery) -> list[dict[str, Any]]:
     """The plan that a prepared statement settles on for the question's page."""
-    sql, params = statement(question)
+    sql, params = statement(asked)
     with psycopg.Cursor(connection.connection) as cursor:
         cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
         cursor.execute(f"PREPARE page AS {sql}")
@@ -87,10 +88,10 @@ def test_page_is_an_index_range_scan(
     if "agent_id" in filters:
         filters = {**filters, "agent_id": world.agent.id}
     if is_deep:
-        first = page_of(Question(world.tenant.id, 100))
+        first = LIST_EVENTS.outcome_of(EventQuery(world.tenant.id, 100))
         filters = {**filters, "cursor": Cursor.parse(first.next_cursor or "")}
 
-    found = plan_of(Question(world.tenant.id, 10, **filters))
+    found = plan_of(EventQuery(world.tenant.id, 10, **filters))
 
     on_events = [node for node in found if str(node.get("Relation Name", "")).startswith("events_")]
     assert {node["Node Type"] for node in on_events} <= {"Index Scan", "Index Only Scan"}
@@ -151,10 +152,10 @@ def test_reads_by_receipt_name_only_the_partitions_of_their_time(world: World, m
 
 def test_agent_of_another_tenant_costs_nothing_to_ask_for(filled: None, world: World) -> None:
     stranger = make_tenant("Other")
-    question = Question(stranger.id, 10, agent_id=world.agent.id)
+    question = EventQuery(stranger.id, 10, agent_id=world.agent.id)
 
     found = plan_of(question)
 
-    assert page_of(question).rows == []
+    assert LIST_EVENTS.outcome_of(question).rows == []
     on_events = [node for node in found if "events_" in str(node.get("Relation Name"))]
     assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in on_events) == 0

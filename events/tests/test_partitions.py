@@ -15,15 +15,15 @@ from django.db.migrations.loader import MigrationLoader
 
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor
-from compliance import environments
-from compliance.clock import now
-from compliance.identifiers import first_id_at, moment_of, new_id_at
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.identifiers import first_id_at, moment_of, new_id_at
 from events import partitions
 from events.checks import check_settings
+from events.ingest.storage import ScoredEvent
+from events.listing.spans import AHEAD, Partition, Span, gap, missing
 from events.models import BehaviorEvent
 from events.partitions import DEFAULT, listed, maintain
-from events.spans import AHEAD, Partition, Span, gap, missing
-from events.storage import ScoredEvent
 from events.tests.conftest import World
 from events.tests.factories import make_event, store_event
 

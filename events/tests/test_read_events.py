@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from certificates.tests.factories import make_certified_agent
-from compliance.identifiers import new_id
+from compliance.core.identifiers import new_id
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from events.models import BehaviorEvent

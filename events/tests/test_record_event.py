@@ -12,10 +12,10 @@ from agents.tests.factories import make_active_agent, make_agent, make_retired_a
 from auditlog.models import AuditEntry
 from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
-from compliance.identifiers import new_id
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.identifiers import new_id
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from events.models import ActionType

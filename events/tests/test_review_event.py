@@ -6,7 +6,7 @@ import pytest
 from django.db import DatabaseError
 
 from auditlog.models import AppendOnly, AuditEntry
-from compliance import environments
+from compliance.core import environments
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from events.models import EventReview

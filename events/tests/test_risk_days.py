@@ -9,15 +9,16 @@ from django.db import connections
 
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
-from compliance import environments, sql
-from compliance.clock import now
-from compliance.environments import Environment
-from compliance.identifiers import first_id_at
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.identifiers import first_id_at
+from compliance.stores import sql
 from compliance.tenancy.tests.factories import make_tenant
-from events import risk_days
 from events.models import RiskDay, RiskWatermark
-from events.risk_days import HALF_LIFE, LAG, sum_up
-from events.rolling import fade_risk, raising
+from events.risk import risk_days
+from events.risk.risk_days import HALF_LIFE, LAG, sum_up
+from events.risk.rolling import RAISE, fade_risk
 from events.tests.conftest import World
 from events.tests.factories import store_event
 
@@ -25,7 +26,9 @@ START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 def raise_risks(scores: dict[UUID, float], *, now: datetime) -> int:
-    return sql.execute(raising(scores, now=now).in_full)
+    return sql.prepared_write(
+        RAISE, {"risen": list(map(str, scores)), "risks": list(scores.values()), "now": now}
+    )
 
 
 def watermark(at: datetime) -> None:

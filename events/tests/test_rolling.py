@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agents.models import Agent
-from events import standing
-from events.risk_days import HALF_LIFE
-from events.rolling import fade_risk
+from events.ingest import standing
+from events.risk.risk_days import HALF_LIFE
+from events.risk.rolling import fade_risk
 from events.tests.conftest import World
 from events.tests.factories import make_event, make_high_event
 

@@ -8,8 +8,7 @@ import pytest
 from django.core.management import call_command
 
 from events.management.commands import backtest_risk
-from events.scoring import MODEL_VERSION, AgentState, Baseline, Context, Event, encode_baseline
-from events.scoring.backtest import (
+from events.risk.evaluation.backtest import (
     Agents,
     StreamUnreadable,
     read_agents,
@@ -19,6 +18,10 @@ from events.scoring.backtest import (
     scored,
     taught,
 )
+from events.risk.scoring.contract import Context, Event
+from events.risk.scoring.habits.baseline import Baseline, encode_baseline
+from events.risk.scoring.habits.state import AgentState
+from events.risk.scoring.model import MODEL_VERSION
 
 BREACH = {"action_type": "unauthorized_access_attempt", "label_event": "attack", "label_seq": "attack"}
 

@@ -2,19 +2,12 @@
 
 import pytest
 
-from events.scoring import (
-    AgentState,
-    Baseline,
-    Context,
-    Event,
-    StateUnreadable,
-    assess,
-    decode_baseline,
-    encode_baseline,
-    pool,
-    teach,
-)
-from events.scoring.tables import digest
+from events.risk.scoring.contract import Context, Event
+from events.risk.scoring.habits.baseline import Baseline, decode_baseline, encode_baseline, pool
+from events.risk.scoring.habits.learning import teach
+from events.risk.scoring.habits.state import AgentState, StateUnreadable
+from events.risk.scoring.habits.tables import digest
+from events.tests.assessments import assess
 
 NOON = 1_700_049_600.0
 HOME = Context(home_domain="acme.example")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events.scoring import details as details_module
-from events.scoring.details import FEW_KEYS, Facts, read
-from events.scoring.keys import KEYS
+from events.risk.scoring import details as details_module
+from events.risk.scoring.details import FEW_KEYS, ActionFacts, read
+from events.risk.scoring.keys import KEYS
 
 TELLING = st.sampled_from(
     [key for keys in KEYS.values() for key in keys] + ["toolName", "tool_name", "amount-usd"]
@@ -34,20 +34,20 @@ def test_keys_that_tell_nothing_change_nothing(details: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("details", "facts"),
     [
-        ({"toolName": None, "tool_name": "search"}, Facts(tool="search", tools=("search",))),
-        ({"tool_name": "search", "toolName": "other"}, Facts(tool="search", tools=("search",))),
+        ({"toolName": None, "tool_name": "search"}, ActionFacts(tool="search", tools=("search",))),
+        ({"tool_name": "search", "toolName": "other"}, ActionFacts(tool="search", tools=("search",))),
         (
             {"recipient": "a@b.example", "target": "c@d.example"},
-            Facts(targets=("c@d.example", "a@b.example"), hosts=("d.example", "b.example")),
+            ActionFacts(targets=("c@d.example", "a@b.example"), hosts=("d.example", "b.example")),
         ),
         (
             {"tool": "  Search ", "amount": "$1,250.00"},
-            Facts(tool="search", tools=("search",), amount=1250.0),
+            ActionFacts(tool="search", tools=("search",), amount=1250.0),
         ),
-        ({"k" * 400: 1, "tool": "search"}, Facts(tool="search", tools=("search",))),
+        ({"k" * 400: 1, "tool": "search"}, ActionFacts(tool="search", tools=("search",))),
     ],
 )
-def test_facts(details: dict[str, Any], facts: Facts) -> None:
+def test_facts(details: dict[str, Any], facts: ActionFacts) -> None:
     assert read(details) == facts
 
 

@@ -4,17 +4,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from events.scoring import (
-    AgentState,
-    Context,
-    Event,
-    FinancialScope,
-    Verdict,
-    assess,
-    encode_state,
-    fold,
-    teach,
-)
+from events.risk.scoring.contract import Context, Event, FinancialScope, RiskVerdict
+from events.risk.scoring.habits.learning import teach
+from events.risk.scoring.habits.state import AgentState, encode_state
+from events.risk.scoring.model import fold
+from events.tests.assessments import assess
 
 MONDAY = 1_700_472_000.0  # a Monday, 09:20 UTC
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
@@ -50,11 +44,11 @@ def mature() -> AgentState:
     return grown()
 
 
-def play(state: AgentState, events: Iterable[Event], context: Context = UNKNOWN) -> list[Verdict]:
+def play(state: AgentState, events: Iterable[Event], context: Context = UNKNOWN) -> list[RiskVerdict]:
     return [fold(state, event, context) for event in events]
 
 
-def after(state: AgentState, action_type: str, details: object, context: Context = UNKNOWN) -> Verdict:
+def after(state: AgentState, action_type: str, details: object, context: Context = UNKNOWN) -> RiskVerdict:
     """The verdict on the agent's next event, a minute later."""
     return assess(state, Event(action_type, state.last_at + MINUTE, details), context)
 
@@ -205,7 +199,7 @@ def test_attacks_never_become_habit(mature: AgentState) -> None:
 
     assert "low" not in {verdict.band for verdict in verdicts}
     assert state.amounts == mature.amounts
-    assert state.destinations == mature.destinations
+    assert state.destinations.names == mature.destinations.names
 
 
 def test_what_was_read_has_to_wait_before_its_destination_is_trusted(mature: AgentState) -> None:

@@ -6,20 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events.scoring import (
-    AgentState,
-    Assessment,
-    Context,
-    Event,
-    assess,
-    decode_state,
-    encode_state,
-    fold,
-    teach,
-)
-from events.scoring.priors import PRIORS, SENDING
-from events.scoring.reasons import SHORT
-from events.scoring.state import KINDS, SENDING_KINDS
+from events.risk.scoring.contract import Context, Event
+from events.risk.scoring.habits.learning import teach
+from events.risk.scoring.habits.state import AIMED, AgentState, decode_state, encode_state
+from events.risk.scoring.model import fold
+from events.risk.scoring.reasons import SHORT
+from events.risk.scoring.weights import PRIORS, SENDING
+from events.tests.assessments import Assessment, assess
 
 NOON = 1_700_049_600.0
 UNKNOWN = Context()
@@ -265,7 +258,7 @@ def test_events_at_medium_or_above_are_not_learned(mature: AgentState) -> None:
 
     assert min(scores) >= 0.3
     assert scores[-1] >= scores[0] - 0.05
-    assert state.destinations == mature.destinations
+    assert state.destinations.names == mature.destinations.names
     assert state.amounts == mature.amounts
 
 
@@ -323,7 +316,7 @@ def test_state_stays_small_and_old_landmarks_are_moved() -> None:
 
 
 def test_every_sending_action_has_a_rate_of_novelty() -> None:
-    assert set(KINDS[:SENDING_KINDS]) == SENDING
+    assert set(AIMED) == SENDING
 
 
 json_values = st.recursive(

@@ -2,17 +2,11 @@
 
 import pytest
 
-from events.scoring import (
-    AgentState,
-    Assessment,
-    Context,
-    Event,
-    FinancialScope,
-    assess,
-    band_of,
-    normal_actions,
-)
-from events.scoring.priors import PRIORS
+from agents.risk import band_of
+from events.risk.scoring.contract import Context, Event, FinancialScope, normal_actions
+from events.risk.scoring.habits.state import AgentState
+from events.risk.scoring.weights import PRIORS
+from events.tests.assessments import Assessment, assess
 
 NOON = 1_700_049_600.0
 UNKNOWN = Context()

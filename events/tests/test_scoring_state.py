@@ -2,8 +2,8 @@
 
 import pytest
 
-from events.scoring import AgentState, StateUnreadable, decode_state, encode_state
-from events.scoring.tables import Table
+from events.risk.scoring.habits.state import AgentState, StateUnreadable, decode_state, encode_state
+from events.risk.scoring.habits.tables import Table
 
 
 def test_full_table_drops_its_lightest_name() -> None:
@@ -14,7 +14,8 @@ def test_full_table_drops_its_lightest_name() -> None:
     before = table.add(b"fourth..", 1.5, limit=3), table.add(b"first...", 0.5, limit=3)
 
     assert before == (0.0, 2.0)
-    assert table.items() == [(b"first...", 2.5), (b"third...", 3.0), (b"fourth..", 1.5)]
+    assert table.names == b"first...third...fourth.."
+    assert [table.get(name) for name in (b"first...", b"third...", b"fourth..")] == [2.5, 3.0, 1.5]
 
 
 def test_names_that_only_seem_to_stand_in_a_table_are_not_found() -> None:

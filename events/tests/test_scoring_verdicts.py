@@ -4,21 +4,13 @@ from typing import Any
 
 import pytest
 
-from events.scoring import (
-    ORDINARY,
-    AgentState,
-    Context,
-    Event,
-    assess,
-    encode_state,
-    fold,
-    places_of,
-    relearn,
-    teach,
-    teach_late,
-    unlearn,
-)
-from events.scoring.tables import digest
+from events.risk.scoring.contract import Context, Event
+from events.risk.scoring.habits.learning import ORDINARY, relearn, teach, teach_late, unlearn
+from events.risk.scoring.habits.state import AgentState, encode_state
+from events.risk.scoring.habits.tables import digest
+from events.risk.scoring.model import fold
+from events.risk.scoring.rules import places_of
+from events.tests.assessments import assess
 
 NOON = 1_700_049_600.0
 HOME = Context(home_domain="acme.example")

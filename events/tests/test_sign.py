@@ -8,7 +8,7 @@ import pytest
 from agents.tests.factories import make_active_agent, make_agent, make_retired_agent, make_suspended_agent
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import AuditAction
-from compliance.identifiers import new_id
+from compliance.core.identifiers import new_id
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from events.tests.conftest import World

@@ -8,19 +8,20 @@ from redis.exceptions import ConnectionError as Unreachable
 
 from agents.models import Agent, AgentStatus
 from certificates.tests.factories import make_certified_agent
-from compliance import redis
 from compliance.celery import schedule
-from compliance.clock import now
-from compliance.identifiers import first_id_at, new_id
+from compliance.core.clock import now
+from compliance.core.identifiers import first_id_at, new_id
+from compliance.stores import redis
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.owner import owning
-from events import memory, rebuilding, snapshots
-from events.ingestion import ALONE, Submission, ingest_together
-from events.intake import Report
+from events.ingest.event_input import EventInput
+from events.ingest.ingestion import DeferredEvent, Submission, ingest_together
+from events.ingest.storage import ScoredEvent
 from events.models import ScorerProgress, ScorerSnapshot
-from events.storage import ScoredEvent
+from events.risk import rebuilding, snapshots, state_cache
+from events.risk.state_cache import CachedState
 from events.tests.factories import make_event
-from events.tests.test_memory import habits, recalled
+from events.tests.test_state_cache import habits, recalled
 
 LATER = snapshots.SETTLED + timedelta(seconds=1)
 
@@ -97,7 +98,7 @@ def test_lost_redis_is_made_up_from_snapshot_and_events_since(
     live(agent, 3, "b")
     kept = habits(recalled(agent))
 
-    memory.forget(agent_id=str(agent.id))
+    state_cache.forget(agent_id=str(agent.id))
 
     assert habits(recalled(agent)) == kept
 
@@ -111,14 +112,14 @@ def test_group_goes_on_from_snapshots_of_many_agents_at_once(
     take()
     for one in (agent, sibling):
         live(one, 1)
-        memory.forget(agent_id=str(one.id))
+        state_cache.forget(agent_id=str(one.id))
     monkeypatch.setattr(rebuilding, "rebuild", None)
 
     outcomes = ingest_together(
-        [Submission(one.tenant_id, Report(str(one.id), "api_call"), now()) for one in (agent, sibling)]
+        [Submission(one.tenant_id, EventInput(str(one.id), "api_call"), now()) for one in (agent, sibling)]
     )
 
-    assert ALONE not in outcomes
+    assert not any(isinstance(outcome, DeferredEvent) for outcome in outcomes)
     monkeypatch.undo()
     assert [recalled(one).learned for one in (agent, sibling)] == [pytest.approx(4), pytest.approx(4)]
 
@@ -130,7 +131,7 @@ def test_snapshot_of_another_version_is_passed_over(agent: Agent, damage: dict[s
     kept = habits(recalled(agent))
     ScorerSnapshot.objects.filter(agent_id=agent.id).update(**damage)
 
-    memory.forget(agent_id=str(agent.id))
+    state_cache.forget(agent_id=str(agent.id))
 
     assert habits(recalled(agent)) == kept
 
@@ -138,9 +139,9 @@ def test_snapshot_of_another_version_is_passed_over(agent: Agent, damage: dict[s
 def test_older_state_does_not_replace_a_newer_one(agent: Agent) -> None:
     agent_id, old, new = str(agent.id), new_id().bytes, new_id().bytes
 
-    assert snapshots.put({agent_id: (new, b"new")}, now=now()) == 1
-    assert snapshots.put({agent_id: (old, b"old")}, now=now()) == 0
-    assert snapshots.put({agent_id: (old, b"old")}, now=now() + snapshots.OLD + LATER) == 1
+    assert snapshots.put({agent_id: CachedState(b"new", new)}, now=now()) == 1
+    assert snapshots.put({agent_id: CachedState(b"old", old)}, now=now()) == 0
+    assert snapshots.put({agent_id: CachedState(b"old", old)}, now=now() + snapshots.OLD + LATER) == 1
 
 
 def test_nothing_is_passed_by_while_redis_is_away(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +150,7 @@ def test_nothing_is_passed_by_while_redis_is_away(agent: Agent, monkeypatch: pyt
 
     live(agent, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(memory, "stored", fail)
+        patch.setattr(state_cache, "stored", fail)
         take()
     assert not ScorerSnapshot.objects.filter(agent_id=agent.id).exists()
 
@@ -160,7 +161,7 @@ def test_nothing_is_passed_by_while_redis_is_away(agent: Agent, monkeypatch: pyt
 
 def test_snapshots_of_retired_and_silent_agents_go(agent: Agent) -> None:
     silent, retired = new_id(), agent.id
-    state = {str(name): (new_id().bytes, b"s") for name in (silent, retired)}
+    state = {str(name): CachedState(b"s", new_id().bytes) for name in (silent, retired)}
     snapshots.put(state, now=now())
 
     snapshots.forget(now=now())

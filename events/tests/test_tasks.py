@@ -6,11 +6,11 @@ from celery import Task
 
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
-from compliance import environments
 from compliance.celery import schedule
-from compliance.clock import now
-from compliance.environments import Environment
-from compliance.tasks import ENVIRONMENT_HEADER
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.tasks import ENVIRONMENT_HEADER
 from events import tasks
 from events.models import BehaviorEvent
 from events.tests.conftest import World

@@ -15,17 +15,17 @@ from auditlog.vocabulary import Actor, AuditAction
 from certificates import services as certificates
 from certificates.models import Certificate
 from certificates.tests.factories import make_certificate, make_certified_agent
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.client import ApiClient
-from events import threshold
+from events.ingest import threshold
 from events.models import BehaviorEvent
 from events.tests.conftest import World
 from events.tests.factories import make_event, make_high_event
 from webhooks.models import Webhook
-from webhooks.payloads import DATA
+from webhooks.openapi import EXAMPLE_DATA
 from webhooks.vocabulary import EventName
 
 START = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
@@ -173,9 +173,9 @@ def test_announcements_carry_what_the_receivers_guide_promises(world: World) -> 
             world.messages("agent.high_risk").latest("created_at"),
         )
     )
-    assert set(alert) == set(DATA["risk.alert"])
-    assert set(alert["reasons"][0]) == set(DATA["risk.alert"]["reasons"][0])
-    assert set(first) == set(breach) == set(DATA["agent.high_risk"])
+    assert set(alert) == set(EXAMPLE_DATA["risk.alert"])
+    assert set(alert["reasons"][0]) == set(EXAMPLE_DATA["risk.alert"]["reasons"][0])
+    assert set(first) == set(breach) == set(EXAMPLE_DATA["agent.high_risk"])
     assert (first["high_events"], first["threshold_breached"]) == (1, False)
     assert (breach["high_events"], breach["threshold_breached"]) == (3, True)
     assert breach["event_id"] == str(events[2].id)

@@ -12,19 +12,21 @@ from redis.exceptions import ConnectionError as Unreachable
 from agents.models import Agent
 from auditlog.vocabulary import Actor
 from certificates.tests.factories import make_certified_agent
-from compliance import environments
 from compliance.celery import schedule
-from compliance.clock import now
-from compliance.environments import Environment
-from compliance.tasks import ENVIRONMENT_HEADER
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.tasks import ENVIRONMENT_HEADER
+from compliance.stores import redis
 from compliance.tenancy.tests.factories import make_tenant
-from events import memory, rebuilding, reviewing, tasks
+from events import tasks
+from events.ingest.storage import ScoredEvent
 from events.models import EventReview, MarkedPlace, PendingReview, ReviewVerdict, ScorerSnapshot
-from events.scoring import AgentState, encode_state
-from events.scoring.tables import digest
-from events.storage import ScoredEvent
+from events.risk import rebuilding, reviewing, state_cache
+from events.risk.scoring.habits.state import AgentState, encode_state
+from events.risk.scoring.habits.tables import digest
 from events.tests.factories import make_event
-from events.tests.test_memory import recalled
+from events.tests.test_state_cache import recalled
 
 ACTOR = Actor.console_user("officer")
 CONFIRMED, DISMISSED = ReviewVerdict.CONFIRMED, ReviewVerdict.DISMISSED
@@ -44,7 +46,8 @@ def redis_fails(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
         raise Unreachable
 
     with monkeypatch.context() as patch:
-        patch.setattr(memory, "_save", fail)
+        patch.setattr(state_cache, "_save", fail)
+        patch.setattr(state_cache, "_circuit", redis.make_circuit())
         yield patch
 
 
@@ -82,11 +85,11 @@ def test_dismissed_event_is_learned_once_in_memory_and_in_a_rebuild(agent: Agent
 
 def test_other_processes_take_up_what_a_verdict_taught(agent: Agent) -> None:
     event = medium(agent)
-    kept = memory._kept.get(str(agent.id))
+    kept = state_cache._kept.get(str(agent.id))
     assert kept is not None
 
     say(event, DISMISSED)
-    memory._kept.put(str(agent.id), kept)
+    state_cache._kept.put(str(agent.id), kept)
     make_event(agent, details={"tool": "a"})
 
     assert recalled(agent).learned == pytest.approx(2, abs=0.01)
@@ -185,7 +188,6 @@ def test_verdict_waits_while_redis_is_away_and_is_taken_in_by_the_task(
     assert PendingReview.objects.filter(agent_id=agent.id).count() == 1
     assert rebuilt(agent).learned == 0
     redis_fails.undo()
-    memory._outage.until = 0.0
     monkeypatch.setattr(reviewing, "OVERDUE", -reviewing.OVERDUE)
     tasks.take_in_reviews.apply(headers={ENVIRONMENT_HEADER: "live"}, throw=True)
     assert not PendingReview.objects.filter(agent_id=agent.id).exists()
@@ -204,7 +206,7 @@ def test_verdict_is_taught_once_though_a_process_died_before_it_was_off_the_list
 
     PendingReview.objects.create(id=made.id, agent_id=agent.id, created_at=now())
     if lost != "nothing":
-        memory.forget(agent_id=str(agent.id))
+        state_cache.forget(agent_id=str(agent.id))
     if lost == "Redis and the snapshot":
         ScorerSnapshot.objects.filter(agent_id=agent.id).delete()
     assert reviewing.take_in(agent_id=agent.id, now=now())

@@ -5,26 +5,18 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from django.conf import settings
-
 from agents.models import Agent
-from compliance.api import rate_limits
 from compliance.api.answers import Answer, Headers
-from compliance.api.lanes import Request
+from compliance.serving.http.messages import Received
 from compliance.tenancy import keys
 from compliance.tenancy.models import ApiKey
 from compliance.tests.web import Worker
-from events.lane import EventLane
 
 PATH = "/v1/events"
 
 
 class Web(Worker):
-    """A worker with the lane of events, or without."""
-
-    def __init__(self, *, with_lane: bool = True) -> None:
-        self.lane = EventLane()
-        super().__init__([self.lane] if with_lane else [])
+    """A worker that is sent events."""
 
     async def send(self, key: str, body: Any, *more: tuple[str, str], path: str = PATH) -> Answer:
         """What the server answers; a `more` header without a value takes the usual one away."""
@@ -48,10 +40,12 @@ class Web(Worker):
 
         return self.run(play())  # type: ignore[no-any-return]
 
-    def ask_lane(self, key: str, body: Any, *more: tuple[str, str]) -> Answer | None:
+    def ask_fast_path(self, key: str, body: Any, *more: tuple[str, str]) -> Answer | None:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        request = Request(PATH, "", "127.0.0.1", "http", dict(headers_of(key, raw, *more)), raw)
-        return self.run(self.lane.answer(request))  # type: ignore[no-any-return]
+        assert self.fast_path is not None
+        headers = headers_of(key, raw, *more)
+        received = Received("POST", PATH, "", headers, raw, "127.0.0.1", ("127.0.0.1", 8000))
+        return self.run(self.fast_path.answer(received))  # type: ignore[no-any-return]
 
 
 def headers_of(key: str, body: bytes, *more: tuple[str, str]) -> Headers:
@@ -73,23 +67,6 @@ def key_id(key: str) -> str:
     return str(ApiKey.objects.get(digest=keys.digest(key)).id)
 
 
-def reserve(key: str, count: int) -> None:
-    """Have this process let the key's next events through without counting each."""
-    limit, identity = settings.RATE_LIMITS["events"], key_id(key)
-    rate_limits.hit("events", identity, limit=limit, ahead=True)
-    while (taken := _take_all(identity)) < count:
-        rate_limits.renew("events", identity, limit=limit)
-        assert taken <= count
-    rate_limits.renew("events", identity, limit=limit)
-
-
-def _take_all(identity: str) -> int:
-    taken = 0
-    while rate_limits.take("events", identity) is not None:
-        taken += 1
-    return taken
-
-
 def report(agent: Agent, **more: Any) -> dict[str, Any]:
     return {"agent_id": str(agent.id), "action_type": "api_call", **more}
 
@@ -102,8 +79,7 @@ def assert_unavailable(answer: Answer) -> None:
 
 
 def warm(web: Web, key: str, agents: list[Agent]) -> None:
-    """An agent's first event rebuilds the scorer's memory, which is the view's work."""
+    """Have the agents' first events behind them."""
     for agent in agents:
         assert web.post(key, report(agent)).status == 201
     web.seen_by_view = 0
-    reserve(key, 500)

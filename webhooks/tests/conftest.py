@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from compliance.clock import now
+from compliance.core.clock import now
 from webhooks.models import Delivery
 
 

@@ -4,11 +4,10 @@ from datetime import datetime
 from typing import Any
 
 from auditlog.vocabulary import Actor
-from compliance.clock import now
+from compliance.core.clock import now
 from compliance.tenancy.models import Tenant
 from webhooks import services
 from webhooks.models import Delivery, Pace, Webhook
-from webhooks.services import Registration
 from webhooks.vocabulary import EventName
 
 ACTOR = Actor.system("tests")
@@ -19,8 +18,10 @@ def make_webhook_with_secret(
     tenant: Tenant, url: str = URL, events: list[str] | None = None, description: str = ""
 ) -> tuple[Webhook, str]:
     """A webhook, to `certificate.revoked` unless events are named, and its secret."""
-    registration = Registration(url, events or [EventName.CERTIFICATE_REVOKED.value], description)
-    made = services.create(tenant_id=tenant.id, registration=registration, actor=ACTOR, now=now())
+    events = events or [EventName.CERTIFICATE_REVOKED.value]
+    made = services.create(
+        tenant_id=tenant.id, url=url, events=events, description=description, actor=ACTOR, now=now()
+    )
     return made.webhook, made.secret
 
 

@@ -2,39 +2,38 @@
 
 from datetime import datetime
 
-from webhooks import claims, results
-from webhooks.claims import Room
-from webhooks.delivering import Parcel, Report, send
 from webhooks.models import Attempt, Delivery
-from webhooks.sender import Outcome
+from webhooks.sending import claims, results
+from webhooks.sending.attempts import AttemptResult, ClaimedAttempt, send
+from webhooks.sending.http_client import Outcome
 
 
-def claim(at: datetime, total: int = 100) -> list[Parcel]:
-    """All that may be sent at this moment, and be it from senders that died."""
-    claims.tidy(now=at)
-    return claims.claim(room=Room.for_any(total), now=at)
+def claim(at: datetime, total: int = 100) -> list[ClaimedAttempt]:
+    """Claim what may be sent at this moment, including the deliveries of senders that died."""
+    claims.clean_up(now=at)
+    return claims.claim(limit=total, unproven=total, now=at)
 
 
-def claimed(delivery: Delivery, at: datetime) -> Parcel:
-    """The parcel of `delivery`, which must be the one whose turn it is."""
-    (parcel,) = claim(at, total=1)
-    assert parcel.delivery_id == delivery.id
-    return parcel
+def claimed(delivery: Delivery, at: datetime) -> ClaimedAttempt:
+    """Claim one attempt, which must be of `delivery`."""
+    (attempt,) = claim(at, total=1)
+    assert attempt.delivery_id == delivery.id
+    return attempt
 
 
-def settle(parcel: Parcel, outcome: Outcome, ended_at: datetime) -> bool:
-    """Whether the result counted."""
-    attempt = Attempt.objects.filter(delivery_id=parcel.delivery_id, number=parcel.number)
-    was_open = attempt.filter(duration_ms=None).exists()
-    assert results.settle([Report(parcel, outcome, ended_at)], now=ended_at) == []
-    return was_open and not attempt.filter(duration_ms=None).exists()
+def settle(attempt: ClaimedAttempt, outcome: Outcome, ended_at: datetime) -> bool:
+    """Record a result; returns whether it counted."""
+    stored = Attempt.objects.filter(delivery_id=attempt.delivery_id, number=attempt.number)
+    was_open = stored.filter(duration_ms=None).exists()
+    assert results.record([AttemptResult(attempt, outcome, ended_at)], now=ended_at) == []
+    return was_open and not stored.filter(duration_ms=None).exists()
 
 
 def deliver(at: datetime) -> list[Outcome]:
-    """Claim, send and write down, one after the other."""
+    """Claim, send and record, one after the other."""
     outcomes = []
-    for parcel in claim(at):
-        outcome = send(parcel=parcel)
-        settle(parcel, outcome, at + outcome.duration)
+    for attempt in claim(at):
+        outcome = send(attempt)
+        settle(attempt, outcome, at + outcome.duration)
         outcomes.append(outcome)
     return outcomes

@@ -4,7 +4,15 @@ import ipaddress
 
 import pytest
 
-from webhooks.addresses import Target, UrlPolicy, UrlRefused, check_url, is_allowed, is_public, permitted
+from webhooks.sending.addresses import (
+    Target,
+    UrlPolicy,
+    UrlRefused,
+    check_url,
+    is_allowed,
+    is_public,
+    permitted,
+)
 
 STRICT = UrlPolicy()
 LENIENT = UrlPolicy(allow_http=True, allow_private=True)

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from auditlog.models import AuditEntry
-from compliance.clock import now
+from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_tenant
 from webhooks.models import Delivery
 from webhooks.tests.factories import (

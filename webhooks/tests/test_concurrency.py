@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 
 from django.db import connection, connections
 
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.tenancy.tests.factories import make_tenant
-from webhooks import claims, engine, results
-from webhooks.claims import Room
-from webhooks.delivering import Parcel, Report
 from webhooks.models import Attempt, Delivery, Pace, Webhook
-from webhooks.sender import Outcome
+from webhooks.sending import claims, results
+from webhooks.sending.attempts import AttemptResult, ClaimedAttempt
+from webhooks.sending.http_client import Outcome
+from webhooks.sending.sender import Sender
 from webhooks.tests.factories import make_delivery, make_webhook, make_webhook_of_pace
 from webhooks.tests.receivers import Receiver, answer, receiving
 from webhooks.tests.steps import deliver
@@ -48,11 +48,11 @@ def test_two_senders_never_hold_one_delivery_together(empty_queue: None) -> None
     deliveries = [make_delivery(webhook) for _ in range(8)]
     moment = now()
 
-    found = [parcel for parcels in at_once([partial(claim_own, moment, 3)] * 4) for parcel in parcels]
+    found = [attempt for attempts in at_once([partial(claim_own, moment, 3)] * 4) for attempt in attempts]
 
-    own = [parcel for parcel in found if parcel.webhook_id == webhook.id]
-    assert sorted(parcel.delivery_id for parcel in own) == sorted(row.id for row in deliveries)
-    assert len({parcel.lease for parcel in own}) == 8
+    own = [attempt for attempt in found if attempt.webhook_id == webhook.id]
+    assert sorted(attempt.delivery_id for attempt in own) == sorted(row.id for row in deliveries)
+    assert len({attempt.lease for attempt in own}) == 8
     assert Attempt.objects.filter(delivery__webhook=webhook).count() == 8
     end(found)
 
@@ -64,42 +64,46 @@ def test_cap_on_slots_holds_against_many_claimers(empty_queue: None, settings: A
         make_delivery(webhook)
     moment = now()
 
-    found = [parcel for parcels in at_once([partial(claim_own, moment, 100)] * 6) for parcel in parcels]
+    found = [attempt for attempts in at_once([partial(claim_own, moment, 100)] * 6) for attempt in attempts]
 
-    assert sum(parcel.webhook_id == webhook.id for parcel in found) == 2
-    assert Delivery.objects.to_webhook(webhook).in_flight(moment).count() == 2
+    assert sum(attempt.webhook_id == webhook.id for attempt in found) == 2
+    assert Delivery.objects.to_webhook(webhook).filter(status="in_flight").count() == 2
     end(found)
 
 
-def test_slow_lane_holds_against_many_claimers(empty_queue: None, settings: Any) -> None:
+def test_cap_on_slow_endpoints_holds_against_many_claimers(empty_queue: None, settings: Any) -> None:
     settings.WEBHOOK_SLOW_SLOTS = 2
     slow = [make_webhook_of_pace(make_tenant(), Pace.SLOW) for _ in range(6)]
     for webhook in slow:
         make_delivery(webhook)
     moment = now()
 
-    found = [parcel for parcels in at_once([partial(claim_own, moment, 100)] * 6) for parcel in parcels]
+    found = [attempt for attempts in at_once([partial(claim_own, moment, 100)] * 6) for attempt in attempts]
 
-    assert sum(parcel.pace == Pace.SLOW for parcel in found) == 2
+    assert sum(attempt.pace == Pace.SLOW for attempt in found) == 2
     end(found)
 
 
-def claim_own(moment: datetime, total: int) -> list[Parcel]:
-    return claims.claim(room=Room.for_any(total), now=moment)
+def claim_own(moment: datetime, total: int) -> list[ClaimedAttempt]:
+    return claims.claim(limit=total, unproven=total, now=moment)
 
 
-def end(parcels: list[Parcel]) -> None:
+def send_what_is_due() -> int:
+    return Sender(Environment.LIVE, size=16).run_until_idle(seconds=0.2)
+
+
+def end(attempts: list[ClaimedAttempt]) -> None:
     """Nothing of theirs stays in flight for other tests to find."""
     moment = now()
-    results.settle([Report(parcel, OUTCOME, moment) for parcel in parcels], now=moment)
+    results.record([AttemptResult(attempt, OUTCOME, moment) for attempt in attempts], now=moment)
     Delivery.objects.pending().update(status="cancelled", next_attempt_at=None, completed_at=moment)
 
 
-def test_results_of_a_locked_webhook_are_brought_again(empty_queue: None) -> None:
+def test_results_of_a_locked_webhook_are_postponed(empty_queue: None) -> None:
     webhook = make_webhook(make_tenant())
     make_delivery(webhook)
     moment = now()
-    report = Report(claim_own(moment, 1)[0], OUTCOME, moment)
+    result = AttemptResult(claim_own(moment, 1)[0], OUTCOME, moment)
     held = threading.Event()
     done = threading.Event()
 
@@ -114,11 +118,11 @@ def test_results_of_a_locked_webhook_are_brought_again(empty_queue: None) -> Non
     holder.start()
     held.wait(10)
 
-    assert results.settle([report], now=moment) == [report]
+    assert results.record([result], now=moment) == [result]
     done.set()
     holder.join()
-    assert results.settle([report], now=moment) == []
-    assert Delivery.objects.get(id=report.parcel.delivery_id).status == "succeeded"
+    assert results.record([result], now=moment) == []
+    assert Delivery.objects.get(id=result.attempt.delivery_id).status == "succeeded"
 
 
 def test_nothing_is_held_while_sending(empty_queue: None, loopback: None) -> None:
@@ -158,9 +162,9 @@ def test_claims_and_results_of_one_endpoint_do_not_deadlock(empty_queue: None, l
         moment = now()
 
         for _ in range(2):
-            at_once([engine.stand_in] * 4)
+            at_once([send_what_is_due] * 4)
 
     webhook.refresh_from_db()
     assert webhook.consecutive_failures == Attempt.objects.filter(delivery__webhook=webhook).count() > 0
-    assert not Delivery.objects.to_webhook(webhook).in_flight(moment).exists()
+    assert not Delivery.objects.to_webhook(webhook).filter(status="in_flight").exists()
     Delivery.objects.pending().update(status="cancelled", next_attempt_at=None, completed_at=moment)

@@ -7,8 +7,8 @@ from django.http import HttpResponse
 from django.urls import reverse
 
 from auditlog.models import AuditEntry
-from compliance.clock import now
-from compliance.encryption import decrypt
+from compliance.core.clock import now
+from compliance.core.encryption import decrypt
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import console_of, make_member

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from auditlog.models import AuditEntry
-from compliance import environments
-from compliance.api.permissions import Scope
-from compliance.encryption import decrypt
-from compliance.environments import Environment
+from compliance.api.rest.permissions import Scope
+from compliance.core import environments
+from compliance.core.encryption import decrypt
+from compliance.core.environments import Environment
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from webhooks.models import Webhook

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from compliance.clock import now
+from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_tenant
-from webhooks import claims, services, signature
+from webhooks import services
 from webhooks.models import Attempt, Delivery, Webhook
-from webhooks.sender import Outcome
+from webhooks.sending import claims, signature
+from webhooks.sending.http_client import Outcome
 from webhooks.tests import receivers
 from webhooks.tests.factories import (
     ACTOR,
@@ -173,10 +174,10 @@ def test_private_address_is_not_reached_and_says_so(receiver: Receiver, settings
 def test_claim_writes_the_attempt_and_a_lease_before_anything_is_sent() -> None:
     delivery = make_delivery(make_webhook(make_tenant()), at=START)
 
-    parcel = claimed(delivery, START)
+    lease = claimed(delivery, START).lease
 
     found = reloaded(delivery)
-    assert (found.status, found.attempt_count, found.lease) == ("in_flight", 1, parcel.lease)
+    assert (found.status, found.attempt_count, found.lease) == ("in_flight", 1, lease)
     assert found.leased_until == START + 10 * SECOND
     (attempt,) = found.attempts.all()
     assert (attempt.number, attempt.started_at, attempt.duration_ms) == (1, START, None)
@@ -216,12 +217,12 @@ def test_delivery_to_a_webhook_out_of_use_is_cancelled(change: dict[str, Any]) -
     assert (found.status, found.completed_at, found.attempt_count) == ("cancelled", START, 0)
 
 
-def test_secret_is_not_in_a_parcels_repr() -> None:
+def test_secret_is_not_in_the_repr_of_an_attempt() -> None:
     webhook, secret = make_webhook_with_secret(make_tenant())
 
-    parcel = claimed(make_delivery(webhook, at=START), START)
+    attempt = claimed(make_delivery(webhook, at=START), START)
 
-    assert secret not in repr(parcel)
+    assert secret not in repr(attempt)
 
 
 # --- Senders that die -----------------------------------------------------------------------------
@@ -231,10 +232,10 @@ def test_expired_lease_is_claimed_again_and_the_attempt_made_up_for() -> None:
     delivery = make_delivery(make_webhook(make_tenant()), at=START)
     lost = claimed(delivery, START)
 
-    parcel = claimed(delivery, START + 10 * SECOND)
+    attempt = claimed(delivery, START + 10 * SECOND)
 
     found = reloaded(delivery)
-    assert parcel.lease != lost.lease
+    assert attempt.lease != lost.lease
     assert (found.attempt_count, found.max_attempts) == (2, 5)
     assert [attempt.error for attempt in found.attempts.all()] == [claims.INTERRUPTED, None]
 
@@ -282,18 +283,18 @@ def test_late_result_of_a_lost_lease_changes_nothing() -> None:
 
 def test_late_result_counts_while_nobody_else_took_the_delivery() -> None:
     delivery = make_delivery(make_webhook(make_tenant()), at=START)
-    parcel = claimed(delivery, START)
+    attempt = claimed(delivery, START)
 
-    assert settle(parcel, GOOD, START + 50 * SECOND) is True
+    assert settle(attempt, GOOD, START + 50 * SECOND) is True
 
     assert reloaded(delivery).status == "succeeded"
 
 
 def test_result_is_taken_once() -> None:
     delivery = make_delivery(make_webhook(make_tenant()), at=START)
-    parcel = claimed(delivery, START)
-    settle(parcel, GOOD, START)
+    attempt = claimed(delivery, START)
+    settle(attempt, GOOD, START)
 
-    assert settle(parcel, BAD, START) is False
+    assert settle(attempt, BAD, START) is False
 
     assert reloaded(delivery).status == "succeeded"

@@ -14,7 +14,7 @@ from compliance.tests.client import ApiClient
 from compliance.tests.console import console_of, make_member
 from webhooks import services
 from webhooks.models import Delivery, Webhook
-from webhooks.sender import Outcome
+from webhooks.sending.http_client import Outcome
 from webhooks.tests.factories import ACTOR, make_delivery, make_webhook
 from webhooks.tests.steps import claim, settle
 
@@ -34,8 +34,8 @@ def fail(webhook: Webhook, at: datetime, outcome: Outcome = BAD) -> None:
     """A delivery whose last attempt comes to `outcome`."""
     delivery = make_delivery(webhook, at=at)
     Delivery.objects.filter(id=delivery.id).update(attempt_count=3)
-    (parcel,) = claim(at)
-    assert settle(parcel, outcome, at)
+    (attempt,) = claim(at)
+    assert settle(attempt, outcome, at)
     webhook.refresh_from_db()
 
 
@@ -74,9 +74,9 @@ def test_failed_attempts_that_are_retried_do_not_disable() -> None:
     for _ in range(5):
         make_delivery(webhook, at=START)
     for at in (START, START + 90 * SECOND):
-        while parcels := claim(at):
-            for parcel in parcels:
-                settle(parcel, BAD, at)
+        while attempts := claim(at):
+            for attempt in attempts:
+                settle(attempt, BAD, at)
 
     webhook.refresh_from_db()
     assert (webhook.failed_deliveries, webhook.active) == (0, True)

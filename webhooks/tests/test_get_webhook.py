@@ -2,7 +2,7 @@
 
 import pytest
 
-from compliance.api.permissions import Scope
+from compliance.api.rest.permissions import Scope
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from webhooks.tests.factories import make_webhook, make_webhook_with_secret

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from webhooks import sender, signature
-from webhooks.addresses import UrlPolicy
-from webhooks.payloads import DATA
-from webhooks.sender import Outcome, Rules
+from webhooks.openapi import EXAMPLE_DATA
+from webhooks.sending import http_client, signature
+from webhooks.sending.addresses import UrlPolicy
+from webhooks.sending.http_client import Outcome, RequestOptions
 
 GUIDE = (Path(settings.BASE_DIR) / "docs/webhooks.md").read_text()
-RULES = Rules(UrlPolicy(allow_http=True, allow_private=True), timeout_seconds=10)
+OPTIONS = RequestOptions(UrlPolicy(allow_http=True, allow_private=True), timeout_seconds=10)
 BODY = b'{"id":"1","event":"webhook.test","created_at":"2026-11-20T09:15:00Z","data":{}}'
 
 
@@ -62,7 +62,7 @@ def post(url: str, header: str | None, previous: str | None = None) -> Outcome:
         headers["X-Service-Signature"] = header
     if previous is not None:
         headers["X-Service-Signature-Previous"] = previous
-    return sender.post(url, body=BODY, headers=headers, rules=RULES)
+    return http_client.post(url, body=BODY, headers=headers, options=OPTIONS)
 
 
 @pytest.mark.parametrize("language", ["python", "javascript"])
@@ -91,8 +91,8 @@ def test_receiver_takes_the_authentic_and_refuses_the_rest(language: str, tmp_pa
     assert [outcome.response_status for outcome in refused] == [401] * 4
 
 
-@pytest.mark.parametrize("event", DATA)
+@pytest.mark.parametrize("event", EXAMPLE_DATA)
 def test_guide_names_each_events_fields(event: str) -> None:
     (row,) = re.findall(rf"^\| `{re.escape(event)}` \|.*\| (.*) \|$", GUIDE, re.MULTILINE)
 
-    assert re.findall(r"`(\w+)`", row) == list(DATA[event])
+    assert re.findall(r"`(\w+)`", row) == list(EXAMPLE_DATA[event])

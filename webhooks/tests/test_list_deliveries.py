@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from compliance.api.permissions import Scope
-from compliance.clock import now
+from compliance.api.rest.permissions import Scope
+from compliance.core.clock import now
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient

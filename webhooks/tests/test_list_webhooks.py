@@ -1,7 +1,7 @@
 """`GET /v1/webhooks`."""
 
-from compliance.api.permissions import Scope
-from compliance.clock import now
+from compliance.api.rest.permissions import Scope
+from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from webhooks import services

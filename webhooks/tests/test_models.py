@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.db import IntegrityError
 
-from compliance import environments
-from compliance.clock import now
+from compliance.core import environments
+from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_tenant
 from webhooks.models import Delivery, Webhook, retry_delay
 from webhooks.tests.factories import make_delivery, make_webhook

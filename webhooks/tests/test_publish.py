@@ -6,14 +6,14 @@ from uuid import UUID
 
 import pytest
 
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.tenancy.services import get_tenant
 from compliance.tenancy.tests.factories import make_tenant
 from webhooks import services
 from webhooks.models import Delivery, Message
-from webhooks.payloads import DATA, example_envelope
+from webhooks.openapi import EXAMPLE_DATA, example_envelope
 from webhooks.tests.factories import make_inactive_webhook, make_webhook
 from webhooks.vocabulary import DELIVERABLE_EVENTS, EventName
 
@@ -90,12 +90,12 @@ def _publish_and_fail(tenant_id: UUID) -> None:
 
 
 def test_every_event_has_a_documented_payload() -> None:
-    assert set(DATA) == set(DELIVERABLE_EVENTS)
+    assert set(EXAMPLE_DATA) == set(DELIVERABLE_EVENTS)
     assert set(example_envelope("certificate.revoked")) == {"id", "event", "created_at", "data"}
 
 
 def test_revocation_is_documented_as_specified() -> None:
-    assert set(DATA["certificate.revoked"]) == {
+    assert set(EXAMPLE_DATA["certificate.revoked"]) == {
         "serial_number",
         "agent_id",
         "revocation_reason",

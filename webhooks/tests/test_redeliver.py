@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from auditlog.models import AuditEntry
-from compliance.api.permissions import Scope
-from compliance.clock import now
+from compliance.api.rest.permissions import Scope
+from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from webhooks import services

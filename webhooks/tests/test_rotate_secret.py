@@ -5,11 +5,12 @@ from datetime import timedelta
 import pytest
 
 from auditlog.models import AuditEntry
-from compliance.api.permissions import Scope
-from compliance.clock import now
+from compliance.api.rest.permissions import Scope
+from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
-from webhooks import services, signature
+from webhooks import services
+from webhooks.sending import signature
 from webhooks.tests.factories import ACTOR, make_delivery, make_webhook, make_webhook_with_secret
 from webhooks.tests.receivers import answer, receiving
 from webhooks.tests.steps import deliver

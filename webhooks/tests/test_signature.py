@@ -4,7 +4,7 @@ import base64
 import hashlib
 import hmac
 
-from webhooks import signature
+from webhooks.sending import signature
 
 
 def test_signature_matches_the_published_vector() -> None:
@@ -41,15 +41,6 @@ def test_secret_carries_256_bits_behind_its_prefix() -> None:
     assert len(base64.b64decode(secret.removeprefix("whsec_"), validate=True)) == 32
     assert secret != signature.new_secret()
     assert signature.hint_of(secret) == secret[-4:]
-
-
-def test_signed_means_signed_over_exactly_these_bytes() -> None:
-    header = signature.sign(b'{"a":1}', "whsec_x")
-
-    assert signature.is_signed(b'{"a":1}', "whsec_x", header)
-    assert not signature.is_signed(b'{"a": 1}', "whsec_x", header)
-    assert not signature.is_signed(b'{"a":1}', "whsec_y", header)
-    assert not signature.is_signed(b'{"a":1}', "whsec_x", "sha256=é")
 
 
 def test_header_takes_the_service_name() -> None:

@@ -1,4 +1,4 @@
-"""Who may send how much: slots of endpoints, the slow ones' lane, and whose turn it is."""
+"""How many requests each endpoint gets at a time, how many the slow ones share, and in which order."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from compliance.tenancy.tests.factories import make_tenant
-from webhooks import claims
-from webhooks.claims import Room
-from webhooks.delivering import Parcel
-from webhooks.models import FAILING_AFTER, Delivery, Pace, Webhook
-from webhooks.sender import Outcome
+from webhooks.models import FAILING_AFTER, SLOW_AFTER, Delivery, Pace, Webhook
+from webhooks.sending import claims
+from webhooks.sending.attempts import ClaimedAttempt
+from webhooks.sending.http_client import Outcome
 from webhooks.tests.factories import make_delivery, make_webhook, make_webhook_of_pace
 from webhooks.tests.steps import claim, settle
 from webhooks.vocabulary import EventName
@@ -21,8 +20,8 @@ GOOD = Outcome(timedelta(milliseconds=20), 200, "ok")
 BAD = Outcome(timedelta(milliseconds=20), 500, "no")
 
 
-def ids(parcels: list[Parcel]) -> list[object]:
-    return [parcel.delivery_id for parcel in parcels]
+def ids(attempts: list[ClaimedAttempt]) -> list[object]:
+    return [attempt.delivery_id for attempt in attempts]
 
 
 def test_quick_endpoint_gets_so_many_requests_at_a_time(settings: Any) -> None:
@@ -31,11 +30,11 @@ def test_quick_endpoint_gets_so_many_requests_at_a_time(settings: Any) -> None:
     busy, other = make_webhook_of_pace(tenant, Pace.QUICK), make_webhook_of_pace(tenant, Pace.QUICK)
     deliveries = [make_delivery(busy, at=START) for _ in range(3)]
 
-    parcels = claim(START)
+    attempts = claim(START)
 
-    of_busy = [parcel for parcel in parcels if parcel.webhook_id == busy.id]
+    of_busy = [attempt for attempt in attempts if attempt.webhook_id == busy.id]
     assert ids(of_busy) == [row.id for row in deliveries[:2]]
-    assert sum(parcel.webhook_id == other.id for parcel in parcels) == 2
+    assert sum(attempt.webhook_id == other.id for attempt in attempts) == 2
     assert claim(START) == []
 
     settle(of_busy[0], GOOD, START)
@@ -56,12 +55,12 @@ def test_endpoint_not_known_to_be_quick_gets_one_request_at_a_time(pace: Pace) -
     webhook = make_webhook_of_pace(make_tenant(), pace)
     first, second, third = (make_delivery(webhook, at=START) for _ in range(3))
 
-    (parcel,) = claim(START)
+    (attempt,) = claim(START)
 
-    assert parcel.delivery_id == first.id
+    assert attempt.delivery_id == first.id
     assert claim(START) == []
 
-    settle(parcel, GOOD, START)
+    settle(attempt, GOOD, START)
     webhook.refresh_from_db()
     assert webhook.pace == Pace.QUICK
     assert ids(claim(START)) == [second.id, third.id]
@@ -74,25 +73,25 @@ def test_failing_endpoint_gets_a_quarter_of_the_slots_and_all_its_attempts(setti
     for _ in range(5):
         make_delivery(webhook, at=START)
 
-    parcels = claim(START)
+    attempts = claim(START)
 
-    assert len(parcels) == 2
-    settle(parcels[0], GOOD, START)
+    assert len(attempts) == 2
+    settle(attempts[0], GOOD, START)
     assert len(claim(START)) == 3
 
 
-def test_slow_endpoints_share_a_lane_and_leave_the_rest_alone(settings: Any) -> None:
+def test_slow_endpoints_share_slots_and_leave_the_rest_alone(settings: Any) -> None:
     settings.WEBHOOK_SLOW_SLOTS = 2
     slow = [make_webhook_of_pace(make_tenant(), Pace.SLOW) for _ in range(3)]
     deliveries = [make_delivery(webhook, at=START) for webhook in slow]
     healthy = make_delivery(make_webhook(make_tenant()), at=START)
 
-    parcels = claim(START)
+    attempts = claim(START)
 
-    assert ids(parcels) == [deliveries[0].id, deliveries[1].id, healthy.id]
+    assert ids(attempts) == [deliveries[0].id, deliveries[1].id, healthy.id]
     assert claim(START) == []
 
-    settle(parcels[0], GOOD, START)
+    settle(attempts[0], GOOD, START)
     assert ids(claim(START)) == [deliveries[2].id]
 
 
@@ -100,22 +99,37 @@ def test_slow_endpoints_share_a_lane_and_leave_the_rest_alone(settings: Any) -> 
 def test_pace_is_the_last_attempts(seconds: float, pace: Pace) -> None:
     webhook = make_webhook(make_tenant())
     make_delivery(webhook, at=START)
-    (parcel,) = claim(START)
+    (attempt,) = claim(START)
 
-    settle(parcel, Outcome(seconds * SECOND, 200, "ok"), START)
+    settle(attempt, Outcome(seconds * SECOND, 200, "ok"), START)
 
     webhook.refresh_from_db()
     assert webhook.pace == pace
 
 
-def test_endpoint_that_keeps_a_request_waiting_is_slow_before_it_ends() -> None:
-    webhook, other = (make_webhook_of_pace(make_tenant(), Pace.QUICK) for _ in range(2))
+def test_endpoint_that_keeps_a_request_waiting_gets_no_other() -> None:
+    webhook = make_webhook_of_pace(make_tenant(), Pace.QUICK)
+    make_delivery(webhook, at=START)
+    (attempt,) = claim(START)
+    for _ in range(2):
+        make_delivery(webhook, at=START)
 
-    claims.call_slow({webhook.id})
+    assert len(claim(START + claims.YOUNG, total=1)) == 1
+    assert claim(START + SECOND) == []
+    settle(attempt, GOOD, START + SECOND)
 
-    webhook.refresh_from_db()
-    other.refresh_from_db()
-    assert (webhook.pace, other.pace) == (Pace.SLOW, Pace.QUICK)
+
+def test_endpoint_that_keeps_a_request_waiting_counts_as_slow_before_it_ends(settings: Any) -> None:
+    settings.WEBHOOK_SLOW_SLOTS = 1
+    hanging = make_webhook_of_pace(make_tenant(), Pace.QUICK)
+    make_delivery(hanging, at=START)
+    (attempt,) = claim(START)
+    slow = make_delivery(make_webhook_of_pace(make_tenant(), Pace.SLOW), at=START + SLOW_AFTER)
+
+    assert claim(START + SLOW_AFTER) == []
+
+    settle(attempt, GOOD, START + SLOW_AFTER)
+    assert ids(claim(START + SLOW_AFTER)) == [slow.id]
 
 
 def test_failures_in_a_row_are_counted_until_a_success() -> None:
@@ -123,8 +137,8 @@ def test_failures_in_a_row_are_counted_until_a_success() -> None:
     counts = []
     for outcome in (BAD, BAD, BAD, GOOD):
         make_delivery(webhook, at=START)
-        (parcel,) = claim(START)
-        settle(parcel, outcome, START)
+        (attempt,) = claim(START)
+        settle(attempt, outcome, START)
         webhook.refresh_from_db()
         counts.append((webhook.consecutive_failures, webhook.is_failing))
 
@@ -145,35 +159,37 @@ def test_backlog_of_one_endpoint_does_not_hide_another() -> None:
     assert ids(claim(START + 60 * SECOND, total=2)) == [from_dead[1].id, from_dead[2].id]
 
 
-def test_only_what_is_due_is_taken_and_no_more_than_there_is_room_for() -> None:
+def test_only_what_is_due_is_claimed_and_no_more_than_the_limit() -> None:
     webhook = make_webhook_of_pace(make_tenant(), Pace.QUICK)
     first, second = (make_delivery(webhook, at=START + n * SECOND) for n in range(2))
 
     assert claim(START - SECOND) == []
-    assert ids(claim(START)) == [first.id]
+    (attempt,) = claim(START)
+    assert attempt.delivery_id == first.id
+    settle(attempt, GOOD, START)
     assert claim(START + SECOND, total=0) == []
     assert ids(claim(START + SECOND)) == [second.id]
 
 
-def test_unproven_endpoints_and_retries_take_no_more_than_their_share() -> None:
+def test_unproven_endpoints_and_retries_share_a_limit() -> None:
     proven = make_webhook_of_pace(make_tenant(), Pace.QUICK)
     retries = [make_delivery(proven, at=START) for _ in range(3)]
     Delivery.objects.filter(webhook=proven).update(attempt_count=1)
     first = make_delivery(proven, at=START + SECOND)
     new = [make_delivery(make_webhook(make_tenant()), at=START) for _ in range(3)]
 
-    taken = ids(claims.claim(room=Room(total=10, unproven=2, retries=1), now=START + SECOND))
+    taken = ids(claims.claim(limit=10, unproven=2, now=START + SECOND))
 
-    assert set(taken) == {retries[0].id, first.id, new[0].id, new[1].id}
+    assert set(taken) == {retries[0].id, first.id, new[0].id}
 
 
-def test_slow_endpoints_whose_lane_is_full_use_up_nobodys_share(settings: Any) -> None:
+def test_slow_endpoints_without_free_slots_do_not_count_as_unproven(settings: Any) -> None:
     settings.WEBHOOK_SLOW_SLOTS = 1
     slow = [make_delivery(make_webhook_of_pace(make_tenant(), Pace.SLOW), at=START) for _ in range(4)]
     Delivery.objects.filter(id__in=[row.id for row in slow]).update(attempt_count=1)
     new, again = (make_delivery(make_webhook(make_tenant()), at=START + SECOND) for _ in range(2))
     Delivery.objects.filter(id=again.id).update(attempt_count=1)
 
-    taken = ids(claims.claim(room=Room(total=10, unproven=2, retries=2), now=START + SECOND))
+    taken = ids(claims.claim(limit=10, unproven=3, now=START + SECOND))
 
     assert taken == [slow[0].id, new.id, again.id]

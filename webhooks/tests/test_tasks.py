@@ -1,15 +1,17 @@
-"""Beat's watch over the senders, run as a worker runs it: by name, in the environment its message names."""
+"""The sweep that stands in for absent senders, run by name in its message's environment, as a worker does."""
 
 from typing import Any
 
 import pytest
 
-from compliance import environments, redis
-from compliance.environments import Environment
-from compliance.tasks import ENVIRONMENT_HEADER, app
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.core.tasks import ENVIRONMENT_HEADER, app
+from compliance.stores import redis
 from compliance.tenancy.services import get_tenant
 from compliance.tenancy.tests.factories import make_tenant
-from webhooks import doorbell, tasks
+from webhooks import tasks
+from webhooks.sending import wakeup
 from webhooks.tests.factories import make_delivery, make_webhook
 from webhooks.tests.receivers import answer, answers, receiving
 
@@ -55,10 +57,10 @@ def test_other_environments_deliveries_are_left_alone(loopback: None) -> None:
     assert receiver.received == []
 
 
-def test_worker_leaves_the_work_to_a_sender_that_is_there(loopback: None) -> None:
+def test_worker_sends_nothing_while_a_sender_runs(loopback: None) -> None:
     with receiving(answer(200)) as receiver:
         make_delivery(make_webhook(make_tenant(), receiver.url))
-        doorbell.show_alive()
+        wakeup.mark_sender_alive()
 
         sweep()
 

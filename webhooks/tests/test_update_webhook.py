@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from auditlog.models import AuditEntry
-from compliance.api.permissions import Scope
+from compliance.api.rest.permissions import Scope
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from webhooks.models import Pace, Webhook

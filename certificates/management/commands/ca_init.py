@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Any
 
 from certificates import services
-from compliance import environments
-from compliance.commands import ServiceCommand
-from compliance.keys import backend_for, make_shards
+from compliance.core import environments
+from compliance.core.commands import ServiceCommand, fields
+from compliance.keys import backend_for
 
 
 class Command(ServiceCommand):
@@ -17,12 +17,10 @@ class Command(ServiceCommand):
     takes_environment = True
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
-        make_shards(environments.current())
+        shards = backend_for(environments.current()).provision()
         authority = services.bootstrap(now=now)
         return {
             "environment": options["environment"],
-            "issuing": authority.common_name,
-            "serial_number": authority.serial_number,
-            "not_after": authority.not_after,
-            "shards": sum(backend_for(environments.current()).shards().values()),
+            **fields(authority, "serial_number", "not_after", issuing="common_name"),
+            "shards": shards,
         }

@@ -1,4 +1,4 @@
-"""`ca_rotate`: let a new issuing CA take over."""
+"""`ca_rotate`: replace the issuing CA."""
 
 from argparse import ArgumentParser
 from datetime import datetime
@@ -6,7 +6,7 @@ from typing import Any
 
 from auditlog.vocabulary import Actor
 from certificates import services
-from compliance.commands import ServiceCommand
+from compliance.core.commands import ServiceCommand, fields
 
 
 class Command(ServiceCommand):
@@ -24,10 +24,5 @@ class Command(ServiceCommand):
         rotation = services.rotate(
             actor=Actor.system("ca_rotate"), now=now, force=options["force"], with_root=options["root"]
         )
-        return {
-            "environment": options["environment"],
-            "issuing": rotation.successor.common_name,
-            "serial_number": rotation.successor.serial_number,
-            "not_after": rotation.successor.not_after,
-            "retired": rotation.predecessor.serial_number,
-        }
+        made = fields(rotation.successor, "serial_number", "not_after", issuing="common_name")
+        return {"environment": options["environment"], **made, "retired": rotation.predecessor.serial_number}

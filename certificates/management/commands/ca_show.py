@@ -4,19 +4,10 @@ from datetime import datetime
 from typing import Any
 
 from certificates.models import CertificateAuthority
-from compliance.commands import ServiceCommand
+from compliance.core.commands import ServiceCommand, fields
 
-SHOWN = (
-    "role",
-    "common_name",
-    "serial_number",
-    "key_uri",
-    "not_before",
-    "not_after",
-    "retired_at",
-    "crl_number",
-    "crl_url",
-)
+IDENTITY = ("role", "common_name", "serial_number", "key_uri")
+LIFE = ("not_before", "not_after", "retired_at", "crl_number", "crl_url")
 
 
 class Command(ServiceCommand):
@@ -25,6 +16,6 @@ class Command(ServiceCommand):
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         return [
-            {"state": authority.state_at(now).value, **{name: getattr(authority, name) for name in SHOWN}}
+            {"state": authority.state_at(now).value, **fields(authority, *IDENTITY, *LIFE)}
             for authority in CertificateAuthority.objects.order_by("created_at", "id")
         ]

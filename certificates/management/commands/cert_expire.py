@@ -1,10 +1,10 @@
-"""`cert_expire`: mark what is past its end."""
+"""`cert_expire`: mark expired certificates."""
 
 from datetime import datetime
 from typing import Any
 
 from certificates import services
-from compliance.commands import ServiceCommand
+from compliance.core.commands import ServiceCommand
 
 
 class Command(ServiceCommand):

@@ -7,7 +7,7 @@ from typing import Any
 from agents.models import Agent
 from auditlog.vocabulary import Actor
 from certificates import services
-from compliance.commands import ServiceCommand
+from compliance.core.commands import ServiceCommand, fields
 
 
 class Command(ServiceCommand):
@@ -24,9 +24,4 @@ class Command(ServiceCommand):
         certificate = verb(
             tenant_id=agent.tenant_id, agent_id=agent.id, actor=Actor.system("cert_issue"), now=now
         )
-        return {
-            "agent_id": agent.id,
-            "certificate_id": certificate.id,
-            "serial_number": certificate.serial_number,
-            "expires_at": certificate.expires_at,
-        }
+        return fields(certificate, "agent_id", "serial_number", "expires_at", certificate_id="id")

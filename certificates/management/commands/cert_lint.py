@@ -1,4 +1,4 @@
-"""`cert_lint`: issued certificates judged again."""
+"""`cert_lint`: check issued certificates again."""
 
 from argparse import ArgumentParser
 from datetime import datetime
@@ -6,7 +6,7 @@ from typing import Any
 
 from certificates.inspection import findings
 from certificates.models import Certificate
-from compliance.commands import CheckCommand
+from compliance.core.commands import CheckCommand
 
 
 class Command(CheckCommand):

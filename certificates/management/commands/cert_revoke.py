@@ -1,4 +1,4 @@
-"""`cert_revoke`: end a certificate."""
+"""`cert_revoke`: revoke a certificate."""
 
 import logging
 from argparse import ArgumentParser
@@ -8,8 +8,8 @@ from typing import Any
 from auditlog.vocabulary import Actor
 from certificates import services
 from certificates.models import Certificate
-from compliance.commands import ServiceCommand
-from compliance.errors import Invalid, Unavailable
+from compliance.core.commands import ServiceCommand, fields
+from compliance.core.errors import Invalid, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -32,18 +32,13 @@ class Command(ServiceCommand):
         revoked = services.revoke(
             tenant_id=found.tenant_id, certificate_id=found.id, reason=options["reason"], actor=actor, now=now
         )
-        return {
-            "serial_number": revoked.serial_number,
-            "status": revoked.status,
-            "revoked_at": revoked.revoked_at,
-            "reason": revoked.revocation_reason,
-            "code": revoked.revocation_code,
-            "crl_number": _published(revoked, actor, now),
-        }
+        renamed = {"reason": "revocation_reason", "code": "revocation_code"}
+        shown = fields(revoked, "serial_number", "status", "revoked_at", **renamed)
+        return {**shown, "crl_number": _published(revoked, actor, now)}
 
 
 def _published(revoked: Certificate, actor: Actor, now: datetime) -> int | None:
-    """The number of the list that tells it; None when somebody else makes it, or the HSM is away for now."""
+    """The number of the list that shows it; None if another process makes it or the HSM does not answer."""
     try:
         published = services.publish(authority_id=revoked.authority_id, actor=actor, now=now)
     except Unavailable as error:

@@ -1,13 +1,13 @@
-"""`cert_show`: certificates and how they stand."""
+"""`cert_show`: certificates and their status."""
 
 from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any
 
 from agents.models import Agent
-from certificates.decoded import decoded_pem
 from certificates.models import Certificate
-from compliance.commands import ServiceCommand
+from certificates.pki.decoded import decoded
+from compliance.core.commands import ServiceCommand, fields
 
 
 class Command(ServiceCommand):
@@ -22,11 +22,8 @@ class Command(ServiceCommand):
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]] | dict[str, Any]:
         if options["serial"]:
             found = Certificate.objects.with_serial_text(options["serial"])
-            return {
-                **_row(found, now),
-                **dict(decoded_pem(found.certificate_pem)),
-                "pem": found.certificate_pem,
-            }
+            shown = dict(decoded(found.certificate_pem.encode()))
+            return {**_row(found, now), **shown, "pem": found.certificate_pem}
         agent = Agent.objects.find(options["agent"])
         return [_row(found, now) for found in Certificate.objects.of_agent(agent.id)]
 
@@ -34,7 +31,4 @@ class Command(ServiceCommand):
 def _row(certificate: Certificate, now: datetime) -> dict[str, Any]:
     names = ("id", "agent_id", "serial_number", "issued_at", "expires_at", "revoked_at", "revocation_reason")
     rest = ("revocation_code", "first_crl_number", "crl_shard", "kms_key_arn")
-    return {
-        "status": certificate.status_at(now).value,
-        **{name: getattr(certificate, name) for name in names + rest},
-    }
+    return {"status": certificate.status_at(now).value, **fields(certificate, *names, *rest)}

@@ -1,11 +1,11 @@
-"""`crl_check`: the published lists against the database."""
+"""`crl_check`: check the published lists against the database."""
 
 from datetime import datetime
 from typing import Any
 
-from certificates.list_audit import findings
+from certificates.lists.list_audit import findings
 from certificates.models import CertificateAuthority
-from compliance.commands import CheckCommand
+from compliance.core.commands import CheckCommand
 
 
 class Command(CheckCommand):

@@ -7,7 +7,7 @@ from typing import Any
 from auditlog.vocabulary import Actor
 from certificates import services
 from certificates.models import CertificateAuthority
-from compliance.commands import ServiceCommand
+from compliance.core.commands import ServiceCommand, fields
 
 
 class Command(ServiceCommand):
@@ -27,14 +27,6 @@ class Command(ServiceCommand):
             )
             for authority in CertificateAuthority.objects.publishing(now)
         ]
-        return [
-            {
-                "authority": item.authority.common_name,
-                "number": item.number,
-                "entries": item.entry_count,
-                "this_update": item.this_update,
-                "next_update": item.next_update,
-            }
-            for item in published
-            if item is not None
-        ]
+        renamed = {"authority": "authority.common_name", "entries": "entry_count"}
+        names = ("number", "this_update", "next_update")
+        return [fields(item, *names, **renamed) for item in published if item is not None]

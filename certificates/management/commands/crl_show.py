@@ -5,7 +5,11 @@ from datetime import datetime
 from typing import Any
 
 from certificates.models import CertificateAuthority, RevocationList
-from compliance.commands import ServiceCommand
+from compliance.core.commands import ServiceCommand, fields
+
+NAMES = ("scope", "number", "base_number", "this_update", "next_update")
+CA = {"authority": "authority.common_name", "serial_number": "authority.serial_number"}
+RENAMED = {**CA, "entries": "entry_count", "octets": "size"}
 
 
 class Command(ServiceCommand):
@@ -21,17 +25,6 @@ class Command(ServiceCommand):
             lists = lists.filter(scope=options["scope"])
         newest = lists.select_related("authority").order_by("authority_id", "scope", "-number")
         return [
-            {
-                "authority": found.authority.common_name,
-                "serial_number": found.authority.serial_number,
-                "scope": found.scope,
-                "number": found.number,
-                "base_number": found.base_number,
-                "entries": found.entry_count,
-                "octets": found.size,
-                "this_update": found.this_update,
-                "next_update": found.next_update,
-                "is_current": found.next_update > now,
-            }
+            {**fields(found, *NAMES, **RENAMED), "is_current": found.next_update > now}
             for found in newest.distinct("authority_id", "scope")
         ]

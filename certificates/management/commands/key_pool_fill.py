@@ -1,14 +1,12 @@
-"""`key_pool_fill`: generate keys ahead of the agents that will need them."""
+"""`key_pool_fill`: generate keys in advance."""
 
 from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any
 
-from certificates import key_pool
+from certificates.issuing import key_pool
 from certificates.models import PooledKey
-from compliance.commands import ServiceCommand
-
-TELL_EVERY = 50
+from compliance.core.commands import ServiceCommand
 
 
 class Command(ServiceCommand):
@@ -23,5 +21,5 @@ class Command(ServiceCommand):
         return {"environment": options["environment"], "made": made, "waiting": PooledKey.objects.count()}
 
     def _tell(self, made: int) -> None:
-        if made % TELL_EVERY == 0:
+        if made % 50 == 0:
             self.stderr.write(f"{made} keys made")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from compliance.api.models import IdempotencyRecord
-from compliance.clock import now
+from compliance.core.clock import now
 from compliance.tenancy import services as tenancy
 from compliance.tenancy.models import ApiKey
 from compliance.tenancy.tests.factories import ACTOR, make_key, make_tenant

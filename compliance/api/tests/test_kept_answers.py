@@ -5,8 +5,8 @@ from datetime import timedelta
 from compliance.api.idempotency import RETENTION
 from compliance.api.models import IdempotencyRecord
 from compliance.api.tasks import forget_answers
-from compliance.clock import now
-from compliance.identifiers import new_id
+from compliance.core.clock import now
+from compliance.core.identifiers import new_id
 
 
 def make_record(age: timedelta) -> IdempotencyRecord:

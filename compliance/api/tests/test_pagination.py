@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compliance.api.pagination import Cursor, read_limit
-from compliance.errors import Invalid
+from compliance.core.errors import Invalid
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 AT = datetime(2026, 3, 4, 5, 6, 7, 89, tzinfo=UTC)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from compliance.api.parsers import _UNSURE, MAX_DEPTH, PLAIN_LEVELS, _loads_plain, _loads_strictly, loads
-from compliance.errors import Invalid
+from compliance.api.rest.parsers import _UNSURE, MAX_DEPTH, PLAIN_LEVELS, _loads_plain, _loads_strictly, loads
+from compliance.core.errors import Invalid
 
 NAMES = ["a", "b", 'a\\"', 'a\\":', "a\\\\", "\\u0061", "é", ":", "", " ", "a:", "\\u0000", "\\ud800", "\\/"]
 ATOMS = [

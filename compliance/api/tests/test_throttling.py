@@ -7,9 +7,10 @@ from django.test import RequestFactory
 from pytest_django.fixtures import Settings
 from rest_framework.request import Request
 
-from compliance import redis
+from compliance.api import gate
+from compliance.api.gate import GateRequest
 from compliance.api.rate_limits import hit
-from compliance.api.throttling import client_address
+from compliance.stores import redis
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 
@@ -18,7 +19,7 @@ from compliance.tests.client import ApiClient
 def redis_is_down(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> object:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     redis.client.cache_clear()
-    monkeypatch.setattr(redis, "circuit", redis.Circuit())
+    monkeypatch.setattr(redis, "circuit", redis.make_circuit())
     yield
     redis.client.cache_clear()
 
@@ -30,8 +31,9 @@ def store(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_exactly_the_limit_is_let_through(store: str) -> None:
-    verdicts = [hit("t1", store, limit=3) for _ in range(5)]
+def test_exactly_the_limit_is_let_through(store: str, settings: Settings) -> None:
+    settings.RATE_LIMITS = {"t1": 3}
+    verdicts = [hit("t1", store) for _ in range(5)]
 
     assert [verdict.allowed for verdict in verdicts] == [True, True, True, False, False]
     assert [verdict.remaining for verdict in verdicts] == [2, 1, 0, 0, 0]
@@ -39,11 +41,12 @@ def test_exactly_the_limit_is_let_through(store: str) -> None:
 
 def test_window_slides(store: str, settings: Settings) -> None:
     settings.RATE_LIMIT_WINDOW_SECONDS = 1
-    first = [hit("t2", store, limit=2).allowed for _ in range(3)]
+    settings.RATE_LIMITS = {"t2": 2}
+    first = [hit("t2", store).allowed for _ in range(3)]
     time.sleep(1.1)
 
     assert first == [True, True, False]
-    assert hit("t2", store, limit=2).allowed
+    assert hit("t2", store).allowed
 
 
 def test_refusal_carries_the_four_headers(api: ApiClient, settings: Settings) -> None:
@@ -79,4 +82,4 @@ def test_client_address_believes_only_trusted_proxies(
     settings.TRUSTED_PROXIES = proxies
     request = RequestFactory().get("/", REMOTE_ADDR=peer, headers={"X-Forwarded-For": forwarded})
 
-    assert client_address(Request(request)) == address
+    assert gate.client_address(GateRequest.of(Request(request))) == address

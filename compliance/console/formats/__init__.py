@@ -1,1 +1,1 @@
-"""How the console writes moments; found by Django through FORMAT_MODULE_PATH."""
+"""The console's date formats; Django finds them through FORMAT_MODULE_PATH."""

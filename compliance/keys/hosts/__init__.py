@@ -1,1 +1,1 @@
-"""Key hosts: processes of their own that alone open the PKCS#11 module, and how the others talk to them."""
+"""Keys behind key hosts: processes that alone open the PKCS#11 module, for all others on the machine."""

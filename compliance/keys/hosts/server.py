@@ -1,7 +1,8 @@
-"""One key host: takes connections and answers their requests, a thread for each, until it is told to end."""
+"""One key host: accepts connections and serves each in a thread, until SIGTERM."""
 
+import faulthandler
+import fcntl
 import logging
-import os
 import signal
 import socket
 import threading
@@ -10,88 +11,88 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from compliance.keys.hosts import address
-from compliance.keys.hosts.desk import Desk
-from compliance.keys.hosts.wire import MAX_REQUEST, Broken, Channel, read_request
+from compliance.core.errors import Conflict
+from compliance.keys.hosts import sockets
+from compliance.keys.hosts.messages import MAX_REQUEST, ConnectionLost, MessageConnection, read_request
+from compliance.keys.hosts.service import KeyHostService
 
 logger = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 512
 BACKLOG: Final = 128
-MESSAGE_SECONDS: Final = 5.0
-"""For the rest of a request whose beginning has come, and for a caller to take its answer."""
-
-LAST_WORDS_SECONDS: Final = 0.05
-"""For answers that are on their way when the host ends."""
-
-
-class _Stopped(BaseException):
-    """SIGTERM came."""
+MESSAGE_SECONDS: Final = 5.0  # for the rest of a request, and for reading a response
+POLL_SECONDS: Final = 0.5
+WATCHDOG_SECONDS: Final = 10.0  # a process that hangs for so long ends itself
+LAST_RESPONSES_SECONDS: Final = 0.05  # for responses on their way when the host ends
 
 
-class Server:
-    """Serves one socket; `beat` is the line to the keeper, who sees by it that this process is well."""
+class KeyHostRunsAlready(Conflict):
+    """409: another process is this key host."""
 
-    def __init__(self, folder: Path, number: int, beat: socket.socket) -> None:
+    message = "This key host runs already"
+
+
+class KeyHostServer:
+    """Serve the socket of host `number` in `folder`."""
+
+    def __init__(self, folder: Path, number: int) -> None:
         self._folder = folder
         self._number = number
-        self._beat = beat
-        self._desk = Desk()
-        self._open = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._service = KeyHostService()
+        self._connections = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._is_stopping = False
 
     def run(self) -> None:
-        """Serve until SIGTERM, or until the keeper is gone. Listens once the module has started."""
-        signal.signal(signal.SIGTERM, _stop)
-        threading.Thread(target=self._echo, name="keys-beat", daemon=True).start()
-        try:
-            self._desk.open()
-            listener = address.listen(self._folder, self._number, backlog=BACKLOG)
-            logger.info("Key host %d serves", self._number)
-            while True:
-                self._welcome(listener.accept()[0])
-        except _Stopped:
-            logger.info("Key host %d ends", self._number)
-        self._desk.close()
-        time.sleep(LAST_WORDS_SECONDS)
+        """Start the module, then serve until SIGTERM or SIGINT; raises `KeyHostRunsAlready`."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        sockets.make_folder(self._folder)
+        with (self._folder / f"host-{self._number}.lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise KeyHostRunsAlready from error
+            self._service.start()
+            with sockets.listen(self._folder, self._number, backlog=BACKLOG) as listener:
+                logger.info("Key host %d serves", self._number)
+                self._accept(listener)
+            (self._folder / sockets.socket_name(self._number)).unlink(missing_ok=True)
+            self._service.close()
+            time.sleep(LAST_RESPONSES_SECONDS)
+            faulthandler.cancel_dump_traceback_later()
+        logger.info("Key host %d ends", self._number)
 
-    def _welcome(self, connection: socket.socket) -> None:
-        if not self._open.acquire(blocking=False):
-            logger.warning(
-                "Key host %d has %d connections; one more was refused", self._number, MAX_CONNECTIONS
-            )
-            connection.close()
-            return
-        threading.Thread(target=self._attend, args=(connection,), daemon=True).start()
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self._is_stopping = True
 
-    def _attend(self, connection: socket.socket) -> None:
-        """Answer one connection to its end; whatever is wrong with it ends it alone."""
-        channel = Channel(connection, limit=MAX_REQUEST)
+    def _accept(self, listener: socket.socket) -> None:
+        listener.settimeout(POLL_SECONDS)
+        while not self._is_stopping:
+            if not self._service.is_blocked:
+                faulthandler.dump_traceback_later(WATCHDOG_SECONDS, exit=True)
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                continue
+            if self._connections.acquire(blocking=False):
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            else:
+                logger.warning("Key host %d refuses connection %d", self._number, MAX_CONNECTIONS + 1)
+                connection.close()
+
+    def _serve(self, accepted: socket.socket) -> None:
+        """Serve one connection to its end; an error on it ends it alone."""
+        connection = MessageConnection(accepted, limit=MAX_REQUEST)
         try:
-            address.require_same_user(connection)
+            sockets.require_same_user(accepted)
             while True:
-                number, payload = channel.receive(timeout=MESSAGE_SECONDS, is_idle=True)
-                for answer in self._desk.answer(read_request(payload)):
-                    channel.send(number, answer, timeout=MESSAGE_SECONDS)
-        except Broken as error:
+                number, payload = connection.receive(timeout=MESSAGE_SECONDS, is_idle=True)
+                response = self._service.respond(read_request(payload))
+                connection.send(number, response, timeout=MESSAGE_SECONDS)
+        except ConnectionLost as error:
             logger.debug("A connection ended: %s", error)
-        except (OSError, TimeoutError) as error:
+        except OSError as error:
             logger.warning("A connection was ended: %s", error)
         finally:
-            channel.close()
-            self._open.release()
-
-    def _echo(self) -> None:
-        """Send back what the keeper sends while calls into the module come back; end when he is gone."""
-        while True:
-            try:
-                ping = self._beat.recv(1)
-            except OSError:
-                ping = b""
-            if not ping:
-                os._exit(1)
-            if self._desk.is_well():
-                self._beat.send(ping)
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise _Stopped
+            connection.close()
+            self._connections.release()

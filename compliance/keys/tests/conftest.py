@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from compliance.keys.base import KeyBackend
-from compliance.keys.module import module_at
-from compliance.keys.pkcs11_backend import Pkcs11Backend
+from compliance.keys.pkcs11.backend import Pkcs11Backend
+from compliance.keys.pkcs11.module import module_at
+from compliance.keys.pkcs11.token import TokenConfig
 from compliance.keys.tests.hosted import RunningHosts, running_hosts
 from compliance.keys.tests.softhsm import PrivateSoftHsm
-from compliance.keys.token import TokenConfig
 
 
 def make_pkcs11_backend() -> KeyBackend:

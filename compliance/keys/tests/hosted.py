@@ -1,56 +1,80 @@
-"""Key hosts of a test's own: `manage.py key_host` in a process, and backends that talk to it."""
+"""Key hosts of a test's own: `manage.py key_host` processes, and backends that talk to them."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from django.conf import settings
 
-from compliance.environments import Environment
-from compliance.keys.hosts import wire
-from compliance.keys.hosts.backend import HostedBackend
-from compliance.keys.hosts.line import Line, lines_to
-from compliance.tests.waiting import eventually, kill
+from compliance.core.environments import Environment
+from compliance.keys.hosts.backend import KeyHostBackend
+from compliance.keys.hosts.client import KeyHostClient, client_for
+from compliance.keys.tests.softhsm import SO_PIN
+from compliance.tests.waiting import eventually
 
 START_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class RunningHosts:
-    """A keeper with its hosts, for as long as `running_hosts()` lasts."""
+    """`count` key hosts, for as long as `running_hosts()` lasts."""
 
     folder: Path
     count: int
-    keeper: subprocess.Popen[str]
+    environment: Mapping[str, str]
+    has_divided_tokens: bool = False
+    processes: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+    made: list[KeyHostClient] = field(default_factory=list)
 
-    made: list[Line] = field(default_factory=list)
-
-    def lines(self) -> list[Line]:
-        """Fresh ones, as another process has them."""
-        self.made.extend(Line(self.folder, number) for number in range(self.count))
+    def clients(self) -> list[KeyHostClient]:
+        """Clients without connections, as another process has them."""
+        self.made.extend(KeyHostClient(self.folder, number) for number in range(self.count))
         return self.made[-self.count :]
 
-    def backend(self, main: str, *, shards: int = 2) -> HostedBackend:
-        return HostedBackend(lines_to(str(self.folder), self.count), Environment.TEST, main, shards=shards)
-
-    def pid(self, number: int = 0) -> int:
-        """The process of one host, as it says itself."""
-        answer = self.lines()[number].call(wire.TakeStock(Environment.TEST), timeout=30)[0]
-        assert isinstance(answer, wire.Stock)
-        return answer.pid
+    def backend(self, main: str, *, shards: int = 2, is_fresh: bool = False) -> KeyHostBackend:
+        shared = [client_for(self.folder, number) for number in range(self.count)]
+        return KeyHostBackend(
+            self.clients() if is_fresh else shared,
+            Environment.TEST,
+            main,
+            shards=shards,
+            so_pin=SO_PIN,
+            has_divided_tokens=self.has_divided_tokens,
+        )
 
     def absent(self) -> list[int]:
-        """The hosts that do not answer now."""
-        return [line.number for line in self.lines() if not line.is_there()]
+        """The hosts that do not respond now."""
+        return [client.number for client in self.clients() if not client.is_there()]
+
+    def start(self, number: int = 0) -> None:
+        """Start a host, as a process supervisor does; returns at once."""
+        command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "key_host", "--number", str(number)]
+        self.processes[number] = subprocess.Popen(command, env=self.environment)
 
     def kill(self, number: int = 0) -> None:
-        """`kill -9`, once the host is there (again); returns when it is gone."""
-        assert eventually(lambda: number not in self.absent(), seconds=START_SECONDS)
-        kill(self.pid(number))
+        """`kill -9`, and wait until the process is gone."""
+        self.processes[number].kill()
+        self.processes[number].wait()
+
+    def wait(self) -> None:
+        """Wait until every host responds."""
+        assert eventually(lambda: self._has_ended() or not self.absent(), seconds=START_SECONDS)
+        assert not self._has_ended()
+
+    def end(self) -> None:
+        for process in self.processes.values():
+            process.terminate()
+        for process in self.processes.values():
+            process.wait(timeout=30)
+        for client in (*self.made, *(client_for(self.folder, number) for number in range(self.count))):
+            client.reset_after_fork()
+
+    def _has_ended(self) -> bool:
+        return any(process.poll() is not None for process in self.processes.values())
 
 
 @contextmanager
@@ -65,23 +89,11 @@ def running_hosts(
         "PKCS11_HOST_CONFS": ",".join(map(str, confs)),
         **environ,
     }
-    keeper = subprocess.Popen(
-        [sys.executable, str(settings.BASE_DIR / "manage.py"), "key_host"],
-        env=environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    hosts = RunningHosts(folder, count, keeper)
+    hosts = RunningHosts(folder, count, environment, has_divided_tokens=bool(confs))
     try:
-        sockets = [folder / f"host-{number}.sock" for number in range(count)]
-        assert eventually(
-            lambda: keeper.poll() is not None or all(socket.exists() for socket in sockets),
-            seconds=START_SECONDS,
-        )
-        assert keeper.poll() is None, keeper.communicate()[1]
+        for number in range(count):
+            hosts.start(number)
+        hosts.wait()
         yield hosts
     finally:
-        keeper.terminate()
-        keeper.communicate(timeout=30)
-        for line in (*hosts.made, *lines_to(str(folder), count)):
-            line.close()
+        hosts.end()

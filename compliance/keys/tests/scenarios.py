@@ -14,14 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from compliance.errors import Unavailable
+from compliance.core.errors import Unavailable
 from compliance.keys.base import KeyRef, SignatureAlgorithm
-from compliance.keys.module import module_at
-from compliance.keys.pkcs11_backend import Pkcs11Backend
-from compliance.keys.tests.softhsm import PIN, init_token
-from compliance.keys.token import TokenConfig
+from compliance.keys.pkcs11.backend import Pkcs11Backend
+from compliance.keys.pkcs11.module import module_at
+from compliance.keys.pkcs11.provisioning import make_tokens
+from compliance.keys.pkcs11.token import TokenConfig
+from compliance.keys.tests.softhsm import PIN, SO_PIN
 from compliance.keys.uri import parse
-from compliance.tests.waiting import eventually
 
 RSA = SignatureAlgorithm.RSA_SHA256
 EC = SignatureAlgorithm.ECDSA_SHA256
@@ -52,9 +52,8 @@ def sign_until(stop: threading.Event, backend: Pkcs11Backend, key: KeyRef, error
 
 
 def init(*labels: str) -> dict[str, Any]:
-    for label in labels:
-        init_token(os.environ["PKCS11_MODULE"], label)
-    return {}
+    module = module_at(os.environ["PKCS11_MODULE"])
+    return {"made": make_tokens(module, list(labels), so_pin=SO_PIN, user_pin=PIN)}
 
 
 def start(barrier: str) -> dict[str, Any]:
@@ -142,7 +141,7 @@ def shard_lost(directory: str) -> dict[str, Any]:
     again = outcome(lambda: backend.sign(lost.uri, b"data", RSA))
     others = {parse(backend.generate_rsa(label="agent", spread=True).uri).token for _ in range(3)}
     signs = [outcome(lambda: backend.sign(ca.uri, b"data", EC))["result"] for _ in range(20)]
-    shards = backend.shards()
+    problems = backend.problems()
     shutil.move(f"{directory}.shard", with_shard)
     healed = outcome(lambda: _until_available(lambda: backend.sign(lost.uri, b"data", RSA), seconds=15))
     return {
@@ -151,7 +150,7 @@ def shard_lost(directory: str) -> dict[str, Any]:
         "again": again,
         "others": sorted(others),
         "signs": signs,
-        "shards": shards,
+        "problems": problems,
         "healed": healed,
     }
 
@@ -269,8 +268,7 @@ def look_up(count: str) -> dict[str, Any]:
     for uri in uris[:3]:
         fresh.sign(uri, b"data", RSA)
     token = fresh._tokens["alpha-00"]
-    eventually(lambda: token._life is not None and len(token._life.handles) >= int(count))
-    return {"known": len(token._life.handles) if token._life else 0}
+    return {"known": len(token._login.handles) if token._login else 0}
 
 
 if __name__ == "__main__":

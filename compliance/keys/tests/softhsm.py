@@ -1,6 +1,5 @@
 """A SoftHSM of one test's own, used from child processes so that the suite's tokens stay untouched."""
 
-import ctypes
 import json
 import os
 import shutil
@@ -68,23 +67,3 @@ class PrivateSoftHsm:
         out, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
         return {**json.loads(out), "log": err}
-
-
-def init_token(module: str, label: str) -> None:
-    """Initialise the module's next free slot as a token with `PIN` (PKCS#11 v2.40 §5.5)."""
-    library = ctypes.CDLL(module)
-    session, count = ctypes.c_ulong(), ctypes.c_ulong()
-    _expect_ok(library.C_Initialize(None))
-    _expect_ok(library.C_GetSlotList(1, None, ctypes.byref(count)))
-    slots = (ctypes.c_ulong * count.value)()
-    _expect_ok(library.C_GetSlotList(1, slots, ctypes.byref(count)))
-    free = ctypes.c_ulong(slots[count.value - 1])
-    _expect_ok(library.C_InitToken(free, SO_PIN.encode(), len(SO_PIN), label.ljust(32).encode()))
-    _expect_ok(library.C_OpenSession(free, 6, None, None, ctypes.byref(session)))
-    _expect_ok(library.C_Login(session, 0, SO_PIN.encode(), len(SO_PIN)))
-    _expect_ok(library.C_InitPIN(session, PIN.encode(), len(PIN)))
-    _expect_ok(library.C_Finalize(None))
-
-
-def _expect_ok(result: int) -> None:
-    assert result == 0, f"PKCS#11 returned 0x{result:x}"

@@ -12,9 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from compliance.keys.adaptors import HsmECPrivateKey, HsmRSAPrivateKey, adapt
+from compliance.keys.adaptors import HsmECPrivateKey, HsmRSAPrivateKey, SignsOnly, adapt
 from compliance.keys.base import KeyBackend
-from compliance.keys.sign_only import SignsOnly
 
 NOW = dt.datetime(2026, 11, 20, tzinfo=dt.UTC)
 NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "adaptors")])

@@ -10,9 +10,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from compliance.keys.adaptors import adapt
+from compliance.keys.adaptors import SignsOnly, adapt
 from compliance.keys.base import KeyBackend, KeyNotFound, SignatureAlgorithm
-from compliance.keys.sign_only import SignsOnly
 
 RSA_HASHES = {
     SignatureAlgorithm.RSA_SHA256: hashes.SHA256(),
@@ -130,7 +129,7 @@ def test_listing_shows_complete_pairs_by_prefix(backend: KeyBackend) -> None:
     listed = backend.list_keys("listed-")
 
     assert all(entry.label.startswith("listed-") for entry in listed)
-    assert [entry.is_complete for entry in listed if entry.uri == key.uri] == [True]
+    assert [entry.has_private for entry in listed if entry.uri == key.uri] == [True]
     assert listed == sorted(listed, key=lambda entry: entry.uri)
 
 
@@ -162,7 +161,7 @@ def test_spread_key_signs_is_listed_and_goes(backend: KeyBackend) -> None:
 
     assert isinstance(key.public_key, rsa.RSAPublicKey)
     key.public_key.verify(signature, b"payload", padding.PKCS1v15(), hashes.SHA256())
-    assert [entry.is_complete for entry in listed] == [True]
+    assert [entry.has_private for entry in listed] == [True]
     assert key.uri not in {entry.uri for entry in backend.list_keys("spread")}
 
 
@@ -190,8 +189,12 @@ def test_private_half_can_not_be_had(backend: KeyBackend) -> None:
         private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
 
 
-def test_shards_are_told_with_whether_they_are_there(backend: KeyBackend) -> None:
-    assert all(isinstance(is_there, bool) for is_there in backend.shards().values())
+def test_whole_key_service_has_no_problems(backend: KeyBackend) -> None:
+    assert backend.problems() == []
+
+
+def test_provisioning_is_repeatable(backend: KeyBackend) -> None:
+    assert backend.provision() == backend.provision()
 
 
 def test_forked_child_signs(backend: KeyBackend) -> None:

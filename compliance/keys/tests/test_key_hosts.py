@@ -5,24 +5,27 @@ import shutil
 import socket
 import stat
 import struct
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from pytest_django.fixtures import Settings
 
-from compliance.environments import Environment
+from compliance.core.environments import Environment
 from compliance.keys import registry
 from compliance.keys.base import KeyNotFound, KeyServiceUnavailable, SignatureAlgorithm
-from compliance.keys.hosts import address, wire
-from compliance.keys.hosts.backend import HostedBackend
-from compliance.keys.hosts.keeper import HostsRunAlready, Keeper
-from compliance.keys.hosts.line import QUICK_CALLS, Line
+from compliance.keys.hosts import messages, sockets
+from compliance.keys.hosts.backend import KeyHostBackend
+from compliance.keys.hosts.client import QUICK_CALLS, KeyHostClient
+from compliance.keys.sharding import P256
 from compliance.keys.tests.hosted import START_SECONDS, RunningHosts, running_hosts
-from compliance.keys.tests.softhsm import PIN, SO_PIN, PrivateSoftHsm
-from compliance.tests.waiting import eventually, kill
+from compliance.keys.tests.softhsm import PIN, PrivateSoftHsm
+from compliance.tests.waiting import eventually
 
 RSA = SignatureAlgorithm.RSA_SHA256
 TOKENS = {
@@ -34,7 +37,7 @@ TOKENS = {
 
 
 @pytest.fixture
-def backend(key_hosts: RunningHosts) -> HostedBackend:
+def backend(key_hosts: RunningHosts) -> KeyHostBackend:
     return key_hosts.backend(os.environ["PKCS11_TEST_TOKEN"])
 
 
@@ -50,7 +53,7 @@ def private_hosts(private_hsm: PrivateSoftHsm, tmp_path: Path) -> Iterator[Runni
 
 
 def connect(hosts: RunningHosts) -> socket.socket:
-    return address.connect(hosts.folder, 0, timeout=5)
+    return sockets.connect(hosts.folder, 0, timeout=5)
 
 
 def head(length: int, number: int = 1) -> bytes:
@@ -67,16 +70,16 @@ def test_sockets_are_for_their_user_alone(key_hosts: RunningHosts) -> None:
 def test_folder_that_others_may_enter_is_not_trusted(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
 
-    with pytest.raises(address.NotOurs):
-        address.listen(tmp_path, 0, backlog=1)
+    with pytest.raises(sockets.ForeignOwner):
+        sockets.listen(tmp_path, 0, backlog=1)
     with pytest.raises(KeyServiceUnavailable):
-        Line(tmp_path, 0).call(wire.Check(Environment.TEST), timeout=1)
+        KeyHostClient(tmp_path, 0).call(messages.CheckTokens(Environment.TEST, has_main=True), type(None))
 
 
 def test_folder_with_a_long_path_serves(tmp_path: Path) -> None:
     folder = tmp_path / ("long-" * 30)
 
-    with address.listen(folder, 3, backlog=1), address.connect(folder, 3, timeout=1) as connection:
+    with sockets.listen(folder, 3, backlog=1), sockets.connect(folder, 3, timeout=1) as connection:
         assert connection.fileno() > 0
 
 
@@ -85,16 +88,16 @@ def test_folder_with_a_long_path_serves(tmp_path: Path) -> None:
     [
         b"GET / HTTP/1.1\r\n\r\n",
         head(2**31),
-        head(wire.MAX_REQUEST + 1),
+        head(messages.MAX_REQUEST + 1),
         head(4) + b"\xc1\xc1\xc1\xc1",
         head(1) + b"\x90",
-        head(3) + wire.encode(wire.Check(Environment.TEST))[:3],
+        head(3) + messages.encode(messages.CheckTokens(Environment.TEST, has_main=True))[:3],
         head(1_000) + b"\x91" * 1_000,
     ],
     ids=["http", "huge", "too long", "not msgpack", "empty", "torn", "nested"],
 )
 def test_nonsense_costs_only_its_connection(
-    key_hosts: RunningHosts, backend: HostedBackend, sent: bytes
+    key_hosts: RunningHosts, backend: KeyHostBackend, sent: bytes
 ) -> None:
     with connect(key_hosts) as connection:
         connection.sendall(sent)
@@ -106,9 +109,13 @@ def test_nonsense_costs_only_its_connection(
 
 
 def test_caller_who_goes_away_in_the_middle_harms_nobody(
-    key_hosts: RunningHosts, backend: HostedBackend
+    key_hosts: RunningHosts, backend: KeyHostBackend
 ) -> None:
-    request = wire.encode(wire.GenerateEc(Environment.TEST, "left"))
+    request = messages.encode(
+        messages.GenerateKey(
+            Environment.TEST, os.environ["PKCS11_TEST_TOKEN"], P256, "left", keep_public=True
+        )
+    )
     for _ in range(5):
         with connect(key_hosts) as connection:
             connection.sendall(head(len(request)) + request)
@@ -117,7 +124,7 @@ def test_caller_who_goes_away_in_the_middle_harms_nobody(
 
 
 def test_many_threads_share_few_connections_and_each_gets_its_own_answer(
-    key_hosts: RunningHosts, backend: HostedBackend
+    key_hosts: RunningHosts, backend: KeyHostBackend
 ) -> None:
     keys = [backend.generate_rsa(label="mine", spread=True) for _ in range(3)]
     expected = {key.uri: backend.sign(key.uri, b"payload", RSA) for key in keys}
@@ -127,11 +134,11 @@ def test_many_threads_share_few_connections_and_each_gets_its_own_answer(
         signed = list(pool.map(lambda uri: (uri, backend.sign(uri, b"payload", RSA)), uris))
 
     assert all(signature == expected[uri] for uri, signature in signed)
-    assert all(len(line._open) <= QUICK_CALLS + 2 for line in backend._lines)
+    assert all(len(client._open) <= QUICK_CALLS + 2 for client in backend._clients)
 
 
 def test_host_that_is_not_there_is_unavailable_at_once(tmp_path: Path) -> None:
-    backend = HostedBackend([Line(tmp_path / "none", 0)], Environment.TEST, "alpha")
+    backend = KeyHostBackend([KeyHostClient(tmp_path / "none", 0)], Environment.TEST, "alpha")
     started = time.monotonic()
 
     for _ in range(3):
@@ -160,79 +167,107 @@ def test_settings_choose_hosts_and_need_no_pin(key_hosts: RunningHosts, settings
     registry.reset()
     try:
         registry.backend_for(Environment.TEST).check()
-        assert registry.absent_hosts() == []
+        assert registry.backend_for(Environment.TEST).problems() == []
         settings.PKCS11_HOSTS = 2
-        assert registry.absent_hosts() == [1]
+        registry.reset()
+        assert registry.backend_for(Environment.TEST).problems() == ["key host 1 does not respond"]
     finally:
         registry.reset()
 
 
-def test_second_keeper_over_the_same_folder_is_refused(key_hosts: RunningHosts) -> None:
-    with pytest.raises(HostsRunAlready):
-        Keeper(key_hosts.folder, 1).run()
+def test_second_process_of_one_host_is_refused(key_hosts: RunningHosts, backend: KeyHostBackend) -> None:
+    second = subprocess.run(
+        [sys.executable, str(settings.BASE_DIR / "manage.py"), "key_host", "--number", "0"],
+        env=key_hosts.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert second.returncode != 0
+    assert "runs already" in second.stderr
+    backend.check()
 
 
-def test_shards_are_made_on_all_hosts_and_each_key_is_found_on_its_own(
-    private_hosts: RunningHosts, private_hsm: PrivateSoftHsm
-) -> None:
+def test_shards_are_made_on_all_hosts_and_each_key_is_found_on_its_own(private_hosts: RunningHosts) -> None:
     backend = private_hosts.backend("alpha", shards=6)
 
-    made = backend.make_shards(so_pin=SO_PIN, divided=True)
-    again = backend.make_shards(so_pin=SO_PIN, divided=True)
+    assert backend.provision() == backend.provision() == 6
 
-    assert (made, again) == (4, 0)
-    assert list(backend.shards().values()) == [True] * 6
-    assert [line.number for label in ("alpha-02", "alpha-03") for line in backend._places[label]] == [0, 1]
-    keys = [backend._generate(label, _in(label)) for label in ("alpha-01", "alpha-03", "alpha-05")]
-    fresh = HostedBackend(private_hosts.lines(), Environment.TEST, "alpha", shards=6)
+    assert backend.problems() == []
+    assert [holder.number for label in ("alpha-02", "alpha-03") for holder in backend._holders[label]] == [
+        0,
+        1,
+    ]
+    keys = [
+        backend.generate_in(label, 2048, label="divided", keep_public=False)
+        for label in ("alpha-01", "alpha-03", "alpha-05")
+    ]
+    fresh = private_hosts.backend("alpha", shards=6, is_fresh=True)
     for key in keys:
         assert fresh.public_key(key.uri) == key.public_key
         assert fresh.sign(key.uri, b"payload", RSA)
     assert {key.uri for key in keys} == {entry.uri for entry in fresh.list_keys("divided")}
 
 
-def _in(token: str) -> wire.GenerateRsa:
-    return wire.GenerateRsa(Environment.TEST, token, 2048, "divided", True)
-
-
-def test_dead_host_is_replaced_and_keys_sign_again(private_hosts: RunningHosts) -> None:
+def test_keys_sign_again_once_their_host_is_restarted(private_hosts: RunningHosts) -> None:
     backend = private_hosts.backend("alpha")
     key = backend.generate_rsa(label="agent", spread=True)
-    before, signature = private_hosts.pid(), backend.sign(key.uri, b"payload", RSA)
+    signature = backend.sign(key.uri, b"payload", RSA)
 
     private_hosts.kill()
-    assert eventually(lambda: signs(backend, key.uri), seconds=START_SECONDS)
+    assert not signs(backend, key.uri)
+    private_hosts.start()
 
-    assert private_hosts.pid() != before
+    assert eventually(lambda: signs(backend, key.uri), seconds=START_SECONDS)
     assert backend.sign(key.uri, b"payload", RSA) == signature
 
 
 def test_token_lost_and_back_behind_a_host(private_hosts: RunningHosts, private_hsm: PrivateSoftHsm) -> None:
     backend = private_hosts.backend("alpha")
-    key, pid = backend.generate_rsa(label="moved"), private_hosts.pid()
+    key = backend.generate_rsa(label="moved")
     away = private_hsm.tokens.with_name("away")
     shutil.move(private_hsm.tokens, away)
 
     assert not signs(backend, key.uri)
     with pytest.raises(KeyServiceUnavailable):
         backend.check()
-    kill(pid)
-    assert eventually(lambda: 0 not in private_hosts.absent(), seconds=START_SECONDS)
-    assert not signs(backend, key.uri)
+    private_hosts.kill()
+    private_hosts.start()
+    private_hosts.wait()
+    fresh = private_hosts.backend("alpha", is_fresh=True)
+    assert not signs(fresh, key.uri)
     shutil.move(away, private_hsm.tokens)
 
-    assert eventually(lambda: signs(backend, key.uri), seconds=START_SECONDS)
+    assert eventually(lambda: signs(backend, key.uri) and signs(fresh, key.uri), seconds=START_SECONDS)
 
 
-def test_hosts_end_with_their_keeper(private_hosts: RunningHosts) -> None:
-    pid = private_hosts.pid()
+def test_host_that_hangs_ends_itself_with_a_traceback(tmp_path: Path) -> None:
+    script = f"""
+import django
+django.setup()
+from itertools import chain, repeat
+from pathlib import Path
+from compliance.keys.hosts import server, service
+server.WATCHDOG_SECONDS = 0.5
+calls_hang = chain([False], repeat(True))
+service.KeyHostService.is_blocked = property(lambda self: next(calls_hang))
+server.KeyHostServer(Path({str(tmp_path / "hosts")!r}), 0).run()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "compliance.settings"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=START_SECONDS,
+    )
 
-    private_hosts.keeper.kill()
+    assert done.returncode == 1
+    assert "Timeout" in done.stderr
 
-    assert eventually(lambda: not Path(f"/proc/{pid}/stat").exists(), seconds=START_SECONDS)
 
-
-def signs(backend: HostedBackend, uri: str) -> bool:
+def signs(backend: KeyHostBackend, uri: str) -> bool:
     try:
         backend.sign(uri, b"payload", RSA)
     except KeyServiceUnavailable:

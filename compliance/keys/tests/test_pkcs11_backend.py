@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from pkcs11 import Attribute, ObjectClass, PKCS11Error
 
-from compliance.clock import now
+from compliance.core.clock import now
 from compliance.keys.base import KeyBackend, SignatureAlgorithm
-from compliance.keys.module import module_at
-from compliance.keys.pkcs11_backend import Pkcs11Backend
+from compliance.keys.pkcs11.backend import Pkcs11Backend
+from compliance.keys.pkcs11.module import module_at
+from compliance.keys.pkcs11.token import TokenConfig, TokenSession
 from compliance.keys.tests.conftest import make_pkcs11_backend, make_unsharded_backend
 from compliance.keys.tests.softhsm import PIN, PrivateSoftHsm
-from compliance.keys.token import Borrowed, TokenConfig
 from compliance.keys.uri import parse
 
 RSA = SignatureAlgorithm.RSA_SHA256
@@ -49,10 +49,10 @@ def read_attributes(
 ) -> dict[str, Any]:
     """The named attributes that the object has, read from the token."""
     assert isinstance(backend, Pkcs11Backend)
-    token = backend._token(parse(uri).token)
+    token = backend._sessions(parse(uri).token)
 
-    def read(borrowed: Borrowed) -> dict[str, Any]:
-        found = borrowed.find(kind, parse(uri).id)[0]
+    def read(session: TokenSession) -> dict[str, Any]:
+        found = session.find(kind, parse(uri).id)[0]
         values = {}
         for attribute in wanted:
             try:
@@ -102,7 +102,7 @@ def test_torn_pair_is_listed_as_incomplete(backend: KeyBackend) -> None:
     key = backend.generate_ec(label="torn")
     assert isinstance(backend, Pkcs11Backend)
     token = next(iter(backend._tokens.values()))
-    token.use(lambda borrowed: borrowed.find(ObjectClass.PRIVATE_KEY, parse(key.uri).id)[0].destroy())
+    token.use(lambda session: session.find(ObjectClass.PRIVATE_KEY, parse(key.uri).id)[0].destroy())
 
     torn = [entry for entry in backend.list_keys("torn") if entry.uri == key.uri]
 
@@ -173,11 +173,13 @@ def test_loss_of_a_shard_leaves_the_others_serving(private_hsm: PrivateSoftHsm) 
     assert report["again"]["seconds"] < 0.05
     assert report["others"] == [other]
     assert report["signs"] == ["ok"] * 20
-    assert report["shards"] == {report["lost"]: False, other: True}
+    assert report["problems"] == [f"1 of 2 shards are missing: {report['lost']}"]
     assert report["healed"]["result"] == "ok"
 
 
-def test_key_destroyed_by_another_process_is_not_found_without_a_restart(private_hsm: PrivateSoftHsm) -> None:
+def test_key_destroyed_by_another_process_is_not_found_without_a_restart(
+    private_hsm: PrivateSoftHsm,
+) -> None:
     report = private_hsm.run("lost_handle")
 
     assert report["gone"]["result"].startswith("KeyNotFound")
@@ -225,7 +227,7 @@ def test_copy_of_a_record_follows_the_record(private_hsm: PrivateSoftHsm) -> Non
     assert copy.stat().st_mode & 0o077 == 0
 
 
-def test_handles_of_a_shard_are_read_ahead(private_hsm: PrivateSoftHsm) -> None:
+def test_handles_of_a_shard_are_read_together(private_hsm: PrivateSoftHsm) -> None:
     assert private_hsm.run("look_up", "6")["known"] == 6
 
 
@@ -235,7 +237,7 @@ def test_spread_keys_lie_in_shards_and_others_in_the_main_token(backend: KeyBack
     spread = parse(backend.generate_rsa(label="spread", spread=True).uri).token
 
     assert spread in {f"{main}-00", f"{main}-01"}
-    assert backend.shards() == {f"{main}-00": True, f"{main}-01": True}
+    assert backend.problems() == []
 
 
 def test_spread_key_stores_no_public_half(backend: KeyBackend) -> None:
@@ -243,9 +245,7 @@ def test_spread_key_stores_no_public_half(backend: KeyBackend) -> None:
 
     stored = [entry for entry in backend.list_keys("halves") if entry.uri == key.uri]
 
-    assert [(entry.has_private, entry.has_public, entry.is_complete) for entry in stored] == [
-        (True, False, True)
-    ]
+    assert [(entry.has_private, entry.has_public) for entry in stored] == [(True, False)]
     assert backend.public_key(key.uri) == key.public_key
 
 
@@ -264,7 +264,8 @@ def test_shards_that_were_never_made_are_not_used() -> None:
 
     key = backend.generate_rsa(label="some", spread=True)
 
-    assert list(backend.shards().values()) == [True, True, False, False]
+    main = os.environ["PKCS11_TEST_TOKEN"]
+    assert backend.problems() == [f"2 of 4 shards are missing: {main}-02, {main}-03"]
     assert parse(key.uri).token.endswith(("-00", "-01"))
 
 
@@ -302,7 +303,7 @@ def test_missing_token_is_unavailable(private_hsm: PrivateSoftHsm) -> None:
     report = private_hsm.run("missing_token")
 
     assert report["result"] == "KeyServiceUnavailable: KMS signing service unavailable"
-    assert "never-made can't serve: NoSuchToken" in report["log"]
+    assert "never-made cannot serve: NoSuchToken" in report["log"]
 
 
 @pytest.mark.parametrize("path", ["", "/nonexistent/module.so", os.path.realpath(__file__)])

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pytest_django.fixtures import Settings
 
-from compliance.environments import Environment
+from compliance.core.environments import Environment
 from compliance.keys import registry
 from compliance.keys.base import KeyNotFound, KeyServiceNotConfigured, SignatureAlgorithm
 

@@ -1,21 +1,25 @@
-"""What a person at the terminal is told of compiling."""
+"""What a person at the terminal reads about compiling."""
 
 from pathlib import Path
 
 import pytest
 
-from compliance.localdev.compilation import Compilation
 from compliance.localdev.layout import Layout
+from compliance.localdev.setup.compilation import compile_scorer
+
+
+@pytest.fixture(autouse=True)
+def compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COMPILED", raising=False)
 
 
 def told(folder: Path, program: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What is said when the checkout's `compliance.compiling` is that program."""
-    package = folder / "compliance"
-    package.mkdir()
+    """What is said when the checkout's `events.risk.compiling` is that program."""
+    package = folder / "events" / "risk"
+    package.mkdir(parents=True)
     (package / "compiling.py").write_text(program)
 
-    with Compilation(Layout(root=folder, local=folder / ".local")) as compilation:
-        compilation.wait()
+    compile_scorer(Layout(root=folder, local=folder / ".local"))
 
     return capsys.readouterr().err
 
@@ -25,21 +29,18 @@ def test_nothing_is_said_when_all_was_compiled(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_compiling_is_a_step_with_its_seconds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(tmp_path, "print('a.package: a, b')", capsys).startswith("  ✓ compiled modules  ")
+    assert told(tmp_path, "print('compiled')", capsys).startswith("  ✓ compiled scorer  ")
 
 
-def test_what_can_not_be_compiled_is_told_and_no_failure(
+def test_failure_to_compile_is_told_and_stops_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert told(tmp_path, "raise SystemExit('no C compiler')", capsys) == "  ! no C compiler\n"
 
 
-def test_compiling_ends_with_a_step_that_fails(tmp_path: Path) -> None:
-    (tmp_path / "compliance").mkdir()
-    (tmp_path / "compliance/compiling.py").write_text("import time; time.sleep(600)")
-    compilation = Compilation(Layout(root=tmp_path, local=tmp_path / ".local"))
+def test_nothing_is_compiled_that_is_not_to_be_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMPILED", "0")
 
-    with pytest.raises(LookupError), compilation:
-        raise LookupError
-
-    assert compilation.process.returncode != 0
+    assert told(tmp_path, "print('compiled')", capsys) == ""

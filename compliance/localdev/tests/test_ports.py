@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from compliance.localdev import ports, processes
+from compliance.localdev import ports
 from compliance.localdev.console import StepFailed
 from compliance.localdev.parts import commands
+from compliance.localdev.servers import processes
 from compliance.localdev.state import read_json, write_json
 from compliance.tests.waiting import eventually
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from compliance.localdev import processes
 from compliance.localdev.layout import Layout
-from compliance.localdev.supervisor import Supervisor
+from compliance.localdev.servers import processes
+from compliance.localdev.servers.supervisor import bound_logs
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 STUBBORN = [
@@ -43,7 +42,7 @@ def record_of(child: subprocess.Popen[bytes]) -> processes.Record:
 def test_a_record_is_found_again(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
     record = record_of(sleeper)
 
-    processes.save(tmp_path / "record.json", record)
+    processes.save(tmp_path / "record.json", sleeper.pid)
 
     assert processes.load(tmp_path / "record.json") == record
 
@@ -107,8 +106,7 @@ def test_a_log_that_has_grown_is_set_aside_while_its_writer_goes_on(
     child = processes.spawn(["sh", "-c", GO_ON], log=log, env=os.environ, cwd=tmp_path)
     assert (tmp_path / "told").read_text() == "ready\n"
 
-    with socket.socket() as listener:
-        Supervisor(layout, listener)._tend_logs(now=1.0)
+    bound_logs(layout)
     (tmp_path / "more").write_text("go on\n")
 
     assert child.wait() == 0
@@ -127,10 +125,8 @@ def test_a_log_that_was_set_aside_before_is_replaced_and_not_set_aside_itself(
     old.write_text("a" * 100)
     log.write_text("b" * 20)
 
-    with socket.socket() as listener:
-        supervisor = Supervisor(layout, listener)
-        supervisor._tend_logs(now=1.0)
-        supervisor._tend_logs(now=10.0)
+    bound_logs(layout)
+    bound_logs(layout)
 
     assert (log.read_text(), old.read_text()) == ("", "b" * 20)
     assert len(list(layout.log.iterdir())) == 2

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from compliance.localdev.install import fingerprint
 from compliance.localdev.parts import commands
-from compliance.localdev.redis import quoted, read_port
-from compliance.localdev.status import Line, as_table
-from compliance.localdev.supervisor import BACKOFF_SECONDS, Part
+from compliance.localdev.servers.redis import quoted
+from compliance.localdev.servers.supervisor import BACKOFF_SECONDS, Part
+from compliance.localdev.setup.install import fingerprint
+from compliance.localdev.status import PartStatus, as_table
 from compliance.localdev.testing import with_suffix
 
 ENVIRONMENT = {"WEB_WORKERS": "3"}
@@ -53,23 +53,16 @@ def test_changed_requirements_change_the_fingerprint(tmp_path: Path) -> None:
     assert fingerprint(["a.txt"], tmp_path) != fingerprint(["b.txt"], tmp_path)
 
 
-def test_valkeys_port_is_read_from_its_configuration(tmp_path: Path) -> None:
-    conf = tmp_path / "server.conf"
-
-    assert read_port(conf) == 0
-
-    conf.write_text(f"bind 127.0.0.1\nport 20123\ndir {quoted('/a b/port 1')}\n")
-
-    assert read_port(conf) == 20123
-
-
 def test_a_folders_name_is_quoted_for_valkey() -> None:
     assert quoted('/a "b" \\c') == '"/a \\"b\\" \\\\c"'
 
 
 def test_status_shows_one_line_for_each_part() -> None:
     table = as_table(
-        [Line("web", up=True, pid=7, where="http://x"), Line("beat", up=False, pid=None, where="")]
+        [
+            PartStatus("web", up=True, pid=7, where="http://x"),
+            PartStatus("beat", up=False, pid=None, where=""),
+        ]
     )
 
     first, second = table.splitlines()

@@ -4,16 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from compliance.reports.facts import (
-    AgentFact,
-    CertificateFact,
-    DelegationFacts,
-    Facts,
-    Frame,
-    HighRiskFact,
-    OversightFact,
-    TrendPoint,
-)
+from compliance.reports.content.facts import Facts, Frame, Row
 
 END = datetime(2026, 11, 1, tzinfo=UTC)
 START = END - timedelta(days=31)
@@ -35,7 +26,7 @@ def make_frame(**fields: Any) -> Frame:
     return Frame(**{**given, **fields})
 
 
-def make_agent_fact(**fields: Any) -> AgentFact:
+def make_agent_fact(**fields: Any) -> Row:
     given: dict[str, Any] = {
         "id": AGENT_ID,
         "name": "trade-bot",
@@ -44,17 +35,17 @@ def make_agent_fact(**fields: Any) -> AgentFact:
         "model_hash": "sha256:ab",
         "status": "active",
         "registered_at": START - timedelta(days=1),
-        "permitted_actions": ("read", "trade"),
+        "permitted_actions": ["read", "trade"],
         "has_financial_limits": True,
         "risk_score": 0.42,
         "is_certified": True,
-        "events": {"low": 90, "medium": 7, "high": 3},
+        "events_by_band": {"low": 90, "medium": 7, "high": 3},
         "last_event_at": END - timedelta(hours=1),
     }
-    return AgentFact(**{**given, **fields})
+    return given | fields
 
 
-def make_revoked_certificate_fact(**fields: Any) -> CertificateFact:
+def make_revoked_certificate_fact(**fields: Any) -> Row:
     given: dict[str, Any] = {
         "serial_number": "5f2c9a3de1b047c8",
         "agent_id": AGENT_ID,
@@ -62,10 +53,33 @@ def make_revoked_certificate_fact(**fields: Any) -> CertificateFact:
         "issued_at": START,
         "expires_at": START + timedelta(days=365),
         "revoked_at": END - timedelta(hours=1),
-        "reason": "3 high-risk events in 15 minutes",
-        "delay": timedelta(seconds=0.25),
+        "revocation_reason": "3 high-risk events in 15 minutes",
+        "seconds_from_high_risk_event": 0.25,
     }
-    return CertificateFact(**{**given, **fields})
+    return given | fields
+
+
+def make_high_risk_fact() -> Row:
+    return {
+        "id": UUID(int=9),
+        "agent_id": AGENT_ID,
+        "action_type": "transaction_anomaly",
+        "risk_score": 0.97,
+        "occurred_at": END,
+        "received_at": END,
+        "reasons": ["prior", "scope"],
+    }
+
+
+def make_oversight_fact() -> Row:
+    return {
+        "at": END,
+        "what": "certificate.revoked",
+        "actor_type": "user",
+        "actor_id": "console:kim",
+        "subject": "5f",
+        "description": "Revoked",
+    }
 
 
 def make_busy_facts(**fields: Any) -> Facts:
@@ -76,16 +90,16 @@ def make_busy_facts(**fields: Any) -> Facts:
         "certificates": (make_revoked_certificate_fact(),),
         "certificate_count": 1,
         "revocation_count": 1,
-        "high_risk": (
-            HighRiskFact(UUID(int=9), AGENT_ID, "transaction_anomaly", 0.97, END, END, ("prior", "scope")),
-        ),
+        "high_risk": (make_high_risk_fact(),),
         "events_by_band": {"low": 90, "medium": 7, "high": 3},
         "events_by_action": {"api_call": 80, "transaction_initiated": 20},
-        "trend": (TrendPoint(START, {"low": 90, "high": 3}),),
-        "oversight": (OversightFact(END, "certificate.revoked", "user", "console:kim", "5f", "Revoked"),),
+        "trend": ({"at": START, "bands": {"low": 90, "high": 3}},),
+        "oversight": (make_oversight_fact(),),
         "audit_by_type": {"agent.suspended": 1, "certificate.revoked": 1, "agent.updated": 2},
         "human_interventions": 1,
-        "delegations": DelegationFacts(total=4, rooted_in_a_human=4, checked_against_a_scope=4),
+        "delegation_count": 4,
+        "delegations_rooted_in_a_human": 4,
+        "delegations_checked_against_a_scope": 4,
         "oldest_event_at": NOW - timedelta(days=400),
         "oldest_entry_at": NOW - timedelta(days=401),
         "is_log_guarded": True,

@@ -10,8 +10,8 @@ import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compliance.reports import builder, pdf
-from compliance.reports.facts import Facts
+from compliance.reports.content import builder, pdf
+from compliance.reports.content.facts import Facts
 from compliance.reports.tests.factories import END, NOW, make_agent_fact, make_busy_facts, make_frame
 from compliance.reports.vocabulary import ReportType
 

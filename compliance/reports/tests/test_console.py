@@ -8,10 +8,9 @@ from django.urls import reverse
 
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor
-from compliance.clock import now
+from compliance.core.clock import now
 from compliance.reports import services
 from compliance.reports.models import Report
-from compliance.reports.services import ReportRequest
 from compliance.reports.vocabulary import ReportType
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
@@ -26,9 +25,13 @@ def acme() -> Tenant:
 
 
 def make_ready_report(tenant: Tenant) -> Report:
-    wanted = ReportRequest(ReportType.MICA, now() - timedelta(days=7), now())
     report = services.request_report(
-        tenant_id=tenant.id, wanted=wanted, actor=Actor.system("tests"), now=now()
+        tenant_id=tenant.id,
+        type=ReportType.MICA,
+        period_start=now() - timedelta(days=7),
+        period_end=now(),
+        actor=Actor.system("tests"),
+        now=now(),
     )
     services.generate(report_id=str(report.id), now=now())
     report.refresh_from_db()

@@ -9,9 +9,9 @@ import rfc8785
 
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.reports import services
 from compliance.reports.models import Report
 from compliance.tenancy.models import Tenant

@@ -12,8 +12,8 @@ from typing import Any
 import uvloop
 
 from compliance.api.answers import Answer
-from compliance.serving.listener import Listener
-from compliance.serving.messages import Received
+from compliance.serving.http.listener import Listener
+from compliance.serving.http.messages import Received
 
 LARGEST = 1024
 WAIT_SECONDS = 20.0

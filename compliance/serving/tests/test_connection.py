@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from compliance.api.answers import Answer
-from compliance.serving import connection, refusals
+from compliance.serving.http import connection, refusals
 from compliance.serving.tests.served import LARGEST, Served, parsed, read_all, serving
 from compliance.tests.waiting import eventually
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from compliance.api.answers import Answer, Headers
-from compliance.serving.messages import Received
+from compliance.serving.django_process import ThreadedDjango
+from compliance.serving.http.messages import Received
 from compliance.serving.server import Server
-from compliance.serving.views import ThreadedViews
 from compliance.serving.wsgi import WsgiApplication, run
 
 
@@ -34,7 +34,7 @@ def received(*, headers: Headers | None = None, body: bytes = b"", path: str = "
 
 
 def answered(request: Received, *, application: WsgiApplication = echo) -> Answer:
-    return asyncio.run(Server(ThreadedViews(application, threads=1)).answer(request))
+    return asyncio.run(Server(ThreadedDjango(application, threads=1)).answer(request))
 
 
 def test_body_reaches_the_application_with_its_length() -> None:
@@ -53,7 +53,7 @@ def test_answered_body_is_let_go() -> None:
 
 def test_worker_with_many_requests_ends_one_of_their_connections() -> None:
     async def play() -> list[Answer]:
-        server = Server(ThreadedViews(echo, threads=1))
+        server = Server(ThreadedDjango(echo, threads=1))
         return await asyncio.gather(*(server.answer(received()) for _ in range(5)))
 
     answers = asyncio.run(play())

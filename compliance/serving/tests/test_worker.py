@@ -17,7 +17,6 @@ import pytest
 from django.conf import settings
 
 from compliance.localdev.ports import is_free
-from compliance.serving.server import LARGEST_IN_LOOP
 from compliance.tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
@@ -70,19 +69,12 @@ def is_alive(pid: int) -> bool:
     return False
 
 
-def test_no_lane_is_given_a_large_body(running: Running) -> None:
-    small, large = (running.ask("/here", b"a" * length) for length in (LARGEST_IN_LOOP, LARGEST_IN_LOOP + 1))
+def test_what_the_fast_path_leaves_is_answered_by_another_process(running: Running) -> None:
+    fast, declined, elsewhere = (running.ask(path) for path in ("/here", "/here?a=b", "/%C3%A9%FF"))
 
-    assert (small["lane"], small["length"]) == (True, LARGEST_IN_LOOP)
-    assert (large["lane"], large["length"]) == (False, LARGEST_IN_LOOP + 1)
-
-
-def test_what_no_lane_takes_is_answered_by_another_process(running: Running) -> None:
-    lane, declined, elsewhere = (running.ask(path) for path in ("/here", "/here?a=b", "/%C3%A9%FF"))
-
-    assert [one["lane"] for one in (lane, declined, elsewhere)] == [True, False, False]
+    assert [one["fast"] for one in (fast, declined, elsewhere)] == [True, False, False]
     assert elsewhere["path"] == "/Ã©ÿ"
-    assert lane["pid"] != declined["pid"] == elsewhere["pid"]
+    assert fast["pid"] != declined["pid"] == elsewhere["pid"]
 
 
 def test_answers_of_many_at_once_are_not_mixed_up(running: Running) -> None:
@@ -95,9 +87,9 @@ def test_answers_of_many_at_once_are_not_mixed_up(running: Running) -> None:
     assert all(length == number for number, length in found)
 
 
-@pytest.mark.parametrize("victim", ["lane", "views"])
+@pytest.mark.parametrize("victim", ["loop", "views"])
 def test_worker_and_its_views_live_and_die_together(running: Running, victim: str) -> None:
-    before = {"lane": running.ask("/here")["pid"], "views": running.ask("/there")["pid"]}
+    before = {"loop": running.ask("/here")["pid"], "views": running.ask("/there")["pid"]}
 
     os.kill(before[victim], signal.SIGKILL)
     with suppress(OSError, http.client.HTTPException):
@@ -110,12 +102,12 @@ def test_worker_and_its_views_live_and_die_together(running: Running, victim: st
 
 
 def test_views_that_are_stuck_die_with_their_worker(running: Running) -> None:
-    lane, views = running.ask("/here")["pid"], running.ask("/there")["pid"]
+    loop, views = running.ask("/here")["pid"], running.ask("/there")["pid"]
     with ThreadPoolExecutor(1) as askers:
         stuck = askers.submit(running.ask, "/there?seconds=60")
         eventually(stuck.running)
 
-        os.kill(lane, signal.SIGKILL)
+        os.kill(loop, signal.SIGKILL)
 
         assert eventually(lambda: not is_alive(views), seconds=SECONDS)
         assert isinstance(stuck.exception(), OSError | http.client.HTTPException)

@@ -1,33 +1,33 @@
-"""The smallest site with a lane: each answer tells which process gave it."""
+"""The smallest site with a fast path: each answer tells which process gave it."""
 
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from compliance.api.answers import Answer
-from compliance.api.lanes import Lane, Request
+from compliance.serving.http.messages import Received
 from compliance.serving.site import Site
 
 
-class PidLane:
+class TinyPath:
     """Answers POST /here from the event loop."""
-
-    method, path = "POST", "/here"
 
     def warm(self) -> None:
         """Nothing is needed."""
 
-    async def answer(self, request: Request) -> Answer | None:
-        body = {"pid": os.getpid(), "lane": True, "length": len(request.body)}
-        return None if request.query else Answer(200, [], json.dumps(body).encode())
+    async def answer(self, received: Received) -> Answer | None:
+        if (received.method, received.path, received.query) != ("POST", "/here", ""):
+            return None
+        body = {"pid": os.getpid(), "fast": True, "length": len(received.body)}
+        return Answer(200, [], json.dumps(body).encode())
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Nothing is left."""
 
 
-class NoWarming:
+class NoStartup:
     """Nothing to do before the first request."""
 
     def begin_process(self) -> None:
@@ -45,12 +45,8 @@ def views(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterab
     length = len(environ["wsgi.input"].read())
     start_response("200 OK", [("content-type", "application/json")])
     yield json.dumps(
-        {"pid": os.getpid(), "lane": False, "length": length, "path": environ["PATH_INFO"]}
+        {"pid": os.getpid(), "fast": False, "length": length, "path": environ["PATH_INFO"]}
     ).encode()
 
 
-def lanes() -> Sequence[Lane]:
-    return (PidLane(),)
-
-
-site = Site(views, lanes=lanes, warming=NoWarming())
+site = Site(views, fast_path=TinyPath, startup=NoStartup())

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from auditlog.vocabulary import Actor
-from compliance import environments
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.tenancy import services
 from compliance.tenancy.models import ApiKey, Tenant
 

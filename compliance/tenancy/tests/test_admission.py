@@ -9,12 +9,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from compliance import redis
 from compliance.api import unauthenticated
-from compliance.api.permissions import Scope
-from compliance.api.views import ApiViewSet
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.api.rest.permissions import Scope
+from compliance.api.rest.views import ApiViewSet
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.stores import redis
 from compliance.tenancy import keys, services
 from compliance.tenancy.models import ApiKey
 from compliance.tenancy.tests.factories import (

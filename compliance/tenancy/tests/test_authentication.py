@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from agents.tests.factories import make_agent
-from compliance import environments
-from compliance.api.permissions import Scope
-from compliance.clock import now
-from compliance.environments import Environment
+from compliance.api.rest.permissions import Scope
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.tenancy import keys
 from compliance.tenancy.models import ApiKey, Tenant
 from compliance.tenancy.tests.factories import (

@@ -8,9 +8,9 @@ import pytest
 from django.core.management import call_command
 
 from auditlog.models import AuditEntry
-from compliance import environments
-from compliance.api.permissions import Scope
-from compliance.environments import Environment
+from compliance.api.rest.permissions import Scope
+from compliance.core import environments
+from compliance.core.environments import Environment
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.client import ApiClient
 

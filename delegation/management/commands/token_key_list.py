@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from compliance.commands import ServiceCommand
+from compliance.core.commands import ServiceCommand, fields
 from delegation.models import TokenKey
 
 
@@ -16,13 +16,4 @@ class Command(ServiceCommand):
 
 
 def describe(key: TokenKey) -> dict[str, Any]:
-    """A key as people may see it."""
-    return {
-        "kid": key.kid,
-        "status": str(key.status),
-        "published_at": key.published_at,
-        "active_from": key.active_from,
-        "retired_at": key.retired_at,
-        "destroyed_at": key.destroyed_at,
-        "uri": key.uri,
-    }
+    return fields(key, "kid", "status", "published_at", "active_from", "retired_at", "destroyed_at", "uri")

@@ -5,11 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from auditlog.vocabulary import Actor
-from compliance.commands import ServiceCommand
-from delegation import keys
+from compliance.core.commands import ServiceCommand
+from delegation.jose import keys
 from delegation.management.commands.token_key_list import describe
-
-ACTOR = Actor.system("command:token_key_rotate")
 
 
 class Command(ServiceCommand):
@@ -28,4 +26,4 @@ class Command(ServiceCommand):
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         rotate = keys.replace_compromised if options["compromised"] else keys.rotate
-        return describe(rotate(actor=ACTOR, now=now))
+        return describe(rotate(actor=Actor.system("command:token_key_rotate"), now=now))

@@ -1,4 +1,4 @@
-"""`backtest_risk --events FILE.jsonl --agents FILE.json`: what the scorer would have said of past events."""
+"""`backtest_risk --events FILE.jsonl --agents FILE.json`: replay past events through the scorer."""
 
 import sys
 from argparse import ArgumentParser
@@ -9,12 +9,12 @@ from typing import Any, TextIO
 
 import msgspec
 
-from compliance.commands import ServiceCommand
-from compliance.errors import Invalid
-from events.scoring.backtest import (
+from compliance.core.commands import ServiceCommand
+from compliance.core.errors import Invalid
+from events.risk.evaluation.backtest import (
     NOBODY,
-    Row,
-    Scored,
+    ReplayedEvent,
+    StreamEvent,
     StreamUnreadable,
     read_agents,
     read_stream,
@@ -23,27 +23,24 @@ from events.scoring.backtest import (
     taught,
 )
 
+FILES = {
+    "events": "JSON Lines, one event each",
+    "agents": "JSON: scope, domain and tenant of each agent",
+    "warmup": "earlier events, known to be ordinary",
+    "output": "write each event's score as JSON Lines",
+}
 BAR = 30
 STEPS = 100
 
 
 class Command(ServiceCommand):
-    help = "Replay a stream of events through the risk scorer and say how far it would have been right."
+    help = "Replay a stream of events through the risk scorer and measure its verdicts."
     requires_system_checks = []
 
     def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--events", type=Path, required=True, metavar="FILE", help="JSON Lines, one event each"
-        )
-        parser.add_argument(
-            "--agents", type=Path, metavar="FILE", help="JSON: scope, domain and tenant of each agent"
-        )
-        parser.add_argument(
-            "--warmup", type=Path, metavar="FILE", help="earlier events, known to be ordinary"
-        )
-        parser.add_argument(
-            "--output", type=Path, metavar="FILE", help="write each event's score as JSON Lines"
-        )
+        for name, use in FILES.items():
+            required = name == "events"
+            parser.add_argument(f"--{name}", type=Path, required=required, metavar="FILE", help=use)
         parser.add_argument(
             "--runs-apart",
             action="store_true",
@@ -60,7 +57,7 @@ class Command(ServiceCommand):
         figures = report(found)
         return figures if options["json"] else [{name: figure} for name, figure in figures.items()]
 
-    def _scored(self, options: dict[str, Any]) -> list[Scored]:
+    def _scored(self, options: dict[str, Any]) -> list[ReplayedEvent]:
         agents = read_agents(options["agents"].read_bytes()) if options["agents"] else NOBODY
         rows = _stream(options["events"])
         if not rows:
@@ -71,7 +68,7 @@ class Command(ServiceCommand):
         return list(scored(replayed, agents, learned, runs_apart=options["runs_apart"]))
 
 
-def _stream(path: Path) -> list[Row]:
+def _stream(path: Path) -> list[StreamEvent]:
     with path.open("rb") as lines:
         try:
             return read_stream(lines)
@@ -79,8 +76,8 @@ def _stream(path: Path) -> list[Row]:
             raise StreamUnreadable(f"{path}: {error}") from error
 
 
-def watched(rows: list[Row], terminal: TextIO) -> Iterator[Row]:
-    """The rows, with a bar on the terminal that says how far they have been read."""
+def watched(rows: list[StreamEvent], terminal: TextIO) -> Iterator[StreamEvent]:
+    """Yield the rows and show a progress bar on the terminal."""
     every = max(len(rows) // STEPS, 1)
     for number, row in enumerate(rows, 1):
         yield row
@@ -91,20 +88,8 @@ def watched(rows: list[Row], terminal: TextIO) -> Iterator[Row]:
     terminal.write("\n")
 
 
-def _line(one: Scored) -> bytes:
+def _line(one: ReplayedEvent) -> bytes:
     row, verdict = one.row, one.verdict
-    return (
-        msgspec.json.encode(
-            {
-                "agent": row.agent,
-                "t": row.t,
-                "seq": row.seq,
-                "action_type": row.action_type,
-                "score": verdict.score,
-                "band": verdict.band,
-                "reasons": verdict.reasons,
-                "label_event": row.label_event,
-            }
-        )
-        + b"\n"
-    )
+    stated = {"agent": row.agent, "t": row.t, "seq": row.seq, "action_type": row.action_type}
+    given = {"score": verdict.score, "band": verdict.band, "reasons": verdict.reasons}
+    return msgspec.json.encode({**stated, **given, "label_event": row.label_event}) + b"\n"

@@ -1,14 +1,13 @@
 """`partition_maintain`: make the events table's next partitions, drop those past their retention."""
 
 from argparse import ArgumentParser
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from auditlog.vocabulary import Actor
-from compliance.commands import EXIT_FINDINGS, ServiceCommand
+from compliance.core.commands import EXIT_FINDINGS, ServiceCommand
 from events import partitions
-from events.partitions import Maintenance
-from events.spans import Partition
 
 
 class Command(ServiceCommand):
@@ -25,24 +24,9 @@ class Command(ServiceCommand):
         done = partitions.maintain(
             actor=Actor.system("partition_maintain"), now=now, dry_run=options["dry_run"]
         )
-        self._show({"environment": options["environment"], **_told(done)}, as_json=options["json"])
+        self._show({"environment": options["environment"], **asdict(done)}, as_json=options["json"])
         if not done.is_complete:
             self._fail(
                 f"{len(done.postponed)} partitions postponed, {done.default_rows} rows in the default one",
                 EXIT_FINDINGS,
             )
-
-
-def _told(done: Maintenance) -> dict[str, Any]:
-    return {
-        "made": [_range(partition) for partition in done.made],
-        "dropped": [_range(partition) for partition in done.dropped],
-        "postponed": done.postponed,
-        "moved_rows": done.moved_rows,
-        "deleted_rows": done.deleted_rows,
-        "default_rows": done.default_rows,
-    }
-
-
-def _range(partition: Partition) -> dict[str, Any]:
-    return {"name": partition.name, "start": partition.start, "end": partition.end}

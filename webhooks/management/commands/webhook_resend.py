@@ -6,13 +6,13 @@ from typing import Any
 from uuid import UUID
 
 from auditlog.vocabulary import Actor
-from compliance.commands import ServiceCommand
+from compliance.core.commands import ServiceCommand
 from webhooks import services
 from webhooks.models import Webhook
 
 
-def moment(text: str) -> datetime:
-    """An ISO 8601 date or date-time, in UTC unless it says otherwise; raises `ValueError`."""
+def parse_time(text: str) -> datetime:
+    """Parse an ISO 8601 date or date-time, in UTC unless it names another offset; raises `ValueError`."""
     parsed = datetime.fromisoformat(text)
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
@@ -25,14 +25,14 @@ class Command(ServiceCommand):
         parser.add_argument("webhook", type=UUID, metavar="WEBHOOK")
         which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument("--delivery", type=UUID, metavar="ID")
-        which.add_argument("--failed-since", type=moment, metavar="TIME", help="ISO 8601")
+        which.add_argument("--failed-since", type=parse_time, metavar="TIME", help="ISO 8601")
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         webhook = Webhook.objects.existing().find(options["webhook"])
-        whose = {"tenant_id": webhook.tenant_id, "webhook_id": webhook.id}
         actor = Actor.system("webhook_resend")
+        common: dict[str, Any] = {"tenant_id": webhook.tenant_id, "webhook_id": webhook.id, "actor": actor}
         if options["delivery"]:
-            found = [services.redeliver(**whose, delivery_id=options["delivery"], actor=actor, now=now)]
+            found = [services.redeliver(delivery_id=options["delivery"], **common, now=now)]
         else:
-            found = services.redeliver_failed(**whose, since=options["failed_since"], actor=actor, now=now)
+            found = services.redeliver_failed(since=options["failed_since"], **common, now=now)
         return [{"id": str(row.id), "event_id": str(row.message_id)} for row in found]

@@ -1,43 +1,39 @@
-"""`webhook_sender`: sends webhooks of both environments until it is told to end."""
+"""`webhook_sender`: send webhooks of both environments until SIGTERM or SIGINT."""
 
 import signal
 import threading
 from datetime import datetime
-from types import FrameType
 from typing import Any
 
-from compliance.commands import ServiceCommand
-from compliance.environments import Environment
-from webhooks import doorbell
-from webhooks.engine import Engine
+from django.conf import settings
+
+from compliance.core import environments
+from compliance.core.commands import ServiceCommand
+from compliance.core.environments import Environment
+from webhooks.sending import wakeup
+from webhooks.sending.sender import Sender
 
 
 class Command(ServiceCommand):
     help = "Send webhooks of both environments, until SIGTERM or SIGINT. Several may run."
 
     def run(self, *, now: datetime, **options: Any) -> None:
-        engines = {environment: Engine(environment) for environment in Environment}
         stopping = threading.Event()
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            stopping.set()
-
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, stop)
-        clerks = [
-            threading.Thread(target=engine.run, name=f"webhooks-clerk-{environment.value}")
-            for environment, engine in engines.items()
+            signal.signal(number, lambda *_: stopping.set())
+        senders = [Sender(environment, size=settings.WEBHOOK_SENDER_THREADS) for environment in Environment]
+        threads = [
+            threading.Thread(target=sender.run, name=f"webhooks-{sender.environment}") for sender in senders
         ]
-        for clerk in clerks:
-            clerk.start()
-        bells = {environment: engine.wake for environment, engine in engines.items()}
-        threading.Thread(target=doorbell.listen, args=(bells, stopping), daemon=True).start()
-        while not stopping.is_set() and all(clerk.is_alive() for clerk in clerks):
-            stopping.wait(1.0)
-        for engine in engines.values():
-            engine.stop()
-        for clerk in clerks:
-            clerk.join()
+        for thread in threads:
+            thread.start()
+        while all(thread.is_alive() for thread in threads) and not stopping.wait(1.0):
+            for environment in Environment:
+                with environments.use(environment):
+                    wakeup.mark_sender_alive()
+        for sender in senders:
+            sender.stop()
+        for thread in threads:
+            thread.join()
         if not stopping.is_set():
-            # A clerk ended by a defect of ours: whoever supervises us starts anew.
-            self._fail("a sender ended by itself; its log says why", 1)
+            self._fail("a sender stopped because of a defect; its log says why", 1)

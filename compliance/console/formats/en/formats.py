@@ -1,4 +1,4 @@
-"""Moments as officers compare them: year first, to the second, in UTC."""
+"""Dates and times: year first, to the second, in UTC."""
 
 DATE_FORMAT = "Y-m-d"
 DATETIME_FORMAT = r"Y-m-d H:i:s \U\T\C"

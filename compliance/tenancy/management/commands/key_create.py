@@ -1,4 +1,4 @@
-"""`key_create --tenant ID --environment live|test`: a new API key, shown once."""
+"""`key_create --tenant ID --environment live|test`: create an API key, and print it once."""
 
 from argparse import ArgumentParser
 from datetime import datetime, timedelta
@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from auditlog.vocabulary import Actor
-from compliance.commands import ServiceCommand
+from compliance.core.commands import ServiceCommand
 from compliance.tenancy import services
 
 
@@ -18,7 +18,7 @@ class Command(ServiceCommand):
     def add_own_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", type=UUID, required=True, metavar="ID")
         parser.add_argument("--scopes", metavar="A,B", help="comma-separated; all when omitted")
-        parser.add_argument("--name", default="")
+        parser.add_argument("--name", default="", help="shown in the console")
         parser.add_argument("--expires-in-days", type=int, metavar="N")
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:

@@ -1,14 +1,16 @@
-"""`key_list --tenant ID`: a tenant's keys, without their secrets."""
+"""`key_list --tenant ID`: list a tenant's API keys, without their secrets."""
 
 from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from compliance import environments
-from compliance.commands import ServiceCommand
-from compliance.environments import Environment
+from compliance.core import environments
+from compliance.core.commands import ServiceCommand
+from compliance.core.environments import Environment
 from compliance.tenancy.models import ApiKey
+
+SHOWN = ("name", "hint", "scopes", "created_at", "last_used_at", "expires_at", "revoked_at")
 
 
 class Command(ServiceCommand):
@@ -19,26 +21,11 @@ class Command(ServiceCommand):
         parser.add_argument("--environment", choices=[environment.value for environment in Environment])
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
-        chosen = options["environment"]
-        wanted = [Environment(chosen)] if chosen else list(Environment)
+        chosen = [Environment(options["environment"])] if options["environment"] else list(Environment)
         rows: list[dict[str, Any]] = []
-        for environment in wanted:
+        for environment in chosen:
             with environments.use(environment):
-                keys = ApiKey.objects.for_tenant(options["tenant"]).order_by("created_at", "id")
-                rows.extend(describe(key, environment) for key in keys)
+                for key in ApiKey.objects.for_tenant(options["tenant"]).order_by("created_at", "id"):
+                    shown = {name: getattr(key, name) for name in SHOWN}
+                    rows.append({"id": str(key.id), "environment": environment.value, **shown})
         return rows
-
-
-def describe(key: ApiKey, environment: Environment) -> dict[str, Any]:
-    """A key as people may see it."""
-    return {
-        "id": str(key.id),
-        "environment": environment.value,
-        "name": key.name,
-        "hint": key.hint,
-        "scopes": key.scopes,
-        "created_at": key.created_at,
-        "last_used_at": key.last_used_at,
-        "expires_at": key.expires_at,
-        "revoked_at": key.revoked_at,
-    }

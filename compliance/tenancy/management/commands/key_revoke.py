@@ -1,4 +1,4 @@
-"""`key_revoke ID --environment live|test`: refuse a key from now on."""
+"""`key_revoke ID --environment live|test`: revoke an API key."""
 
 from argparse import ArgumentParser
 from datetime import datetime
@@ -6,12 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from auditlog.vocabulary import Actor
-from compliance.commands import ServiceCommand
+from compliance.core.commands import ServiceCommand
 from compliance.tenancy import services
 
 
 class Command(ServiceCommand):
-    help = "Revoke an API key."
+    help = "Revoke an API key; requests with it are refused from now on."
     takes_environment = True
     requires_environment = True
 

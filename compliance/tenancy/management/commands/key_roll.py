@@ -1,4 +1,4 @@
-"""`key_roll ID --environment live|test`: a successor; the old key stays usable for a while."""
+"""`key_roll ID --environment live|test`: replace an API key, with an overlap."""
 
 from argparse import ArgumentParser
 from datetime import datetime, timedelta
@@ -6,12 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from auditlog.vocabulary import Actor
-from compliance.commands import ServiceCommand
+from compliance.core.commands import ServiceCommand
 from compliance.tenancy import services
 
 
 class Command(ServiceCommand):
-    help = "Roll an API key: print a successor, and let the old one expire after an overlap."
+    help = "Create and print a successor of an API key, and let the old key expire after an overlap."
     takes_environment = True
     requires_environment = True
 

@@ -1,11 +1,11 @@
-"""`tenant_create --name NAME`: a new tenant, in both environments."""
+"""`tenant_create --name NAME`: create a tenant in both environments."""
 
 from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any
 
 from auditlog.vocabulary import Actor
-from compliance.commands import ServiceCommand
+from compliance.core.commands import ServiceCommand
 from compliance.tenancy import services
 
 

@@ -1,0 +1,143 @@
+"""Certificate revocation lists (RFC 5280 §5) as pure functions.
+
+Entries are encoded once, when a certificate is revoked: the CRL builder of `cryptography` would need every
+entry of a list as an object, at half a kilobyte each.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from asn1crypto import pem
+from asn1crypto.core import ObjectIdentifier
+from cryptography import x509
+
+from certificates.pki.der import (
+    EXPLICIT_0,
+    OCTET_STRING,
+    SEQUENCE,
+    TRUE,
+    algorithm_of,
+    header,
+    integer,
+    pkix_time,
+    signature_of,
+    tlv,
+)
+from certificates.pki.reasons import REASON_NUMBERS
+from certificates.pki.x509 import IssuerInfo, PrivateKey
+
+FULL: Final = "full"
+DELTA: Final = "delta"
+V2: Final = integer(1)
+
+
+@dataclass(frozen=True)
+class CrlWindow:
+    """The number of a list and its dates, UTC in whole seconds; numbers only grow."""
+
+    number: int
+    this_update: datetime
+    next_update: datetime
+
+
+@dataclass(frozen=True)
+class ListScope:
+    """What a list covers: all certificates of a CA, one shard of them, or the changes since a base list.
+
+    `url` is the distribution point of the certificates it covers; None if they name different ones.
+    `delta_url` is the address of a full list's delta (§5.2.6), `base_number` the base of a delta.
+    """
+
+    name: str = FULL
+    url: str | None = None
+    delta_url: str | None = None
+    base_number: int | None = None
+    shard: int | None = None
+
+
+def shard_name(shard: int) -> str:
+    return f"shard-{shard}"
+
+
+def build_crl(
+    entries: list[bytes], *, window: CrlWindow, issuer: IssuerInfo, key: PrivateKey, scope: ListScope
+) -> bytes:
+    """Sign a list of encoded entries, as DER; raises what the key raises."""
+    algorithm = algorithm_of(key)
+    # The octets of a long list are joined once only, at the end.
+    contents = [
+        V2,
+        algorithm,
+        issuer.certificate.subject.public_bytes(),
+        pkix_time(window.this_update),
+        pkix_time(window.next_update),
+        *([header(SEQUENCE, sum(map(len, entries))), *entries] if entries else []),
+        tlv(EXPLICIT_0, tlv(SEQUENCE, *_extensions(window.number, issuer, scope))),
+    ]
+    to_sign = [header(SEQUENCE, sum(map(len, contents))), *contents]
+    digest = hashlib.sha256()
+    for octets in to_sign:
+        digest.update(octets)
+    return tlv(SEQUENCE, *to_sign, algorithm, signature_of(key, digest.digest()))
+
+
+def encode_entry(
+    serial: int, revoked_at: datetime, reason: x509.ReasonFlags = x509.ReasonFlags.unspecified
+) -> bytes:
+    """Encode one entry of a list, without the reason `unspecified` (§5.3.1)."""
+    return tlv(SEQUENCE, integer(serial), pkix_time(revoked_at), _REASONS[reason])
+
+
+def to_pem(der: bytes) -> bytes:
+    """The list as PEM (RFC 7468 §6)."""
+    armored: bytes = pem.armor("X509 CRL", der)
+    return armored
+
+
+def pem_size(size: int) -> int:
+    """The octets of the PEM form of a list of `size` octets."""
+    body = (size + 2) // 3 * 4
+    return body + -(-body // 64) + len(to_pem(b""))
+
+
+def _extensions(number: int, issuer: IssuerInfo, scope: ListScope) -> Iterator[bytes]:
+    """Encode a list's extensions; its distribution point equals that of its certificates (§5.2.5)."""
+    yield _extension(x509.AuthorityKeyIdentifier(issuer.key_identifier, None, None))
+    yield _extension(x509.CRLNumber(number))
+    if scope.base_number is not None:
+        yield _extension(x509.DeltaCRLIndicator(scope.base_number), critical=True)
+    if scope.url is not None:
+        yield _extension(_distribution_point(scope.url), critical=True)
+    if scope.delta_url is not None:
+        point = x509.DistributionPoint([x509.UniformResourceIdentifier(scope.delta_url)], None, None, None)
+        yield _extension(x509.FreshestCRL([point]))
+
+
+def _distribution_point(url: str) -> x509.IssuingDistributionPoint:
+    return x509.IssuingDistributionPoint(
+        full_name=[x509.UniformResourceIdentifier(url)],
+        relative_name=None,
+        only_contains_user_certs=False,
+        only_contains_ca_certs=False,
+        only_some_reasons=None,
+        indirect_crl=False,
+        only_contains_attribute_certs=False,
+    )
+
+
+def _extension(value: x509.ExtensionType, *, critical: bool = False) -> bytes:
+    return tlv(
+        SEQUENCE,
+        ObjectIdentifier(value.oid.dotted_string).dump(),
+        TRUE if critical else b"",
+        tlv(OCTET_STRING, value.public_bytes()),
+    )
+
+
+_REASONS: Final = {
+    **{reason: tlv(SEQUENCE, _extension(x509.CRLReason(reason))) for reason in REASON_NUMBERS},
+    x509.ReasonFlags.unspecified: b"",
+}

@@ -1,0 +1,272 @@
+"""Publishing revocation lists in rounds: numbered upwards, made only when due, never in a request.
+
+A round makes a CA's full list, its delta and the shards that have changed or aged, all under one number. The
+process that holds the CA's lease makes it in steps that each commit: take the number, mark the revocations of
+this round, build and store each list, close the round. After a crash the round is due again, and the next
+round carries what was marked for it.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import F, Q
+
+from auditlog import services as auditlog
+from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
+from certificates.authorities import issuer_info, signing_key
+from certificates.errors import ListBeingMade
+from certificates.lists.crl import DELTA, FULL, CrlWindow, ListScope, build_crl, shard_name
+from certificates.lists.list_storage import read_entries, store
+from certificates.models import AuthorityRole, Certificate, CertificateAuthority, EndedHold, RevocationList
+from certificates.querysets import CertificateQuerySet, EndedHoldQuerySet
+from compliance.core import environments
+from compliance.core.identifiers import new_id
+
+log = logging.getLogger(__name__)
+
+PUBLISH: Final = "certificates.publish_crl"
+MARK_BATCH: Final = 10_000
+LEASE: Final = timedelta(seconds=60)
+"""When another process may replace a maker that died; a slow maker then stores nothing more."""
+RENEW_AT: Final = 0.5
+"""The share of its life after which a list is renewed; the rest is time to repair what prevents it."""
+
+
+@dataclass(frozen=True)
+class PublicationLease:
+    """The right of one process to make a CA's lists, for `LEASE`."""
+
+    authority_id: UUID
+    holder: UUID
+
+
+@dataclass(frozen=True)
+class PublicationRound:
+    """One round: its number and dates, the shards to make, and the base of the delta."""
+
+    authority: CertificateAuthority
+    window: CrlWindow
+    shards: tuple[int, ...]
+    base_number: int | None
+
+
+class LeaseLost(Exception):
+    """Another process has taken the lease."""
+
+
+def publish(*, authority_id: UUID, actor: Actor, now: datetime, force: bool = False) -> RevocationList | None:
+    """Publish a round of one CA's lists if it is due, or with `force`; return the full list.
+
+    None if no round is due or another process is making one, for which `force` raises `ListBeingMade`.
+    """
+    if not force and not lists_are_due(authority_id=authority_id, now=now):
+        return None
+    lease = claim(authority_id=authority_id, now=now)
+    if lease is None:
+        if force:
+            raise ListBeingMade()
+        return None
+    return publish_claimed(lease=lease, actor=actor, now=now, force=force)
+
+
+def publish_due(*, actor: Actor, now: datetime) -> int:
+    publishing = CertificateAuthority.objects.publishing(now).order_by("created_at", "id")
+    ids = publishing.values_list("id", flat=True)
+    return sum(publish(authority_id=authority_id, actor=actor, now=now) is not None for authority_id in ids)
+
+
+def lists_are_due(*, authority_id: UUID, now: datetime) -> bool:
+    """Whether a CA has a list to make: missing, aged or unfinished, or a change that is on no list yet."""
+    authority = CertificateAuthority.objects.get(id=authority_id)
+    newest = _newest(authority)
+    unpublished = (_listable(authority, now).unpublished(), _ended_holds(authority, now).unpublished())
+    return (
+        authority.crl_completed != authority.crl_number
+        or bool({FULL, *_shard_names(authority)} - newest.keys())
+        or any(_has_aged(found, now) for found in newest.values())
+        or any(rows.exists() for rows in unpublished)
+    )
+
+
+def claim(*, authority_id: UUID, now: datetime) -> PublicationLease | None:
+    """Take the lease on a CA's lists; None while another process holds it."""
+    lease = PublicationLease(authority_id, new_id())
+    free = Q(crl_lease_until=None) | Q(crl_lease_until__lt=now)
+    won = CertificateAuthority.objects.filter(free, id=authority_id).update(
+        crl_lease_holder=lease.holder, crl_lease_until=now + LEASE
+    )
+    return lease if won else None
+
+
+def publish_claimed(
+    *, lease: PublicationLease, actor: Actor, now: datetime, force: bool = False
+) -> RevocationList | None:
+    """`publish` under a lease, which is given back at the end; None also if it was lost meanwhile."""
+    try:
+        begun = _begin(lease, now, force)
+        return None if begun is None else _make_round(lease, begun, actor, now)
+    except LeaseLost:
+        log.warning("the lease on the revocation lists of %s was lost", lease.authority_id)
+        return None
+    finally:
+        CertificateAuthority.objects.filter(id=lease.authority_id, crl_lease_holder=lease.holder).update(
+            crl_lease_holder=None, crl_lease_until=None
+        )
+
+
+def _begin(lease: PublicationLease, now: datetime, force: bool) -> PublicationRound | None:
+    """Take the next number and mark what has changed as part of it; None if no round is due."""
+    with _holding(lease) as authority:
+        if not force and not lists_are_due(authority_id=authority.id, now=now):
+            return None
+        newest = _newest(authority)
+        CertificateAuthority.objects.filter(id=authority.id).update(crl_number=F("crl_number") + 1)
+        authority.crl_number += 1
+    this_update = now.replace(microsecond=0)
+    window = CrlWindow(authority.crl_number, this_update, this_update + settings.CRL_VALIDITY)
+    _mark(authority, window)
+    shards = _shards_to_make(authority, newest, now, force)
+    return PublicationRound(authority, window, shards, _base_number(authority, now))
+
+
+def _mark(authority: CertificateAuthority, window: CrlWindow) -> None:
+    """Write the round's number on every change that no list shows yet; later changes stay due.
+
+    Revocations and holds come first, ends of holds second. A certificate released and held again in between
+    then has the end of its old hold in this round and its new hold in a later one. The other order would put
+    the end of the old hold last, as if the new one had ended.
+    """
+    unmarked = _listable(authority, window.this_update).unpublished()
+    while True:
+        batch = unmarked.order_by().values("id")[:MARK_BATCH]
+        # `revoked()` again: a row may have been released while this statement waited for its lock.
+        marked = Certificate.objects.revoked().filter(id__in=batch).update(first_crl_number=window.number)
+        if marked < MARK_BATCH:
+            break
+    ended = _ended_holds(authority, window.this_update).unpublished()
+    EndedHold.objects.filter(id__in=ended.order_by().values("id")).update(end_crl_number=window.number)
+
+
+def _shards_to_make(
+    authority: CertificateAuthority, newest: dict[str, RevocationList], now: datetime, force: bool
+) -> tuple[int, ...]:
+    since = authority.crl_completed
+    revoked = Certificate.objects.filter(authority=authority, status="revoked", first_crl_number__gt=since)
+    ended = EndedHold.objects.filter(authority=authority, end_crl_number__gt=since)
+    changed = {
+        *revoked.order_by().values_list("crl_shard", flat=True).distinct(),
+        *ended.order_by().values_list("certificate__crl_shard", flat=True).distinct(),
+    }
+    return tuple(
+        shard
+        for shard, name in enumerate(_shard_names(authority))
+        if force or shard in changed or name not in newest or _has_aged(newest[name], now)
+    )
+
+
+def _base_number(authority: CertificateAuthority, now: datetime) -> int | None:
+    """The oldest full list still valid: the delta then adds to it and to every later one."""
+    if authority.role == AuthorityRole.ROOT:
+        return None
+    full = RevocationList.objects.filter(authority=authority, scope=FULL, next_update__gt=now)
+    return full.order_by("number").values_list("number", flat=True).first()
+
+
+def _make_round(
+    lease: PublicationLease, begun: PublicationRound, actor: Actor, now: datetime
+) -> RevocationList:
+    """Make the lists of a round, the full list last: clients that see it find the others there."""
+    authority, issuer = begun.authority, issuer_info(begun.authority)
+    is_root = authority.role == AuthorityRole.ROOT
+    # A list names a distribution point only if all its certificates do: those of several shards name
+    # different ones, and a root, which `openssl verify -crl_check_all` looks up on its own list, names none.
+    url = None if is_root or authority.crl_shards else authority.crl_url
+    delta_url = None if is_root else f"{authority.crl_url}/{DELTA}"
+    for shard in begun.shards:
+        _make(lease, begun, ListScope(shard_name(shard), issuer.shard_url(shard), shard=shard))
+    if begun.base_number is None:
+        RevocationList.objects.filter(authority=authority, scope=DELTA).delete()
+    else:
+        _make(lease, begun, ListScope(DELTA, url, base_number=begun.base_number))
+    full = _make(lease, begun, ListScope(FULL, url, delta_url))
+    with _holding(lease) as authority:
+        authority.crl_completed = begun.window.number
+        authority.save(update_fields=["crl_completed"])
+        _record(authority, full, begun, actor, now)
+    return full
+
+
+def _make(lease: PublicationLease, begun: PublicationRound, scope: ListScope) -> RevocationList:
+    """Build and sign a list outside any transaction, then store it if the lease still holds."""
+    authority, window = begun.authority, begun.window
+    count, entries = read_entries(
+        authority=authority, window=window, scope=scope, period=settings.CRL_VALIDITY
+    )
+    der = build_crl(
+        entries, window=window, issuer=issuer_info(authority), key=signing_key(authority), scope=scope
+    )
+    with _holding(lease) as authority:
+        return store(authority=authority, window=window, scope=scope, entry_count=count, der=der)
+
+
+@contextmanager
+def _holding(lease: PublicationLease) -> Iterator[CertificateAuthority]:
+    """Lock the CA's row in a transaction; raises `LeaseLost`."""
+    with environments.atomic():
+        authority = CertificateAuthority.objects.locked().get(id=lease.authority_id)
+        if authority.crl_lease_holder != lease.holder:
+            raise LeaseLost()
+        yield authority
+
+
+def _newest(authority: CertificateAuthority) -> dict[str, RevocationList]:
+    """The newest list of each scope, without deltas, which age with the full list."""
+    lists = RevocationList.objects.filter(authority=authority).exclude(scope=DELTA)
+    return {found.scope: found for found in lists.order_by("scope", "-number").distinct("scope")}
+
+
+def _has_aged(newest: RevocationList, now: datetime) -> bool:
+    return now >= newest.this_update + (newest.next_update - newest.this_update) * RENEW_AT
+
+
+def _shard_names(authority: CertificateAuthority) -> list[str]:
+    return [shard_name(shard) for shard in range(authority.crl_shards)]
+
+
+def _listable(authority: CertificateAuthority, now: datetime) -> CertificateQuerySet:
+    return Certificate.objects.filter(authority=authority).listable(now, settings.CRL_VALIDITY)
+
+
+def _ended_holds(authority: CertificateAuthority, now: datetime) -> EndedHoldQuerySet:
+    """Ended holds of certificates that a list may still carry, as `_listable`."""
+    since = now - settings.CRL_VALIDITY
+    return EndedHold.objects.filter(authority=authority, certificate__expires_at__gte=since)
+
+
+def _record(
+    authority: CertificateAuthority,
+    full: RevocationList,
+    begun: PublicationRound,
+    actor: Actor,
+    now: datetime,
+) -> None:
+    auditlog.record(
+        tenant_id=SERVICE_TENANT_ID,
+        action=AuditAction.CRL_PUBLISHED,
+        affected_id=authority.id,
+        description=f"Revocation list {full.number} of {authority.common_name} published",
+        metadata={
+            "number": full.number,
+            "entries": full.entry_count,
+            "next_update": full.next_update.isoformat(),
+            "shards": list(begun.shards),
+        },
+        actor=actor,
+        now=now,
+    )

@@ -1,0 +1,1 @@
+"""OCSP (RFC 6960): responses, the responders that sign them, the endpoint."""

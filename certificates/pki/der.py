@@ -1,0 +1,78 @@
+"""DER (X.690) for what is encoded often: CRL entries, CRLs and OCSP responses, with their signatures."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from asn1crypto.algos import SignedDigestAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
+
+from certificates.pki.x509 import PrivateKey
+
+INTEGER: Final = 0x02
+BIT_STRING: Final = 0x03
+OCTET_STRING: Final = 0x04
+ENUMERATED: Final = 0x0A
+UTC_TIME: Final = 0x17
+GENERALIZED_TIME: Final = 0x18
+SEQUENCE: Final = 0x30
+EXPLICIT_0: Final = 0xA0
+EXPLICIT_1: Final = 0xA1
+EXPLICIT_2: Final = 0xA2
+
+TRUE: Final = bytes.fromhex("0101ff")
+NO_UNUSED_BITS: Final = b"\0"
+FIRST_GENERALIZED: Final = datetime(2050, 1, 1, tzinfo=UTC).timestamp()
+"""RFC 5280 §5.1.2.4: UTCTime through the year 2049, GeneralizedTime from then on."""
+RSA_SHA256: Final[bytes] = SignedDigestAlgorithm({"algorithm": "sha256_rsa"}).dump()
+ECDSA_SHA256: Final[bytes] = SignedDigestAlgorithm({"algorithm": "sha256_ecdsa"}).dump()
+"""Signature algorithm identifiers (RFC 4055, RFC 5758)."""
+
+
+def header(tag: int, length: int) -> bytes:
+    """Encode the tag and length of contents."""
+    if length < 0x80:
+        return bytes((tag, length))
+    octets = length.to_bytes((length.bit_length() + 7) // 8, "big")
+    return bytes((tag, 0x80 | len(octets))) + octets
+
+
+def tlv(tag: int, *contents: bytes) -> bytes:
+    """Encode tag, length and contents."""
+    return b"".join((header(tag, sum(map(len, contents))), *contents))
+
+
+def integer(value: int) -> bytes:
+    """Encode a non-negative INTEGER."""
+    return tlv(INTEGER, value.to_bytes((value.bit_length() >> 3) + 1, "big"))
+
+
+def enumerated(value: int) -> bytes:
+    """Encode an ENUMERATED below 128."""
+    return tlv(ENUMERATED, bytes((value,)))
+
+
+def pkix_time(moment: datetime) -> bytes:
+    """Encode a Time of a certificate or CRL, cut to whole seconds."""
+    if moment.timestamp() < FIRST_GENERALIZED:
+        return tlv(UTC_TIME, f"{moment.astimezone(UTC):%y%m%d%H%M%SZ}".encode())
+    return generalized_time(moment)
+
+
+def generalized_time(moment: datetime) -> bytes:
+    """Encode a GeneralizedTime, cut to whole seconds."""
+    return tlv(GENERALIZED_TIME, f"{moment.astimezone(UTC):%Y%m%d%H%M%SZ}".encode())
+
+
+def algorithm_of(key: PrivateKey) -> bytes:
+    """The identifier of the algorithm that `signature_of()` uses with this key."""
+    return RSA_SHA256 if isinstance(key, rsa.RSAPrivateKey) else ECDSA_SHA256
+
+
+def signature_of(key: PrivateKey, digest: bytes) -> bytes:
+    """Sign a SHA-256 digest, as a BIT STRING; raises what the key raises."""
+    prehashed = Prehashed(hashes.SHA256())
+    if isinstance(key, rsa.RSAPrivateKey):
+        return tlv(BIT_STRING, NO_UNUSED_BITS, key.sign(digest, padding.PKCS1v15(), prehashed))
+    return tlv(BIT_STRING, NO_UNUSED_BITS, key.sign(digest, ec.ECDSA(prehashed)))

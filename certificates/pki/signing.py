@@ -1,0 +1,47 @@
+"""Message signatures over canonical JSON (RFC 8785), never over a caller's raw string.
+
+An endpoint that signed raw strings would sign the input of a JWT, and so issue tokens under the agent's key.
+Canonical JSON never starts as such an input does.
+"""
+
+import hashlib
+from typing import Any, Final
+
+import rfc8785
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from compliance.core.encodings import b64_decode
+from compliance.core.errors import Invalid
+from compliance.keys import SignatureAlgorithm
+
+ALGORITHM: Final = SignatureAlgorithm.RSA_SHA256
+
+
+def canonical(payload: Any) -> bytes:
+    """The RFC 8785 form of a JSON value; `Invalid` for integers beyond ±(2^53 - 1), NaN and infinities."""
+    try:
+        return rfc8785.dumps(payload)
+    except rfc8785.IntegerDomainError as error:
+        raise Invalid("payload: integers beyond 2^53 - 1 can't be signed; send them as strings") from error
+    except (rfc8785.CanonicalizationError, UnicodeError) as error:
+        raise Invalid("payload: not representable as canonical JSON (RFC 8785)") from error
+
+
+def payload_hash(message: bytes) -> str:
+    """`sha256:` and the hex digest of the canonical bytes."""
+    return f"sha256:{hashlib.sha256(message).hexdigest()}"
+
+
+def verifies(certificate_pem: str, message: bytes, signature: str) -> bool:
+    """Whether the certificate's key made this signature, in canonical base64, over these bytes."""
+    key = x509.load_pem_x509_certificate(certificate_pem.encode("ascii")).public_key()
+    if not isinstance(key, rsa.RSAPublicKey):
+        return False
+    try:
+        key.verify(b64_decode(signature), message, padding.PKCS1v15(), hashes.SHA256())
+    except (ValueError, InvalidSignature):
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""What anyone may ask: verify a certificate or a message, resolve a DID."""

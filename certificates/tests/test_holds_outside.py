@@ -1,0 +1,88 @@
+"""Holds and their release, as openssl and Java see them."""
+
+from pathlib import Path
+
+from certificates.tests import outside
+from certificates.tests.factories import (
+    make_held_certificate,
+    reinstate_agent,
+)
+from certificates.tests.test_holds import publish_now
+from certificates.tests.test_ocsp import issuer_of, leaf_of
+from compliance.tenancy.models import Tenant
+from compliance.tests.client import ApiClient
+
+
+def test_openssl_follows_a_hold_and_its_release(api: ApiClient, tenant: Tenant, tmp_path: Path) -> None:
+    certificate = make_held_certificate(tenant)
+    authority, base = certificate.authority, f"/v1/crl/{certificate.authority.serial_number}"
+    (tmp_path / "ca").write_text(api.get("/v1/ca", Accept="text/plain").content.decode())
+    (tmp_path / "leaf").write_text(certificate.certificate_pem)
+    judge: list[str | Path] = ["verify", "-crl_check", "-CAfile", tmp_path / "ca"]
+
+    publish_now(authority)
+    full = _saved(api, base, tmp_path / "full")
+    assert "Certificate Hold" in outside.openssl("crl", "-in", full, "-text", "-noout")
+    assert "revoked" in outside.openssl_refusal(*judge, "-CRLfile", full, tmp_path / "leaf")
+
+    reinstate_agent(certificate.agent)
+    publish_now(authority)
+    delta = _saved(api, f"{base}/delta", tmp_path / "delta")
+    assert "Remove From CRL" in outside.openssl("crl", "-in", delta, "-text", "-noout")
+    assert outside.pkilint_crl(api.get(f"{base}/delta").content) == []
+    with_delta: list[str | Path] = ["-CRLfile", full, "-CRLfile", delta, "-extended_crl", "-use_deltas"]
+    assert outside.openssl(*judge, *with_delta, tmp_path / "leaf")
+    newest = _saved(api, base, tmp_path / "newest")
+    assert outside.openssl(*judge, "-CRLfile", newest, tmp_path / "leaf")
+
+
+def _saved(api: ApiClient, path: str, file: Path) -> Path:
+    file.write_text(api.get(path, Accept="text/plain").content.decode())
+    return file
+
+
+def test_openssl_reads_the_hold_in_ocsp_answers(api: ApiClient, tenant: Tenant, tmp_path: Path) -> None:
+    certificate = make_held_certificate(tenant)
+    (tmp_path / "chain").write_text(api.get("/v1/ca", Accept="text/plain").content.decode())
+    named: list[str | Path] = ["-issuer", outside.write_pem(tmp_path / "issuer", issuer_of(certificate))]
+    named += ["-cert", outside.write_pem(tmp_path / "leaf", leaf_of(certificate))]
+    request, response = tmp_path / "request", tmp_path / "response"
+    outside.openssl("ocsp", *named, "-no_nonce", "-reqout", request)
+
+    said = []
+    for _ in range(2):
+        answer = api.raw("POST", "/v1/ocsp", request.read_bytes(), "application/ocsp-request")
+        response.write_bytes(answer.content)
+        checked: list[str | Path] = ["-CAfile", tmp_path / "chain", "-respin", response, "-no_nonce"]
+        said.append(outside.openssl("ocsp", *named, *checked))
+        if len(said) == 1:
+            reinstate_agent(certificate.agent)
+
+    assert "revoked" in said[0]
+    assert "Reason: certificateHold" in said[0]
+    assert f"{tmp_path / 'leaf'}: good" in said[1]
+
+
+def test_java_follows_a_hold_and_its_release(api: ApiClient, tenant: Tenant, tmp_path: Path) -> None:
+    certificate = make_held_certificate(tenant)
+    authority = certificate.authority
+    assert authority.parent is not None
+    issuing = outside.write_pem(tmp_path / "issuing", issuer_of(certificate))
+    leaf = outside.write_pem(tmp_path / "leaf", leaf_of(certificate))
+    root = tmp_path / "root"
+    root.write_text(api.get(f"/v1/ca/{authority.parent.serial_number}", Accept="text/plain").content.decode())
+    base, shard = f"/v1/crl/{authority.serial_number}", certificate.crl_shard
+
+    verdicts = []
+    for _ in range(2):
+        publish_now(authority)
+        crls = [
+            _saved(api, f"{base}/{shard}", tmp_path / "shard.crl"),
+            _saved(api, f"{base}/delta", tmp_path / "delta.crl"),
+            _saved(api, f"/v1/crl/{authority.parent.serial_number}", tmp_path / "root.crl"),
+        ]
+        verdicts.append(outside.java_pkix(root, [leaf, issuing], crls))
+        if len(verdicts) == 1:
+            reinstate_agent(certificate.agent)
+
+    assert verdicts == ["invalid: REVOKED", "valid"]

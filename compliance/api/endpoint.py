@@ -1,0 +1,118 @@
+"""The definition of an endpoint of the hot paths, the same for both of its entrances.
+
+A definition says who may call, how a request is read, what the work is, and how its outcome is shown.
+Django's view calls it for one request (`compliance.api.rest.endpoints.respond`), the fast path in the event
+loop for all that arrived together (`compliance.serving.fast_path`).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Generic, TypeVar
+from uuid import UUID
+
+from compliance.api.rest.permissions import Scope
+from compliance.core.environments import Environment
+from compliance.core.errors import ServiceError
+from compliance.stores import sql
+from compliance.stores.async_postgres import Query
+
+Question = TypeVar("Question")
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointRequest:
+    """What an endpoint reads of a request.
+
+    `parameter` is the last segment of a path that ends in one, `query` has the last value of each name,
+    `body` is the parsed JSON (None without one), `tenant_id` is the caller's where a key is needed.
+    """
+
+    received_at: datetime
+    parameter: str
+    query: Mapping[str, str]
+    body: Any
+    tenant_id: UUID | None
+
+
+@dataclass(frozen=True)
+class Deferred(Generic[Outcome]):
+    """The place of an outcome that takes longer than its group: `work` finds it, in any thread."""
+
+    work: Callable[[], Outcome | Exception]
+
+
+class Endpoint(ABC, Generic[Question, Outcome]):
+    """One operation of the API. A `path` that ends in a slash has one segment more, its parameter."""
+
+    method: ClassVar[str]
+    path: ClassVar[str]
+    bucket: ClassVar[str]
+    """Name of the rate limit; it counts for each API key if `scope` is set, else for each client address."""
+    allow: ClassVar[str]
+    """The methods of the path, for the `Allow` header."""
+    scope: ClassVar[Scope | None] = None  # what the caller's key must hold; None: anyone may call
+    status: ClassVar[int] = 200
+    headers: ClassVar[Mapping[str, str]] = {}
+    reserved: ClassVar[frozenset[str]] = frozenset()
+    """Values of the parameter that are paths of other endpoints."""
+    takes_query: ClassVar[bool] = True  # whether the fast path serves requests with a query string
+    full: ClassVar[str] = "At capacity; retry with backoff"
+    """The message of the 503 when too many wait."""
+    largest_group: ClassVar[int] = 100
+    """How many questions are worked on together; 1: each is asked alone, and tenants share connections."""
+    longest_queue: ClassVar[int] = 1_000  # how many questions of one environment may wait in one process
+
+    @abstractmethod
+    def read(self, request: EndpointRequest) -> Question:
+        """The question a request puts. Raises: ServiceError for a malformed one."""
+
+    @abstractmethod
+    def work(self, questions: Sequence[Question]) -> "Sequence[Outcome | Exception | Deferred[Outcome]]":
+        """The outcome of each question, in order, in the current environment. Raises: Django's errors."""
+
+    @abstractmethod
+    def show(self, outcome: Outcome) -> Mapping[str, Any]:
+        """The body of the answer."""
+
+    def environment_of(self, question: Question) -> Environment | None:
+        """Where a question of a public endpoint is answered; None: in neither environment."""
+        return None
+
+    def outcome_of(self, question: Question) -> Outcome:
+        """The outcome of one question in the current environment. Raises: ServiceError, Django's errors."""
+        (found,) = self.work([question])
+        outcome = found.work() if isinstance(found, Deferred) else found
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+class ReadEndpoint(Endpoint[Question, Outcome]):
+    """An endpoint whose work is one statement, asked by either entrance in its own way."""
+
+    @abstractmethod
+    def query(self, questions: Sequence[Question]) -> Query:
+        """The statement that finds the rows of all questions."""
+
+    @abstractmethod
+    def outcomes(
+        self, questions: Sequence[Question], rows: Sequence[Sequence[Any]]
+    ) -> Sequence[Outcome | ServiceError]:
+        """The outcome of each question, in order, that the rows make."""
+
+    def work(self, questions: Sequence[Question]) -> Sequence[Outcome | ServiceError]:
+        return self.outcomes(questions, sql.asked(*self.query(questions)))
+
+
+class ThreadEndpoint(Endpoint[Question, Outcome]):
+    """An endpoint whose work needs a thread: it writes, asks several times, or computes."""
+
+    worth_a_group: ClassVar[int] = 1
+    longest_gathering: ClassVar[float] = 0.0
+    """How the fast path gathers groups; see `compliance.serving.batching.Batcher`."""
+
+    def warm(self) -> None:
+        """Open the connections the work needs; called once, in the thread of the live environment."""

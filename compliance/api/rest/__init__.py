@@ -1,0 +1,1 @@
+"""Adapters to REST framework: parsers, renderers, fields, permissions, throttles, base views, the schema."""

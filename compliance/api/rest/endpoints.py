@@ -1,0 +1,30 @@
+"""The entrance of an endpoint's definition for Django's views."""
+
+from contextlib import nullcontext
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from compliance.api.endpoint import Endpoint, EndpointRequest
+from compliance.api.rest.requests import credential_of
+from compliance.core import environments
+from compliance.core.clock import now
+
+
+def respond(endpoint: Endpoint[Any, Any], request: Request, parameter: str = "") -> Response:
+    """The endpoint's response to a request that has passed the view's authentication and limits."""
+    key = credential_of(request)
+    question = endpoint.read(
+        EndpointRequest(
+            received_at=now(),
+            parameter=parameter,
+            query=request.query_params.dict(),
+            body=request.data if endpoint.method == "POST" else None,
+            tenant_id=None if key is None else key.tenant_id,
+        )
+    )
+    environment = None if endpoint.scope is not None else endpoint.environment_of(question)
+    with nullcontext() if environment is None else environments.use(environment):
+        outcome = endpoint.outcome_of(question)
+    return Response(endpoint.show(outcome), status=endpoint.status)

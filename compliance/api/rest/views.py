@@ -1,0 +1,91 @@
+"""The base of the API's views."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
+from rest_framework.throttling import BaseThrottle
+from rest_framework.views import APIView
+from rest_framework.viewsets import ViewSet
+
+from compliance.api.rest.permissions import Scope
+from compliance.api.rest.throttling import PublicThrottle
+from compliance.core.errors import Invalid
+
+
+class LimitedView(APIView):
+    """Tells on every answer, refusals included, how the caller stands against the rate limit."""
+
+    http_method_names = ["get", "post", "patch", "delete", "head"]
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        limit = getattr(request, "rate_limit", None)
+        if limit is not None:
+            for name, value in limit.headers().items():
+                response[name] = value
+        if isinstance(response, Response):
+            response.add_post_render_callback(_untie)
+        return response
+
+
+def _untie(response: Any) -> None:
+    """Cut the circles through request, view and answer.
+
+    What they hold, a batch's events say, is then freed with the last who uses them. Else it would wait for
+    the garbage collector, which would look at all of it.
+    """
+    context = response.renderer_context
+    context["request"].parser_context.clear()
+    vars(context["view"]).clear()
+    context.clear()
+
+
+class ApiViewSet(LimitedView, ViewSet):
+    """An authenticated resource; `required_scopes` names the scope of each action."""
+
+    required_scopes: ClassVar[dict[str, Scope]] = {}
+
+    def check_permissions(self, request: Request) -> None:
+        # What the key may not do counts as well.
+        super().check_throttles(request)
+        super().check_permissions(request)
+
+    def check_throttles(self, request: Request) -> None:
+        """Do nothing: `check_permissions()` has counted the request."""
+
+
+class PublicView(LimitedView):
+    """A view that needs no credentials; sent credentials are ignored."""
+
+    authentication_classes = ()
+    permission_classes = ()
+    throttle_classes: Sequence[type[BaseThrottle]] = ()
+
+
+class PublicViewSet(PublicView, ViewSet):
+    """A resource that needs no credentials, limited by address."""
+
+    throttle_classes: Sequence[type[BaseThrottle]] = (PublicThrottle,)
+
+
+def is_public(view: Any) -> bool:
+    """Whether a view that a route leads to (`as_view()`'s) needs no credentials."""
+    return issubclass(getattr(view, "cls", object), PublicView)
+
+
+def validated(serializer: type[BaseSerializer], request: Request, **kwargs: Any) -> dict[str, Any]:
+    """The request's body through an input serializer; raises DRF's `ValidationError` or `Invalid`."""
+    return checked(serializer, request.data, **kwargs)
+
+
+def checked(serializer: type[BaseSerializer], body: Any, **kwargs: Any) -> dict[str, Any]:
+    """A parsed body through an input serializer. Raises: REST framework's ValidationError, Invalid."""
+    if not isinstance(body, dict):
+        raise Invalid("Request body must be a JSON object")
+    bound = serializer(data=body, **kwargs)
+    bound.is_valid(raise_exception=True)
+    found: dict[str, Any] = bound.validated_data
+    return found

@@ -1,0 +1,248 @@
+"""Every page of the console renders, for whom it should, with rows of its environment and tenant only."""
+
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.auth.models import Permission
+from django.test import Client
+from django.urls import reverse
+
+from auditlog.models import AuditEntry
+from compliance.console.admin import TenantScopedAdmin
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.tenancy.models import Role, Tenant
+from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.console import console_of, join, make_member, make_operator, make_staff, populate
+
+ROOMS = {"agents", "auditlog", "certificates", "compliance", "delegation", "events", "webhooks"}
+BOTH = pytest.mark.parametrize("environment", list(Environment))
+
+
+def name_of(model: Any) -> str:
+    return f"{model._meta.app_label}_{model._meta.model_name}"
+
+
+PAGES = sorted(name_of(model) for model in admin.site._registry)
+# Pages that every member opens, with rows of their tenants; the rest is of the service, for operators.
+TENANT_PAGES = sorted(
+    name_of(model)
+    for model, page in admin.site._registry.items()
+    if isinstance(page, TenantScopedAdmin) and page.tenant_field and set(Role.values) <= page.view_roles
+)
+OPERATORS_PAGES = sorted(
+    name_of(model)
+    for model, page in admin.site._registry.items()
+    if not (isinstance(page, TenantScopedAdmin) and set(Role.values) <= page.view_roles)
+)
+
+
+def list_of(client: Client, page: str, query: str = "") -> Any:
+    return client.get(reverse(f"admin:{page}_changelist") + query)
+
+
+def page_of(client: Client, page: str, row: Any) -> Any:
+    return client.get(reverse(f"admin:{page}_change", args=[row.pk]))
+
+
+@pytest.fixture
+def acme() -> Tenant:
+    return make_tenant("Acme")
+
+
+@pytest.fixture
+def rival() -> Tenant:
+    return make_tenant("Rival")
+
+
+@BOTH
+@pytest.mark.parametrize("page", PAGES)
+def test_operator_opens_every_list_and_form(acme: Tenant, page: str, environment: Environment) -> None:
+    populate(acme, environment)
+    make_member(acme, Role.OFFICER)
+    client = console_of(make_operator(), environment)
+
+    assert list_of(client, page).status_code == 200
+    assert list_of(client, page, "?q=agent").status_code == 200
+    assert client.get(reverse(f"admin:{page}_add")).status_code in (200, 403)
+
+
+def test_every_table_of_the_service_has_a_page() -> None:
+    ours = [model for model in apps.get_models() if model.__module__.split(".")[0] in ROOMS]
+    # What the service makes of events and reviews, for its own use, and the octets of revocation lists.
+    derived = {
+        "certificates_revocationlistpart",
+        "events_pendingreview",
+        "events_riskday",
+        "events_riskwatermark",
+        "events_scorerprogress",
+        "events_scorersnapshot",
+        "events_tenantbaseline",
+        "events_tenantmarks",
+    }
+
+    assert {name_of(model) for model in ours if not admin.site.is_registered(model)} == derived
+
+
+def test_what_is_the_services_own_is_not_a_tenants_page() -> None:
+    kept = {"auth_user", "auth_group", "tenancy_membership", "api_idempotencyrecord", "delegation_tokenkey"}
+
+    assert kept <= set(OPERATORS_PAGES)
+
+
+@BOTH
+def test_operator_opens_every_rows_page(acme: Tenant, environment: Environment) -> None:
+    rows = populate(acme, environment)
+    with environments.use(environment):
+        rows["auditlog_auditentry"] = AuditEntry.objects.for_tenant(acme.id).first()
+    client = console_of(make_operator(), environment)
+
+    answers = {page: page_of(client, page, row).status_code for page, row in rows.items()}
+
+    assert answers == dict.fromkeys(rows, 200)
+
+
+@BOTH
+@pytest.mark.parametrize("role", list(Role))
+def test_members_open_the_pages_of_their_tenant(acme: Tenant, role: Role, environment: Environment) -> None:
+    rows = populate(acme, environment)
+    client = console_of(make_member(acme, role), environment)
+
+    for page in TENANT_PAGES:
+        assert list_of(client, page).status_code == 200, page
+    for page in set(rows) & set(TENANT_PAGES):
+        assert page_of(client, page, rows[page]).status_code == 200, page
+
+
+@BOTH
+def test_members_see_no_row_of_another_tenant(acme: Tenant, rival: Tenant, environment: Environment) -> None:
+    mine, theirs = populate(acme, environment, "mine"), populate(rival, environment, "theirs")
+    client = console_of(make_member(acme, Role.OFFICER), environment)
+
+    for page in TENANT_PAGES:
+        html = list_of(client, page).content.decode()
+        assert "theirs" not in html, page
+        assert "Rival" not in html, page
+        if page in mine:
+            assert str(mine[page].pk) in html, page
+            assert str(theirs[page].pk) not in html, page
+
+
+def test_a_foreign_row_is_answered_like_a_missing_one(acme: Tenant, rival: Tenant) -> None:
+    theirs = populate(rival, Environment.LIVE, "theirs")
+    client = console_of(make_member(acme, Role.OFFICER))
+
+    for page in set(theirs) & set(TENANT_PAGES):
+        answer = page_of(client, page, theirs[page])
+        assert answer.status_code == 302, page
+        assert answer.url == reverse("admin:index"), page
+
+
+@pytest.mark.parametrize(
+    "query", ["?q={id}", "?id__exact={id}", "?tenant={tenant}", "?tenant__id__exact={tenant}"]
+)
+def test_searches_and_filters_find_no_foreign_row(acme: Tenant, rival: Tenant, query: str) -> None:
+    theirs = populate(rival, Environment.LIVE, "theirs")["agents_agent"]
+    client = console_of(make_member(acme, Role.OFFICER))
+
+    answer = list_of(client, "agents_agent", query.format(id=theirs.pk, tenant=rival.id))
+
+    assert "theirs agent" not in answer.content.decode()
+
+
+def test_pop_ups_and_look_ups_find_no_foreign_row(acme: Tenant, rival: Tenant) -> None:
+    populate(rival, Environment.LIVE, "theirs")
+    client = console_of(make_member(acme, Role.OFFICER))
+    look_up = {"app_label": "tenancy", "model_name": "membership", "field_name": "user", "term": ""}
+
+    pop_up = list_of(client, "agents_agent", "?_popup=1&_to_field=id")
+
+    assert "theirs" not in pop_up.content.decode()
+    assert client.get(reverse("admin:autocomplete"), look_up).status_code == 403
+
+
+def test_tenant_filter_names_only_the_users_tenants(acme: Tenant, rival: Tenant) -> None:
+    third = make_tenant("Third")
+    user = make_member(acme, Role.OFFICER)
+    join(user, third, Role.AUDITOR)
+
+    html = list_of(console_of(user), "agents_agent").content.decode()
+
+    assert "Third" in html
+    assert "Rival" not in html
+
+
+def test_no_list_uses_djangos_filter_over_a_relation() -> None:
+    found = [
+        f"{name_of(model)}: {entry}"
+        for model, page in admin.site._registry.items()
+        if isinstance(page, TenantScopedAdmin)
+        for entry in page.list_filter
+        if isinstance(name := entry[0] if isinstance(entry, tuple) else entry, str)
+        and model._meta.get_field(name).is_relation
+    ]
+
+    assert found == []
+
+
+def test_rows_of_one_environment_are_unknown_in_the_other(acme: Tenant) -> None:
+    sandbox, real = populate(acme, Environment.TEST, "sandbox"), populate(acme, Environment.LIVE, "real")
+    user = make_operator()
+
+    live, test = console_of(user, Environment.LIVE), console_of(user, Environment.TEST)
+
+    for page in set(sandbox) - {"tenancy_tenant"}:
+        assert str(sandbox[page].pk) not in list_of(live, page).content.decode(), page
+        assert str(real[page].pk) not in list_of(test, page).content.decode(), page
+        assert page_of(live, page, sandbox[page]).status_code == 302, page
+        assert page_of(test, page, real[page]).status_code == 302, page
+
+
+def test_staff_without_a_membership_see_nothing(acme: Tenant) -> None:
+    rows = populate(acme, Environment.LIVE)
+    client = console_of(make_staff())
+
+    assert "belongs to no tenant" in client.get(reverse("admin:index")).content.decode()
+    for page in PAGES:
+        assert list_of(client, page).status_code == 403, page
+    for page, row in rows.items():
+        assert page_of(client, page, row).status_code in (302, 403), page
+
+
+def test_django_permissions_open_nothing(acme: Tenant) -> None:
+    user = make_staff()
+    user.user_permissions.set(Permission.objects.all())
+    client = console_of(user)
+
+    for page in PAGES:
+        assert list_of(client, page).status_code == 403, page
+        assert client.get(reverse(f"admin:{page}_add")).status_code == 403, page
+
+
+@pytest.mark.parametrize("page", OPERATORS_PAGES)
+@pytest.mark.parametrize("role", list(Role))
+def test_pages_of_the_service_are_for_operators(acme: Tenant, role: Role, page: str) -> None:
+    client = console_of(make_member(acme, role))
+
+    assert list_of(client, page).status_code == 403
+
+
+def test_anonymous_visitors_are_sent_to_sign_in() -> None:
+    for page in PAGES:
+        answer = list_of(Client(), page)
+        assert answer.status_code == 302
+        assert answer.url.startswith("/admin/login/")
+
+
+def test_lists_make_as_many_queries_for_many_rows_as_for_one(
+    acme: Tenant, django_assert_max_num_queries: Any
+) -> None:
+    client = console_of(make_operator())
+    for number in range(12):
+        populate(acme, Environment.LIVE, f"row-{number}")
+
+    for page in PAGES:
+        with django_assert_max_num_queries(12):
+            list_of(client, page)

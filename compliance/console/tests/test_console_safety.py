@@ -1,0 +1,220 @@
+"""What the console never does: run what tenants wrote, show a secret, switch by a link, embed outsiders."""
+
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.test import Client
+from django.urls import reverse
+
+from agents.tests.factories import make_agent
+from compliance.console.views import SESSION_KEY, page_after_switch
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.tenancy import services
+from compliance.tenancy.models import ApiKey, Role, Tenant
+from compliance.tenancy.tests.factories import ACTOR, make_tenant
+from compliance.tests.console import WEBHOOK_SECRET, console_of, make_member, make_operator, populate
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}${8*8}\u202eexe"
+SWITCH = "/admin/environment/"
+
+
+@pytest.fixture
+def acme() -> Tenant:
+    return make_tenant(HOSTILE)
+
+
+def pages_about(client: Client, rows: dict[str, Any]) -> dict[str, str]:
+    """The HTML of the first page, of every list and of every row's page."""
+    addresses = ["/admin/"]
+    for page, row in rows.items():
+        addresses += [reverse(f"admin:{page}_changelist"), reverse(f"admin:{page}_change", args=[row.pk])]
+    return {address: client.get(address, follow=True).content.decode() for address in addresses}
+
+
+def test_what_tenants_write_is_escaped_everywhere(acme: Tenant) -> None:
+    rows = populate(acme, Environment.LIVE, HOSTILE)
+    rows["agents_agent"] = make_agent(
+        acme,
+        name=HOSTILE,
+        model=HOSTILE,
+        version=HOSTILE,
+        model_hash=HOSTILE,
+        description=HOSTILE,
+        metadata={HOSTILE: [HOSTILE], "permitted_actions": [HOSTILE]},
+        financial_scope={"permitted_venues": [HOSTILE]},
+    )
+    client = console_of(make_operator())
+
+    pages = pages_about(client, rows)
+    pages["suspend"] = client.get(
+        reverse("admin:agents_agent_suspend", args=[rows["agents_agent"].pk])
+    ).content.decode()
+    pages["audit"] = client.get(reverse("admin:auditlog_auditentry_changelist")).content.decode()
+
+    for address, html in pages.items():
+        assert "<script>alert" not in html, address
+        assert "<img src=x" not in html, address
+        assert "\"'><img" not in html, address
+    assert "&lt;script&gt;alert(1)" in pages["audit"]
+    assert "\\u202eexe" in pages["audit"]
+
+
+def test_no_attribute_that_scripts_evaluate_holds_what_tenants_write(acme: Tenant) -> None:
+    """Unfold's Alpine.js and htmx run the text of x-… and hx-… attributes, escaped or not."""
+    rows = populate(acme, Environment.LIVE, "evaluateme")
+
+    pages = pages_about(console_of(make_operator()), rows)
+
+    for address, html in pages.items():
+        for tag in html.split("<"):
+            for attribute in tag.split(">")[0].split(" x-")[1:] + tag.split(">")[0].split(" hx-")[1:]:
+                assert "evaluateme" not in attribute.split('" ')[0], address
+
+
+@pytest.mark.parametrize("who", ["operator", "developer"])
+def test_secrets_stand_in_no_page(acme: Tenant, who: str) -> None:
+    rows = populate(acme, Environment.LIVE)
+    secret = services.create_key(tenant=acme, name="kept", actor=ACTOR, now=now()).secret
+    user = make_operator() if who == "operator" else make_member(acme, Role.DEVELOPER)
+
+    pages = pages_about(console_of(user), rows)
+
+    webhook = rows["webhooks_webhook"]
+    hidden = [
+        secret,
+        WEBHOOK_SECRET,
+        bytes(webhook.secret).decode(),
+        *ApiKey.objects.values_list("digest", flat=True),
+    ]
+    for address, html in pages.items():
+        assert not [text for text in hidden if text in html], address
+
+
+# --- The environment's switch ------------------------------------------------------------------------
+
+
+def test_the_switch_changes_what_the_session_shows(acme: Tenant) -> None:
+    client = console_of(make_operator())
+
+    client.post(SWITCH, {"environment": "test", "next": "/admin/agents/agent/"})
+
+    page = client.get("/admin/").content.decode()
+    assert client.session[SESSION_KEY] == "test"
+    assert "Test environment" in page
+    assert "<title>[TEST]" in page
+
+
+def test_the_switch_needs_a_post_with_a_csrf_token() -> None:
+    user = make_operator()
+    checked = Client(enforce_csrf_checks=True)
+    checked.force_login(user)
+
+    assert console_of(user).get(SWITCH, {"environment": "test"}).status_code == 405
+    assert checked.post(SWITCH, {"environment": "test"}).status_code == 403
+
+
+def test_strangers_switch_nothing() -> None:
+    answer = Client().post(SWITCH, {"environment": "test"})
+
+    assert answer.headers["Location"].startswith("/admin/login/")
+
+
+def test_an_unknown_environment_is_refused() -> None:
+    client = console_of(make_operator())
+
+    client.post(SWITCH, {"environment": "production"})
+
+    assert client.session[SESSION_KEY] == "live"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/admin/", "/admin/"),
+        ("/admin/agents/agent/", "/admin/agents/agent/"),
+        ("/admin/agents/agent/?status__exact=active", "/admin/agents/agent/"),
+        ("/admin/agents/agent/01a1fac7-5ae4-7687-b534-3193b75b5368/change/", "/admin/agents/agent/"),
+        ("/admin/agents/agent/01a1fac7-5ae4-7687-b534-3193b75b5368/suspend/", "/admin/agents/agent/"),
+        ("/admin/nowhere/", "/admin/"),
+        ("https://evil.example/admin/", "/admin/"),
+        ("//evil.example/admin/", "/admin/"),
+        ("/admin/\\evil.example", "/admin/"),
+        ("/v1/agents", "/admin/"),
+        ("", "/admin/"),
+    ],
+)
+def test_the_switch_leads_to_a_page_that_exists_there(path: str, expected: str) -> None:
+    assert page_after_switch(path) == expected
+
+
+# --- Headers -----------------------------------------------------------------------------------------
+
+
+def test_console_pages_carry_a_policy_and_the_api_does_not() -> None:
+    policy = Client().get("/admin/login/").headers["Content-Security-Policy"]
+
+    assert "script-src 'self' 'unsafe-eval'" in policy
+    assert "default-src 'none'" in policy
+    assert "Content-Security-Policy" not in Client().get("/v1/agents").headers
+
+
+@pytest.mark.parametrize(("address", "status"), [("/admin/auth/user/", 403), ("/admin/no/such/page/", 404)])
+def test_errors_are_pages_for_people(acme: Tenant, address: str, status: int) -> None:
+    answer = console_of(make_member(acme, Role.AUDITOR)).get(address)
+
+    assert answer.status_code == status
+    assert answer.headers["Content-Type"].startswith("text/html")
+    assert "Content-Security-Policy" in answer.headers
+    assert "To the overview" in answer.content.decode()
+
+
+def test_a_dead_database_is_a_page_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    user = make_operator()
+    client = console_of(user)
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr("agents.admin.AgentAdmin.get_queryset", fail)
+    answer = client.get(reverse("admin:agents_agent_changelist"))
+
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"] == "1"
+    assert "Unavailable for the moment" in answer.content.decode()
+
+
+def test_no_page_holds_a_script_that_the_policy_would_refuse(acme: Tenant) -> None:
+    rows = populate(acme, Environment.LIVE)
+
+    pages = pages_about(console_of(make_operator()), rows)
+
+    for address, html in pages.items():
+        inline = [tag for tag in html.split("<script")[1:] if "src=" not in tag.split(">")[0]]
+        assert inline == [], address
+        assert " onclick=" not in html, address
+
+
+@pytest.mark.parametrize("value", ["%00", "a%00b"])
+def test_nul_bytes_in_filters_are_refused(acme: Tenant, value: str) -> None:
+    client = console_of(make_operator())
+
+    for page in ("agents_agent", "auditlog_auditentry"):
+        for name in ("q", "description", "actor_id", "id"):
+            answer = client.get(reverse(f"admin:{page}_changelist") + f"?{name}={value}")
+            assert answer.status_code in (200, 302, 400), (page, name)
+    assert client.get(f"/admin/agents/agent/{value}/change/").status_code == 302
+
+
+def test_passwords_are_not_guessed_by_trying(settings: Any) -> None:
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "sign_in": 3}
+    wrong = {"username": make_operator().get_username(), "password": "a guess"}
+
+    answers = [Client().post("/admin/login/", wrong) for _ in range(4)]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    assert int(answers[-1].headers["Retry-After"]) >= 1
+    assert "Too many attempts to sign in" in answers[-1].content.decode()
+    assert Client().get("/admin/login/").status_code == 200
+    assert Client().post("/admin/login/", wrong, REMOTE_ADDR="192.0.2.1").status_code == 200

@@ -1,0 +1,1 @@
+"""Foundations that every room uses: environments, errors, time, ids, encryption, tasks, logs."""

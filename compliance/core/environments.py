@@ -1,0 +1,137 @@
+"""Live and test: the environment in which the running code acts, and its database.
+
+Each environment has a database of its own; Django's tables (users, sessions, admin log) and the memberships
+are in `default`, the live one. A context variable carries the environment: code that touches a row outside
+`use()` fails. A row's deferred columns and relations are read from the database it came from, and the row is
+written only in its own environment.
+
+Django's bare `transaction.atomic()` and `on_commit()` act on `default`: use those of this module instead.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from enum import StrEnum
+from typing import Any
+
+from django.db import connections, transaction
+from django.db.models import Model
+
+ALWAYS_LIVE_APPS = frozenset({"auth", "contenttypes", "sessions", "admin"})
+ALWAYS_LIVE_MODELS = frozenset({("tenancy", "membership")})
+
+
+class Environment(StrEnum):
+    """The two environments; API and key prefixes show the value."""
+
+    LIVE = "live"
+    TEST = "test"
+
+    @property
+    def alias(self) -> str:
+        """The key of this environment's database in `DATABASES`."""
+        return "default" if self is Environment.LIVE else "test"
+
+
+class EnvironmentNotSet(RuntimeError):
+    """A row was touched outside `use()`; a defect of the calling code."""
+
+
+class WrongEnvironment(RuntimeError):
+    """A row of one environment was about to be written in the other; a defect of the calling code."""
+
+
+_current: ContextVar[Environment | None] = ContextVar("environment", default=None)
+
+
+def current() -> Environment:
+    """The environment the calling code acts in; raises `EnvironmentNotSet` outside `use()`."""
+    environment = _current.get()
+    if environment is None:
+        raise EnvironmentNotSet("Choose an environment first: environments.use(Environment.LIVE)")
+    return environment
+
+
+def current_or_none() -> Environment | None:
+    """As `current()`, but None outside `use()`; for logs."""
+    return _current.get()
+
+
+def leave() -> None:
+    """Act in no environment until the end of the enclosing `use()`."""
+    _current.set(None)
+
+
+@contextmanager
+def use(environment: Environment) -> Iterator[Environment]:
+    """Act in `environment` inside the block."""
+    token = _current.set(environment)
+    try:
+        yield environment
+    finally:
+        _current.reset(token)
+
+
+def atomic() -> AbstractContextManager[None]:
+    """A transaction on the current environment's database."""
+    return transaction.atomic(using=current().alias)
+
+
+def in_transaction() -> bool:
+    """Whether the calling thread is inside a transaction on the current environment's database."""
+    return connections[current().alias].in_atomic_block
+
+
+def on_commit(callback: Callable[[], Any], *, robust: bool = False) -> None:
+    """Call `callback` once the current environment's transaction has committed."""
+    transaction.on_commit(callback, using=current().alias, robust=robust)
+
+
+@contextmanager
+def snapshot(*, timeout_seconds: int) -> Iterator[None]:
+    """A REPEATABLE READ, READ ONLY transaction; inside another one, that one as it is.
+
+    `timeout_seconds` bounds each query.
+    """
+    connection = connections[current().alias]
+    is_outermost = not connection.in_atomic_block
+    with atomic(), connection.cursor() as cursor:
+        if is_outermost:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            cursor.execute("SET LOCAL statement_timeout = %s", [f"{timeout_seconds}s"])
+        yield
+
+
+class EnvironmentRouter:
+    """Send every model to the database of the current environment.
+
+    Django's hint `instance` is the row that is read, followed to another, or written.
+    """
+
+    def db_for_read(self, model: type[Model], *, instance: Model | None = None, **hints: Any) -> str:
+        if _is_always_live(model._meta.app_label, model._meta.model_name):
+            return "default"
+        return _origin(instance) or current().alias
+
+    def db_for_write(self, model: type[Model], *, instance: Model | None = None, **hints: Any) -> str:
+        if _is_always_live(model._meta.app_label, model._meta.model_name):
+            return "default"
+        alias, origin = current().alias, _origin(instance)
+        if origin is not None and origin != alias:
+            raise WrongEnvironment(f"{model._meta.label} of database {origin} written in {alias}")
+        return alias
+
+    def allow_relation(self, obj1: Model, obj2: Model, **hints: Any) -> bool:
+        return obj1._state.db == obj2._state.db
+
+    def allow_migrate(self, db: str, app_label: str, model_name: str | None = None, **hints: Any) -> bool:
+        return db == "default" or not _is_always_live(app_label, model_name)
+
+
+def _is_always_live(app_label: str, model_name: str | None) -> bool:
+    return app_label in ALWAYS_LIVE_APPS or (app_label, model_name) in ALWAYS_LIVE_MODELS
+
+
+def _origin(row: Model | None) -> str | None:
+    """The database that holds the row; None for a new one."""
+    return None if row is None else row._state.db

@@ -1,0 +1,66 @@
+"""Celery tasks that carry their environment.
+
+All work is recorded in PostgreSQL, so a sweep finds the work of a lost message. Services name a task
+`<app>.<verb>`, so that no service imports one.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import celery
+from django.conf import settings
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.stores import redis
+
+log = logging.getLogger(__name__)
+
+ENVIRONMENT_HEADER = "service_environment"
+BROKER_AWAY = (OperationalError, RedisError, OSError)
+
+
+class EnvironmentTask(celery.Task):
+    """Run in the environment named by the message's header; refuse a message without one."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # A worker puts the headers on the request itself; a task applied in process has them apart.
+        named = self.request.get(ENVIRONMENT_HEADER) or (self.request.headers or {}).get(ENVIRONMENT_HEADER)
+        with environments.use(Environment(str(named))):
+            return super().__call__(*args, **kwargs)
+
+
+app = celery.Celery(settings.SERVICE_NAME, task_cls="compliance.core.tasks:EnvironmentTask")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+
+
+def task(name: str, **options: Any) -> Callable[[Callable[..., Any]], celery.Task]:
+    """Register a keyword-only function as the task `name`."""
+    return app.task(name=name, **options)
+
+
+def enqueue(name: str, *, delay_seconds: float = 0, **kwargs: Any) -> bool:
+    """Send task `name` to the current environment's workers; False, and a log line, if the broker is away."""
+    headers = {ENVIRONMENT_HEADER: environments.current().value}
+    try:
+        with redis.circuit.guarding(gone=BROKER_AWAY):
+            app.send_task(name, kwargs=kwargs, headers=headers, countdown=delay_seconds or None)
+    except BROKER_AWAY as error:
+        log.warning("task %s not enqueued, its sweep will find it: %s", name, type(error).__name__)
+        return False
+    return True
+
+
+def connect() -> None:
+    """Open the connection of `enqueue` ahead of the first message; raises `BROKER_AWAY`."""
+    app.finalize()
+    with app.producer_or_acquire() as producer:
+        _ = producer.connection.default_channel
+
+
+def enqueue_on_commit(name: str, **kwargs: Any) -> None:
+    """Call `enqueue` once the current environment's transaction has committed."""
+    environments.on_commit(lambda: enqueue(name, **kwargs))

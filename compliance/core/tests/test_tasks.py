@@ -1,0 +1,79 @@
+"""Tasks carry their environment and need no broker to be safe."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from compliance.celery import PERIODS_SECONDS, schedule
+from compliance.core import environments, tasks
+from compliance.core.environments import Environment
+
+seen: list[str] = []
+
+
+@tasks.task("tests.note")
+def note() -> None:
+    """Remember the environment it ran in."""
+    seen.append(environments.current().value)
+
+
+@pytest.fixture(autouse=True)
+def outside_any_environment() -> Any:
+    seen.clear()
+    token = environments._current.set(None)
+    yield
+    environments._current.reset(token)
+
+
+@pytest.mark.parametrize("environment", list(Environment))
+def test_task_runs_in_the_environment_of_its_message(environment: Environment) -> None:
+    note.apply(headers={tasks.ENVIRONMENT_HEADER: environment.value}, throw=True)
+
+    assert seen == [environment.value]
+
+
+def test_message_without_environment_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a valid Environment"):
+        note.apply(throw=True)
+
+    assert seen == []
+
+
+def test_lost_broker_is_survived() -> None:
+    """In a process of its own, whose broker was never there; its caller does not wait for it either."""
+    script = (
+        "from time import monotonic\n"
+        "from compliance.celery import app\n"
+        "from compliance.core import environments, tasks\n"
+        "began = monotonic()\n"
+        "with environments.use(environments.Environment.LIVE):\n"
+        "    is_lost = tasks.enqueue('tests.note') is False\n"
+        "raise SystemExit(0 if is_lost and monotonic() - began < 1.5 else 1)"
+    )
+    dead = {**os.environ, "REDIS_URL": "redis://127.0.0.1:1/0"}
+
+    ended = subprocess.run(
+        [sys.executable, "-c", script], env=dead, cwd=settings.BASE_DIR, timeout=30, check=False
+    )
+
+    assert ended.returncode == 0
+
+
+def test_broker_that_is_there_is_rung() -> None:
+    with environments.use(Environment.LIVE):
+        assert tasks.enqueue("tests.note") is True
+
+
+def test_sweeps_run_over_both_environments() -> None:
+    entries = schedule().values()
+
+    named = {(entry["task"], entry["options"]["headers"][tasks.ENVIRONMENT_HEADER]) for entry in entries}
+    assert named == {(task, env.value) for task in PERIODS_SECONDS for env in Environment}
+
+
+def test_every_scheduled_task_exists() -> None:
+    assert set(PERIODS_SECONDS) <= set(tasks.app.tasks)

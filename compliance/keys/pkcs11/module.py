@@ -1,0 +1,256 @@
+"""One PKCS#11 module per process: initialised for threads, restarted when lost, safe across a fork.
+
+After python-pkcs11's `C_Initialize(NULL)` SoftHSM uses no mutexes, and two threads crash the process. So the
+module is initialised here, through ctypes with `CKF_OS_LOCKING_OK` (PKCS#11 v2.40 §5.4).
+"""
+
+import atexit
+import ctypes
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import c_ulong
+from typing import Final
+
+from pkcs11 import PKCS11Error, Slot, Token, TokenFlag, _pkcs11
+from pkcs11.exceptions import MultipleTokensReturned, NoSuchToken
+
+from compliance.keys.base import KeyServiceNotConfigured, KeyServiceUnavailable
+from compliance.keys.pkcs11.shared_lock import LockTimeout, SharedLock
+from compliance.keys.pkcs11.softhsm import mend_tokens
+from compliance.keys.pkcs11.startup_lock import startup_lock
+
+logger = logging.getLogger(__name__)
+
+CKF_OS_LOCKING_OK: Final = 2
+CKR_OK: Final = 0
+
+# Seconds to wait for calls in flight: the slowest is an RSA key generation.
+DRAIN_TIMEOUT: Final = 10.0
+ENTRY_TIMEOUT: Final = 25.0
+CLOSE_TIMEOUT: Final = 2.0
+
+
+class _InitializeArgs(ctypes.Structure):
+    """CK_C_INITIALIZE_ARGS."""
+
+    _fields_ = (("mutexes", ctypes.c_void_p * 4), ("flags", c_ulong), ("reserved", ctypes.c_void_p))
+
+
+_Function = ctypes.CFUNCTYPE(c_ulong, ctypes.c_void_p)
+_InitToken = ctypes.CFUNCTYPE(c_ulong, c_ulong, ctypes.c_char_p, c_ulong, ctypes.c_char_p)
+
+
+class _FunctionList(ctypes.Structure):
+    """The head of CK_FUNCTION_LIST; every module exports it, not all export the functions by name."""
+
+    _fields_ = (
+        ("version", ctypes.c_ubyte * 2),
+        ("C_Initialize", _Function),
+        ("C_Finalize", _Function),
+        ("_functions_in_between", ctypes.c_void_p * 7),
+        ("C_InitToken", _InitToken),
+    )
+
+
+class _InitialisedLibrary(_pkcs11.lib):
+    """python-pkcs11's library over a module that `Pkcs11Module` has initialised."""
+
+    def initialize(self) -> None: ...
+
+
+class Pkcs11Module:
+    """A loaded PKCS#11 module; sessions and handles belong to one `epoch`, the time between two restarts."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.epoch = 0
+        self.restart_seconds = 0.0
+        self._functions: _FunctionList | None = None
+        self._library: _InitialisedLibrary | None = None
+        self._tokens: dict[str, list[Token]] = {}
+        self._is_unusable = False
+        self._renew_locks()
+
+    def _renew_locks(self) -> None:
+        self.calls = SharedLock()
+        self._load_lock = threading.Lock()
+
+    @property
+    def is_started(self) -> bool:
+        return self._library is not None
+
+    @contextmanager
+    def entered(self) -> Iterator[int]:
+        """Start the module if needed, and keep it from being restarted inside the block; yields the epoch.
+
+        Raises `KeyServiceUnavailable` or `KeyServiceNotConfigured`.
+        """
+        if self._library is None:
+            self.restart(seen_epoch=self.epoch)
+        try:
+            with self.calls.shared(ENTRY_TIMEOUT):
+                yield self.epoch
+        except LockTimeout as error:
+            raise KeyServiceUnavailable from error
+
+    def find_token(self, label: str) -> Token:
+        """Return the token with this label, else raise PKCS11Error. Call inside `entered()`."""
+        found = self.tokens().get(label, [])
+        if len(found) != 1:
+            raise MultipleTokensReturned if found else NoSuchToken
+        return found[0]
+
+    def tokens(self) -> dict[str, list[Token]]:
+        """Return the initialised tokens by label, as of the module's start. Call inside `entered()`."""
+        # Read once: asking every slot for each of a hundred tokens would take seconds.
+        if not self._tokens:
+            found: dict[str, list[Token]] = {}
+            for token in self._opened().get_tokens():
+                if token.flags & TokenFlag.TOKEN_INITIALIZED:
+                    found.setdefault(token.label, []).append(token)
+            self._tokens = found
+        return self._tokens
+
+    def slots(self) -> list[Slot]:
+        """Return every slot that has a token, initialised or not. Call inside `entered()`."""
+        return list(self._opened().get_slots(token_present=True))
+
+    def init_token(self, slot: Slot, label: bytes, so_pin: str) -> None:
+        """Initialise a slot's token, with a label of 32 octets; raises `KeyServiceUnavailable`."""
+        pin = so_pin.encode()
+        result = self._load().C_InitToken(slot.slot_id, pin, len(pin), label)
+        if result != CKR_OK:
+            logger.error("C_InitToken returned 0x%x", result)
+            raise KeyServiceUnavailable
+
+    def restart(self, *, seen_epoch: int) -> None:
+        """Finalise and initialise, unless another thread has since `seen_epoch`; raises as `entered()`."""
+        functions = self._load()
+        try:
+            with self.calls.exclusive(DRAIN_TIMEOUT):
+                if self.epoch == seen_epoch:
+                    self._restart(functions)
+        except LockTimeout as error:
+            logger.warning("PKCS#11 module not restarted: %s", error)
+            raise KeyServiceUnavailable from error
+
+    def _restart(self, functions: _FunctionList) -> None:
+        began = time.monotonic()
+        self._forget()
+        with startup_lock(self.path):
+            mend_tokens(self.path)
+            functions.C_Finalize(None)  # fails at a first start, when there is nothing to finalise
+            arguments = _InitializeArgs(flags=CKF_OS_LOCKING_OK)
+            result = functions.C_Initialize(ctypes.byref(arguments))
+        if result != CKR_OK:
+            logger.warning("C_Initialize of %s returned 0x%x", self.path, result)
+            raise KeyServiceUnavailable
+        try:
+            self._library = _InitialisedLibrary(self.path)
+        except PKCS11Error as error:
+            logger.warning("PKCS#11 module %s does not answer: %s", self.path, type(error).__name__)
+            raise KeyServiceUnavailable from error
+        self.restart_seconds = time.monotonic() - began
+
+    def _forget(self) -> None:
+        self.epoch += 1
+        self._library = None
+        self._tokens = {}
+
+    def _opened(self) -> _InitialisedLibrary:
+        if self._library is None:
+            raise KeyServiceUnavailable
+        return self._library
+
+    def _load(self) -> _FunctionList:
+        if self._is_unusable:
+            logger.error("PKCS#11 module unusable: this process was forked while a call was in flight")
+            raise KeyServiceUnavailable
+        with self._load_lock:
+            if self._functions is None:
+                self._functions = _load_functions(self.path)
+            return self._functions
+
+    def after_fork_in_child(self) -> None:
+        """Drop what belongs to the parent; the next call initialises the module for this process."""
+        # The child's copy of the module may hold a lock that nobody will release.
+        self._is_unusable = self._is_unusable or self.calls.holders > 0
+        self._forget()
+        self._renew_locks()
+
+    def close(self) -> None:
+        """Finalise the module at the end of the process, unless calls are in flight."""
+        if self._library is None or self._functions is None:
+            return
+        try:
+            self.calls.acquire_exclusive(CLOSE_TIMEOUT)
+        except LockTimeout:
+            return
+        self._library = None
+        self._functions.C_Finalize(None)
+
+
+def _load_functions(path: str) -> _FunctionList:
+    if not path:
+        raise _not_configured("PKCS11_MODULE names no PKCS#11 module")
+    try:
+        get_function_list = ctypes.CDLL(path).C_GetFunctionList
+    except (OSError, AttributeError) as error:
+        raise _not_configured(f"PKCS11_MODULE cannot be loaded: {error}") from error
+    pointer = ctypes.POINTER(_FunctionList)()
+    result = get_function_list(ctypes.byref(pointer))
+    if result != CKR_OK:
+        raise _not_configured(f"C_GetFunctionList of {path} returned 0x{result:x}")
+    return pointer.contents
+
+
+def _not_configured(reason: str) -> KeyServiceNotConfigured:
+    logger.error("KMS not configured: %s", reason)
+    return KeyServiceNotConfigured()
+
+
+_modules: dict[str, Pkcs11Module] = {}
+_held_for_fork: list[SharedLock] = []
+
+
+def module_at(path: str) -> Pkcs11Module:
+    """Return this process's only `Pkcs11Module` for a shared object; its first use loads it."""
+    return _modules.setdefault(path, Pkcs11Module(path))
+
+
+def _before_fork() -> None:
+    """Wait until no call is in flight; after `DRAIN_TIMEOUT` the child cannot use the module."""
+    for module in list(_modules.values()):
+        lock = module.calls
+        try:
+            lock.acquire_exclusive(DRAIN_TIMEOUT)
+        except LockTimeout:
+            logger.warning("Forking while a call into %s is in flight", module.path)
+        else:
+            _held_for_fork.append(lock)
+
+
+def _after_fork_in_parent() -> None:
+    while _held_for_fork:
+        _held_for_fork.pop().release_exclusive()
+
+
+def _after_fork_in_child() -> None:
+    _held_for_fork.clear()
+    for module in _modules.values():
+        module.after_fork_in_child()
+
+
+def _close_all() -> None:
+    for module in _modules.values():
+        module.close()
+
+
+atexit.register(_close_all)
+os.register_at_fork(
+    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+)

@@ -1,0 +1,78 @@
+"""PKCS#11 objects of a key: the attributes a new key gets, and how stored keys are read back."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from pkcs11 import Attribute, KeyType, MechanismFlag, ObjectClass, PKCS11Error
+
+from compliance.core.identifiers import moment_of
+from compliance.keys.base import PublicKey, StoredKey
+from compliance.keys.uri import Pkcs11Uri, build
+
+SIGN_AND_VERIFY: Final = MechanismFlag.SIGN | MechanismFlag.VERIFY  # sets every other use to false
+
+PRIVATE: Final = {Attribute.PRIVATE: True, Attribute.SENSITIVE: True, Attribute.EXTRACTABLE: False}
+PUBLIC: Final = {Attribute.PRIVATE: False}
+SESSION_PUBLIC: Final = {Attribute.PRIVATE: False, Attribute.TOKEN: False}
+"""A public key object that ends with its session: an RSA private key holds the public key too."""
+
+P256_PARAMETERS: Final = bytes.fromhex("06082a8648ce3d030107")  # its OID (RFC 5480 §2.1.1.1)
+
+PUBLIC_ATTRIBUTES: Final = (
+    *(Attribute.KEY_TYPE, Attribute.MODULUS, Attribute.PUBLIC_EXPONENT),
+    *(Attribute.EC_PARAMS, Attribute.EC_POINT),
+)
+TIMED: Final = 7
+
+
+def read_public_key(found: Any) -> PublicKey | None:
+    """Build the public key of a public or private key object; None if the object lacks a part of it.
+
+    Some modules leave CKA_PUBLIC_KEY_INFO empty, or fail a request for several attributes if one is missing.
+    """
+    values: dict[Attribute, Any] = {}
+    for attribute in PUBLIC_ATTRIBUTES:
+        with suppress(PKCS11Error):
+            values[attribute] = found[attribute]
+    with suppress(KeyError, ValueError):
+        return _public_key(values)
+    return None
+
+
+def _public_key(attributes: Mapping[Attribute, Any]) -> PublicKey | None:
+    kind = attributes[Attribute.KEY_TYPE]
+    if kind == KeyType.RSA:
+        exponent, modulus = attributes[Attribute.PUBLIC_EXPONENT], attributes[Attribute.MODULUS]
+        return rsa.RSAPublicNumbers(e=_integer(exponent), n=_integer(modulus)).public_key()
+    if kind == KeyType.EC and attributes[Attribute.EC_PARAMS] == P256_PARAMETERS:
+        point = _point(attributes[Attribute.EC_POINT])
+        return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
+    return None
+
+
+def _integer(value: int | bytes) -> int:
+    return value if isinstance(value, int) else int.from_bytes(value, "big")
+
+
+def _point(value: bytes) -> bytes:
+    """Unwrap CKA_EC_POINT, a DER OCTET STRING around the point; some modules give the bare point."""
+    is_wrapped = len(value) >= 2 and value[0] == 0x04 and value[1] == len(value) - 2
+    return value[2:] if is_wrapped else value
+
+
+def stored_key(token_label: str, key_id: bytes, labels: dict[ObjectClass, str]) -> StoredKey:
+    """Describe a key of which the objects with these labels were found."""
+    label = next(iter(labels.values()))
+    uri = build(Pkcs11Uri(token=token_label, id=key_id, object=label))
+    private, public = ObjectClass.PRIVATE_KEY in labels, ObjectClass.PUBLIC_KEY in labels
+    return StoredKey(uri, label, has_private=private, has_public=public, made_at=_made_at(key_id))
+
+
+def _made_at(key_id: bytes) -> datetime | None:
+    """Return the time in an id that this service made (UUIDv7); None for other ids."""
+    identifier = UUID(bytes=key_id) if len(key_id) == 16 else None
+    return moment_of(identifier) if identifier and identifier.version == TIMED else None

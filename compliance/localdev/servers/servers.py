@@ -1,0 +1,217 @@
+"""The data servers of one checkout: PostgreSQL, Valkey and SoftHSM, unless the environment gives others."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ..console import step
+from ..environment import External, external, has_own_tokens, hosts_wanted, merged, service_name
+from ..layout import Layout
+from ..ports import HOST, WEB_DEFAULT
+from ..state import LockBusy, load_secrets, locked, read_json
+from . import processes
+from .databases import ensure_database, ensure_role
+from .key_hosts import KeyHosts
+from .postgres import DatabaseRole, PostgresServer
+from .redis import RedisServer
+from .softhsm import ModuleLibrary, SoftHsm, find_module
+
+SHARDS = 16  # shards of each environment's token: enough for some ten thousand agents
+
+# An owner in production does without these; the suite and the benchmarks make databases and checkpoints.
+DEVELOPMENT_ROLES = "pg_checkpoint, pg_monitor, pg_signal_backend"
+
+
+@dataclass(frozen=True)
+class Servers:
+    """The servers that the Django processes of a checkout depend on."""
+
+    layout: Layout
+
+    @cached_property
+    def secrets(self) -> dict[str, str]:
+        return load_secrets(self.layout.secrets)
+
+    @cached_property
+    def postgres(self) -> PostgresServer:
+        # Unlike /tmp, /var/tmp survives a reboot.
+        temporary = "/var/tmp" if os.access("/var/tmp", os.W_OK) else tempfile.gettempdir()  # noqa: S108
+        digest = hashlib.sha256(os.fsencode(self.layout.local)).hexdigest()[:12]
+        return PostgresServer(
+            self.layout.local / "postgres",
+            outside=Path(temporary) / f"service-postgres-{digest}",
+            ports=self.layout.ports,
+            log=self.layout.log / "postgres.log",
+            password=self.secrets["postgres_password"],
+        )
+
+    @cached_property
+    def redis(self) -> RedisServer:
+        return RedisServer(self.layout.local / "redis", self.layout.ports, self.secrets["redis_password"])
+
+    @cached_property
+    def module(self) -> ModuleLibrary:
+        return find_module(self.layout.local / "softhsm-package")
+
+    @cached_property
+    def softhsm(self) -> SoftHsm:
+        folder, sockets = self.layout.local / "softhsm", self.layout.run / "keys"
+        return self.tokens_in(folder, hosts=hosts_wanted(os.environ), sockets=sockets)
+
+    @cached_property
+    def key_hosts(self) -> KeyHosts:
+        return KeyHosts(
+            root=self.layout.root,
+            folder=self.layout.run / "keys",
+            count=self.softhsm.hosts,
+            records=self.layout.run,
+            log=self.layout.log / "key_hosts.log",
+        )
+
+    def tokens_in(
+        self, folder: Path, *, shards: int = SHARDS, hosts: int = 0, sockets: Path | None = None
+    ) -> SoftHsm:
+        name = service_name(os.environ)
+        return SoftHsm(
+            folder=folder,
+            module=self.module,
+            labels=(f"{name}-live", f"{name}-test"),
+            user_pin=self.secrets["pkcs11_user_pin"],
+            so_pin=self.secrets["pkcs11_so_pin"],
+            shards=shards,
+            hosts=hosts,
+            sockets=sockets,
+        )
+
+    def database_names(self) -> tuple[str, str]:
+        name = service_name(os.environ)
+        return f"{name}_live", f"{name}_test"
+
+    @property
+    def given(self) -> External:
+        return external(os.environ, self.secrets)
+
+    def role(self, kind: str) -> DatabaseRole:
+        """Return the role of `kind`: `owner` of the databases, `service`, or `reader` of all but secrets."""
+        suffix = "app" if kind == "service" else kind
+        return DatabaseRole(f"{service_name(os.environ)}_{suffix}", self.secrets[f"postgres_{kind}_password"])
+
+    def start(self) -> None:
+        """Start what is down. The caller holds the set-up lock."""
+        self.start_postgres()
+        if self.given.redis is None and self.redis.running() is None:
+            with step("Valkey"):
+                self.redis.start()
+        if not has_own_tokens(os.environ) and not self.softhsm.made():
+            with step("SoftHSM tokens"):
+                self.softhsm.ensure()
+        self.start_key_hosts()
+
+    def start_postgres(self) -> None:
+        """Start PostgreSQL with its roles and databases, unless DATABASE_URL gives another."""
+        if self.given.database is not None:
+            return
+        with nullcontext() if self.postgres.running() is not None else step("PostgreSQL"):
+            self.postgres.start()
+            self._make_databases()
+
+    def _make_databases(self) -> None:
+        owner = self.role("owner")
+        ensure_role(self.postgres, owner, attributes="CREATEDB", member_of=DEVELOPMENT_ROLES)
+        ensure_role(self.postgres, self.role("service"))
+        ensure_role(self.postgres, self.role("reader"))
+        for name in self.database_names():
+            ensure_database(self.postgres, name, owner=owner)
+
+    def start_key_hosts(self, *, wait: bool = True) -> None:
+        """Start the key hosts, if there are any; `wait` until they serve."""
+        hosts = self.key_hosts
+        if not hosts.count or hosts.running() is not None:
+            return
+        with step("key hosts") if wait else nullcontext():
+            hosts.start(self.environment() | self.softhsm.host_environment(), wait=wait)
+
+    def stop_if_unused(self) -> bool:
+        """Stop the embedded servers, unless the users' lock is held; return whether they were stopped."""
+        try:
+            with locked(self.layout.setup_lock), locked(self.layout.users_lock, wait=False):
+                self.key_hosts.stop()
+                self.redis.stop()
+                self.postgres.stop()
+        except LockBusy:
+            return False
+        return True
+
+    def base_url(self) -> str:
+        """Return the address of the running or the next web server."""
+        running = processes.load(self.layout.supervisor) is not None
+        port = read_json(self.layout.parts).get("port") if running else os.environ.get("PORT")
+        port = port or read_json(self.layout.ports).get("web") or WEB_DEFAULT
+        return f"http://{HOST}:{port}"
+
+    def database_urls(self) -> tuple[str, str]:
+        return self.given.database or self._urls("service")
+
+    def owner_urls(self) -> tuple[str, str]:
+        """Return the live and the test database, for their owner, or the service if no owner is given."""
+        if self.given.database is not None:
+            return self.given.owners or self.given.database
+        return self._urls("owner")
+
+    def _urls(self, kind: str) -> tuple[str, str]:
+        live, test = (self.postgres.url(name, self.role(kind)) for name in self.database_names())
+        return live, test
+
+    def operator_contract(self) -> dict[str, str]:
+        """Return the variables for operators' commands: the databases as their owner, and as the reader."""
+        if self.given.database is not None:
+            return _pair("DATABASE_OWNER_URL", self.given.owners) if self.given.owners else {}
+        owner = _pair("DATABASE_OWNER_URL", self._urls("owner"))
+        return owner | _pair("DATABASE_READER_URL", self._urls("reader"))
+
+    def contract(self, *, base_url: str | None = None) -> dict[str, str]:
+        """Return the service's variables over the servers as they are."""
+        return {
+            "ALLOWED_HOSTS": "127.0.0.1,localhost",
+            "BASE_URL": base_url or self.base_url(),
+            "ENCRYPTION_KEYS": self.secrets["encryption_key"],
+            "SECRET_KEY": self.secrets["secret_key"],
+            # A developer's receiver listens on plain HTTP on loopback; production allows neither.
+            "WEBHOOK_ALLOW_HTTP": "true",
+            "WEBHOOK_ALLOW_PRIVATE_ADDRESSES": "true",
+            "WEB_THREADS": "8",
+            "WEB_WORKERS": "2",
+            **self.softhsm.environment(),
+            **_pair("DATABASE_URL", self.database_urls()),
+            "DATABASE_READER": self.role("reader").name,
+            "REDIS_URL": self.given.redis or self.redis.url(),
+        }
+
+    def environment(self, *, base_url: str | None = None, operator: bool = False) -> dict[str, str]:
+        """Return the whole environment of a Django process; `operator`: of one that migrates."""
+        contract = self.contract(base_url=base_url) | (self.operator_contract() if operator else {})
+        cache = self.layout.local / "pycache"
+        return merged(contract, os.environ, root=self.layout.root, cache=cache)
+
+
+def _pair(name: str, urls: tuple[str, str]) -> dict[str, str]:
+    return {name: urls[0], f"TEST_{name}": urls[1]}
+
+
+@contextmanager
+def in_use(servers: Servers, *, start: Callable[[], None] | None = None) -> Iterator[None]:
+    """Keep the data servers up inside the block, started by `start`; then the last user stops them."""
+    layout = servers.layout
+    layout.prepare()
+    try:
+        with locked(layout.users_lock, shared=True):
+            with locked(layout.setup_lock):
+                (start or servers.start)()
+            yield
+    finally:
+        servers.stop_if_unused()

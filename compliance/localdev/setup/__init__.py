@@ -1,0 +1,1 @@
+"""The installation that comes before the stack: virtual environment, servers' programs, SoftHSM."""

@@ -1,0 +1,1 @@
+"""Operations: bootstrap, demo, doctor, dashboard, database privileges, key inventory."""

@@ -1,0 +1,233 @@
+"""The console's first page: the present state of a tenant's agents, certificates and webhooks.
+
+Every number counts the rows of the user's own lists, in the environment of the session.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, Model, Q, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+
+from agents.models import Agent, AgentStatus
+from agents.risk import MEDIUM, band_of
+from auditlog.models import AuditEntry
+from certificates.models import AuthorityRole, Certificate, CertificateStatus, RevocationList
+from compliance.console.access import access_of
+from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
+from compliance.core import clock
+from events.models import BehaviorEvent
+from webhooks.models import FAILING_AFTER, Delivery, DeliveryStatus, Webhook
+
+DAY = timedelta(days=1)
+ROWS = 6
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One number; `tone` colours it: good, warn, bad or none."""
+
+    label: str
+    icon: str
+    value: object
+    note: str
+    url: str
+    tone: str = ""
+
+
+Panel = dict[str, Any]
+"""The first rows of a list, and a link to all of it."""
+
+
+def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """Unfold's callback: add the `board`, except for a user who belongs to no tenant."""
+    access = access_of(request)
+    if access.is_operator or access.roles:
+        context["board"] = board(request, clock.now())
+    return {**context, "title": "Overview"}
+
+
+def board(request: HttpRequest, now: datetime) -> dict[str, Any]:
+    agents, certificates = scoped(request, Agent), scoped(request, Certificate)
+    high_risk = scoped(request, BehaviorEvent).high_risk()
+    return {
+        "tiles": [
+            *agent_tiles(agents),
+            *certificate_tiles(certificates, now),
+            list_tile(scoped(request, RevocationList), now),
+            event_tile(high_risk, now),
+            delivery_tile(scoped(request, Delivery), now),
+        ],
+        "panels": [
+            attention(agents),
+            *failing_webhooks(scoped(request, Webhook)),
+            risky_events(high_risk, now),
+            latest_entries(scoped(request, AuditEntry)),
+            ending_soon(certificates, now),
+        ],
+    }
+
+
+def scoped(request: HttpRequest, model: type[Model]) -> Any:
+    """Return the rows that the user's own list of `model` shows."""
+    return admin.site.get_model_admin(model).get_queryset(request)
+
+
+def list_url(model: type[Model], query: str = "") -> str:
+    meta = model._meta
+    return reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist") + (f"?{query}" if query else "")
+
+
+def panel(
+    title: str, rows: QuerySet[Any], columns: dict[str, Callable[[Any], object]], *, url: str, empty: str = ""
+) -> Panel:
+    """Show the first `ROWS` of `rows`; `columns` maps each heading to the value of a cell."""
+    page = f"admin:{rows.model._meta.app_label}_{rows.model._meta.model_name}_change"
+    shown = [
+        {"cells": [cell(row) for cell in columns.values()], "url": reverse(page, args=[row.pk])}
+        for row in rows[:ROWS]
+    ]
+    return {"title": title, "columns": list(columns), "rows": shown, "empty": empty or "None.", "url": url}
+
+
+def agent_tiles(agents: QuerySet[Agent]) -> list[Tile]:
+    by_status = dict(agents.order_by().values_list("status").annotate(Count("pk")))
+    active, pending = by_status.get(AgentStatus.ACTIVE, 0), by_status.get(AgentStatus.PENDING, 0)
+    suspended = by_status.get(AgentStatus.SUSPENDED, 0)
+    registered = f"of {sum(by_status.values())} registered"
+    review, tone = ("await a review", "bad") if suspended else ("nothing to review", "")
+    urls = {status: list_url(Agent, f"status__exact={status}") for status in AgentStatus.values}
+    return [
+        Tile("Active agents", "smart_toy", active, registered, urls["active"], "good"),
+        Tile("Pending agents", "hourglass_top", pending, "wait for a certificate", urls["pending"]),
+        Tile("Suspended agents", "pause_circle", suspended, review, urls["suspended"], tone),
+    ]
+
+
+def certificate_tiles(certificates: QuerySet[Certificate], now: datetime) -> list[Tile]:
+    active = Q(status=CertificateStatus.ACTIVE, expires_at__gte=now)
+    counts = certificates.aggregate(
+        active=Count("pk", filter=active),
+        soon=Count("pk", filter=active & Q(expires_at__lt=now + 30 * DAY)),
+        very_soon=Count("pk", filter=active & Q(expires_at__lt=now + 7 * DAY)),
+    )
+    url, soon_url = list_url(Certificate, "state=active"), list_url(Certificate, "state=30")
+    note, very_soon = "neither revoked nor expired", f"{counts['very_soon']} of them within 7 days"
+    tone = "bad" if counts["very_soon"] else "warn" if counts["soon"] else ""
+    return [
+        Tile("Active certificates", "workspace_premium", counts["active"], note, url, "good"),
+        Tile("Expire within 30 days", "event_upcoming", counts["soon"], very_soon, soon_url, tone),
+    ]
+
+
+def list_tile(lists: QuerySet[RevocationList], now: datetime) -> Tile:
+    """Return the age of the newest full list of agents' certificates."""
+    full = lists.filter(authority__role=AuthorityRole.ISSUING, authority__retired_at=None, scope="full")
+    newest = full.order_by("-number").first()
+    url = list_url(RevocationList)
+    if newest is None:
+        return Tile("Revocation list", "playlist_remove", "none", "not yet published", url, "bad")
+    minutes = (now - newest.this_update) // timedelta(minutes=1)
+    age = f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
+    note = f"old, number {newest.number}, {newest.entry_count} entries"
+    tone = "bad" if newest.next_update <= now else "good"
+    return Tile("Revocation list", "playlist_remove", age, note, url, tone)
+
+
+def event_tile(high_risk: Any, now: datetime) -> Tile:
+    count = high_risk.since(now - DAY).count()
+    url = list_url(BehaviorEvent, "risk_band__exact=high")
+    return Tile("High-risk events", "warning", count, "last 24 hours", url, "bad" if count else "")
+
+
+def delivery_tile(deliveries: QuerySet[Delivery], now: datetime) -> Tile:
+    failed = deliveries.filter(status=DeliveryStatus.FAILED, created_at__gte=now - DAY).count()
+    url, tone = list_url(Delivery, "status__exact=failed"), "bad" if failed else ""
+    return Tile("Failed deliveries", "outbox", failed, "webhooks, last 24 hours", url, tone)
+
+
+def attention(agents: QuerySet[Agent]) -> Panel:
+    """List the agents that a person should review: suspended, or risky while active."""
+    risky = Q(status=AgentStatus.ACTIVE, risk_score__gte=MEDIUM)
+    rows = agents.filter(Q(status=AgentStatus.SUSPENDED) | risky)
+    return panel(
+        "Needs attention",
+        rows.order_by("-status", "-risk_score", "-id"),
+        {
+            "Agent": lambda agent: visible(agent.name),
+            "Status": lambda agent: status_chip(agent.status),
+            "Risk": lambda agent: score_chip(agent.risk_score, band_of(agent.risk_score)),
+            "Reason": lambda agent: (
+                visible(agent.status_reason)
+                if agent.status == AgentStatus.SUSPENDED
+                else f"At {band_of(agent.risk_score)} risk while active"
+            ),
+        },
+        empty="No agent is suspended or at risk.",
+        url=list_url(Agent, "status__exact=suspended"),
+    )
+
+
+def failing_webhooks(webhooks: QuerySet[Webhook]) -> list[Panel]:
+    """List the webhooks that fail or that the service disabled; no panel while there are none."""
+    failing = Q(active=True, consecutive_failures__gte=FAILING_AFTER)
+    rows = webhooks.filter(Q(disabled_at__isnull=False) | failing, deleted_at=None)
+    found = panel(
+        "Webhooks that don't deliver",
+        rows.order_by("-disabled_at", "-consecutive_failures", "-id"),
+        {
+            "Webhook": lambda row: code(shortened(row.url, 40)),
+            "State": lambda row: chip("disabled by the service" if row.disabled_at else "failing", "danger"),
+            "Failed deliveries in a row": lambda row: row.failed_deliveries,
+            "Failing since": lambda row: moment(row.failing_since) if row.failing_since else "",
+        },
+        url=list_url(Webhook),
+    )
+    return [found] if found["rows"] else []
+
+
+def risky_events(high_risk: Any, now: datetime) -> Panel:
+    return panel(
+        "High-risk events of the last 7 days",
+        high_risk.since(now - 7 * DAY).select_related("agent").order_by("-received_at", "-id"),
+        {
+            "Agent": lambda event: visible(event.agent.name),
+            "Action": lambda event: chip(event.action_type, verbatim=True),
+            "Risk": lambda event: score_chip(event.risk_score, event.risk_band),
+            "Received": lambda event: moment(event.received_at),
+        },
+        url=list_url(BehaviorEvent, "risk_band__exact=high"),
+    )
+
+
+def latest_entries(entries: QuerySet[AuditEntry]) -> Panel:
+    return panel(
+        "Latest in the audit log",
+        entries.order_by("-created_at", "-id"),
+        {
+            "Action": lambda entry: chip(entry.event_type, verbatim=True),
+            "Description": lambda entry: visible(entry.description or ""),
+            "When": lambda entry: moment(entry.created_at),
+        },
+        empty="Nothing has happened yet.",
+        url=list_url(AuditEntry),
+    )
+
+
+def ending_soon(certificates: QuerySet[Certificate], now: datetime) -> Panel:
+    active = certificates.filter(status=CertificateStatus.ACTIVE, expires_at__gte=now)
+    rows = active.filter(expires_at__lt=now + 30 * DAY)
+    return panel(
+        "Certificates that expire within 30 days",
+        rows.select_related("agent").order_by("expires_at", "id"),
+        {
+            "Agent": lambda certificate: visible(certificate.agent.name),
+            "Serial number": lambda certificate: code(shortened(certificate.serial_number, 17)),
+            "Expires": lambda certificate: moment(certificate.expires_at),
+        },
+        url=list_url(Certificate, "state=30"),
+    )

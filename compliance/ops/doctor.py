@@ -1,0 +1,214 @@
+"""The doctor: checks of the service and its dependencies, and the repairs that need no decision."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db import Error, connections
+from django.db.migrations.executor import MigrationExecutor
+from redis.exceptions import RedisError
+
+from auditlog import guards
+from auditlog.vocabulary import Actor
+from certificates import services as certificates
+from certificates.errors import AuthorityMissing
+from certificates.issuing import key_pool, unfinished
+from certificates.lists.crl import FULL
+from certificates.models import CertificateAuthority, Issuance, IssuanceState, PooledKey, RevocationList
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.core.errors import ServiceError
+from compliance.keys import backend_for
+from compliance.ops import heartbeat, key_inventory
+from compliance.ops.privileges import role_audit
+from compliance.stores import redis, sql
+from events import partitions
+
+ACTOR: Final = Actor.system("doctor")
+CA_WARNING: Final = timedelta(days=30)
+PARTITIONS_AHEAD: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check: `problem` describes what is wrong, or returns an empty text.
+
+    `repair` does what is safe beside a running service, and describes what it did.
+    """
+
+    name: str
+    problem: Callable[[datetime], str]
+    remedy: str
+    repair: Callable[[datetime], str] | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check. `is_down`: a dependency did not answer; `fixed`: what the repair did."""
+
+    environment: str
+    check: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+    fixed: str = ""
+    is_down: bool = False
+
+
+def examine(*, chosen: list[Environment], fix: bool, now: datetime) -> list[Finding]:
+    """Run all checks, those of an environment for each one chosen; `fix`: repair, then check again."""
+    with environments.use(chosen[0]):
+        found = [_run(check, "all", fix=fix, now=now) for check in SHARED]
+    for environment in chosen:
+        with environments.use(environment):
+            found += [_run(check, environment.value, fix=fix, now=now) for check in CHECKS]
+    return found
+
+
+def _run(check: Check, environment: str, *, fix: bool, now: datetime) -> Finding:
+    """Run one check; a check that fails is a finding, so that the others still run."""
+    fixed = ""
+    try:
+        problem = check.problem(now)
+        if problem and fix and check.repair is not None:
+            fixed = check.repair(now)
+            problem = check.problem(now)
+    except (Error, RedisError, ServiceError, OSError) as error:
+        detail = error.message if isinstance(error, ServiceError) else type(error).__name__
+        return Finding(environment, check.name, False, detail, check.remedy, is_down=True)
+    remedy = check.remedy if problem else ""
+    return Finding(environment, check.name, not problem, problem or "ok", remedy, fixed)
+
+
+def redis_answers(now: datetime) -> str:
+    redis.client().ping()
+    return ""
+
+
+def workers_alive(now: datetime) -> str:
+    age = heartbeat.age(now=now)
+    if age is None:
+        return "no heartbeat: beat or all workers are down, or have just started"
+    return f"the last heartbeat is {age.seconds} s old" if age > heartbeat.LATE else ""
+
+
+def database_answers(now: datetime) -> str:
+    sql.query("SELECT 1")
+    return ""
+
+
+def migrations_applied(now: datetime) -> str:
+    executor = MigrationExecutor(connections[environments.current().alias])
+    waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return f"{len(waiting)} migrations are not applied" if waiting else ""
+
+
+def hsm_answers(now: datetime) -> str:
+    backend_for(environments.current()).check()
+    return ""
+
+
+def hsm_is_complete(now: datetime) -> str:
+    return "; ".join(backend_for(environments.current()).problems())
+
+
+def authorities_valid(now: datetime) -> str:
+    try:
+        CertificateAuthority.objects.issuing()
+    except AuthorityMissing as error:
+        return error.message
+    return "; ".join(
+        f"{authority.common_name} ends on {authority.not_after:%Y-%m-%d}"
+        for authority in CertificateAuthority.objects.in_service()
+        if authority.not_after < now + CA_WARNING
+    )
+
+
+def lists_fresh(now: datetime) -> str:
+    stale = []
+    for authority in CertificateAuthority.objects.publishing(now):
+        newest = RevocationList.objects.filter(authority=authority, scope=FULL).order_by("-number").first()
+        if newest is None:
+            stale.append(f"{authority.common_name} has no list")
+        elif newest.next_update <= now:
+            stale.append(f"the list of {authority.common_name} ended at {newest.next_update:%Y-%m-%d %H:%M}")
+    return "; ".join(stale)
+
+
+def publish_lists(now: datetime) -> str:
+    return f"{certificates.publish_due(actor=ACTOR, now=now)} lists published"
+
+
+def pool_filled(now: datetime) -> str:
+    waiting, wanted = PooledKey.objects.count(), key_pool.wanted()
+    return f"the pool holds {waiting} of {wanted} keys" if waiting < wanted / 2 else ""
+
+
+def fill_pool(now: datetime) -> str:
+    return f"{key_pool.fill(now=now, seconds=key_pool.TURN_SECONDS)} keys made"
+
+
+def partitions_ahead(now: datetime) -> str:
+    ends = [partition.end for partition in partitions.listed() if partition.start <= now + PARTITIONS_AHEAD]
+    if not ends or max(ends) <= now + PARTITIONS_AHEAD:
+        return "no partition of events for tomorrow"
+    waiting = partitions.default_rows()
+    return f"{waiting} rows in the default partition" if waiting else ""
+
+
+def make_partitions(now: datetime) -> str:
+    made = partitions.maintain(actor=ACTOR, now=now)
+    return f"{len(made.made)} partitions made, {made.moved_rows} rows moved"
+
+
+def issuances_settled(now: datetime) -> str:
+    before = now - 2 * unfinished.UNFINISHED_AFTER
+    count = Issuance.objects.filter(state=IssuanceState.STARTED, created_at__lt=before).count()
+    return f"{count} issuances were never finished" if count else ""
+
+
+def settle_issuances(now: datetime) -> str:
+    return f"{unfinished.settle(now=now)} issuances settled"
+
+
+def keys_agree(now: datetime) -> str:
+    tokens = key_inventory.reconcile(now=now)
+    orphans = sum(len(token.orphans) for token in tokens)
+    missing = [uri for token in tokens for uri in token.missing]
+    problems = [f"{orphans} keys that no row names"] if orphans else []
+    problems += [f"{len(missing)} keys in use are gone, {missing[0]} among them"] if missing else []
+    return "; ".join(problems)
+
+
+def destroy_orphans(now: datetime) -> str:
+    orphans = [key for token in key_inventory.reconcile(now=now) for key in token.orphans]
+    return f"{key_inventory.destroy_orphans(orphans=orphans, actor=ACTOR, now=now)} keys destroyed"
+
+
+MIGRATE: Final = "manage.py migrate, and migrate --database test"
+SHARED: Final = (
+    Check("redis", redis_answers, "start Redis, or correct REDIS_URL"),
+    Check("workers and beat", workers_alive, "start a worker and beat; read their logs"),
+)
+CHECKS: Final = (
+    Check("database", database_answers, "start PostgreSQL, or correct DATABASE_URL and TEST_DATABASE_URL"),
+    Check("migrations", migrations_applied, MIGRATE),
+    Check("database role", lambda now: role_audit.role_is_limited(), role_audit.REMEDY),
+    Check("privileges", lambda now: role_audit.privileges_as_listed(), f"{MIGRATE}, as the owner"),
+    Check("audit log", lambda now: role_audit.audit_log_guarded(), guards.REMEDY),
+    Check("hsm", hsm_answers, "read the log for the reason; see docs/hsm.md"),
+    Check("hsm parts", hsm_is_complete, "see docs/hsm.md: start key hosts, restore tokens or make shards"),
+    Check("certificate authorities", authorities_valid, "manage.py ca_init, or a new authority in time"),
+    Check("revocation lists", lists_fresh, "manage.py crl_generate", publish_lists),
+    Check("key pool", pool_filled, "manage.py key_pool_fill", fill_pool),
+    Check("partitions", partitions_ahead, "manage.py partition_maintain", make_partitions),
+    Check("issuances", issuances_settled, "doctor --fix", settle_issuances),
+    Check(
+        "keys",
+        keys_agree,
+        "see key_reconcile. Orphans: doctor --fix destroys agents' keys, key_reconcile --destroy others. "
+        "A missing key: restore its token, or revoke and certify anew",
+        destroy_orphans,
+    ),
+)

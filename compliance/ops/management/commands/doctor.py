@@ -1,0 +1,44 @@
+"""`doctor`: check the service, and say how to mend what is wrong."""
+
+from argparse import ArgumentParser
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from compliance.core.commands import EXIT_FINDINGS, EXIT_UNAVAILABLE, ServiceCommand
+from compliance.core.environments import Environment
+from compliance.ops.doctor import Finding, examine
+
+
+class Command(ServiceCommand):
+    help = (
+        "Check databases, migrations, Redis, HSM, CAs, revocation lists, key pool, partitions, workers and "
+        "keys, in both environments; safe beside a running service. Exit code 5 if a dependency is down, 6 "
+        "if anything else is wrong."
+    )
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--environment", choices=list(map(str, Environment)), help="check only this one")
+        parser.add_argument(
+            "--fix", action="store_true", help="repair what is safe to repair; destroy agents' orphan keys"
+        )
+
+    def run(self, *, now: datetime, **options: Any) -> None:
+        chosen = [Environment(options["environment"])] if options["environment"] else list(Environment)
+        findings = examine(chosen=chosen, fix=options["fix"], now=now)
+        if options["json"]:
+            self._show([asdict(finding) for finding in findings], as_json=True)
+        else:
+            for finding in findings:
+                self.stdout.write(_line(finding))
+        bad = [finding for finding in findings if not finding.ok]
+        if bad:
+            is_down = any(finding.is_down for finding in bad)
+            problems = "1 problem" if len(bad) == 1 else f"{len(bad)} problems"
+            self._fail(problems, EXIT_UNAVAILABLE if is_down else EXIT_FINDINGS)
+
+
+def _line(finding: Finding) -> str:
+    mark, repaired = "✓" if finding.ok else "✗", f" ({finding.fixed})" if finding.fixed else ""
+    line = f"{mark} {finding.environment:<4}  {finding.check:<24}{finding.detail}{repaired}"
+    return line if finding.ok else f"{line}\n        → {finding.remedy}"

@@ -1,0 +1,1 @@
+"""Database privileges: the list, the comparison with a database, and the audit of the service's role."""

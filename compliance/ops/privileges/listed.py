@@ -1,0 +1,85 @@
+"""The one list of privileges on tables, columns and functions; every `migrate` applies it.
+
+A test demands a line for each table: one without a line is open to its owner only. TRUNCATE, REFERENCES and
+TRIGGER are granted to no role, and an identity column needs no privilege on its sequence.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+READ: Final = frozenset({"SELECT"})
+APPEND: Final = READ | {"INSERT"}
+CHANGE: Final = APPEND | {"UPDATE"}
+ADD_AND_REMOVE: Final = APPEND | {"DELETE"}
+CHANGE_AND_REMOVE: Final = CHANGE | {"DELETE"}
+NOTHING: Final = frozenset[str]()
+
+
+@dataclass(frozen=True)
+class Access:
+    """The privileges of the service and of the reader on a table; the reader cannot see `secret` columns."""
+
+    service: frozenset[str]
+    reader: frozenset[str] = READ
+    secret: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.secret and self.reader != READ:
+            raise ValueError("the reader of a table with secret columns reads the others: give no `reader`")
+
+
+def _all(access: Access, *names: str) -> dict[str, Access]:
+    return dict.fromkeys(names, access)
+
+
+TABLES: Final[Mapping[str, Access]] = {
+    **_all(Access(APPEND), "auditlog_auditentry", "events_behaviorevent", "events_eventreview"),
+    **_all(Access(APPEND), "django_admin_log", "webhooks_message"),
+    # Rows that fit no partition; `events_partition_make` moves them.
+    "events_behaviorevent_default": Access(READ, NOTHING),
+    # Written by migrations.
+    **_all(Access(READ), "django_migrations", "django_content_type", "auth_permission"),
+    # People and sessions.
+    "auth_user": Access(CHANGE, secret=frozenset({"password"})),
+    **_all(
+        Access(ADD_AND_REMOVE), "auth_group_permissions", "auth_user_groups", "auth_user_user_permissions"
+    ),
+    "django_session": Access(CHANGE_AND_REMOVE, NOTHING),
+    # `FOR UPDATE` needs the privilege to update a column, though the service changes no tenant.
+    "tenancy_tenant": Access(APPEND | {"UPDATE (name)"}),
+    "tenancy_apikey": Access(CHANGE, secret=frozenset({"digest"})),
+    # An answer stored for a retry may hold a secret that is shown once.
+    "api_idempotencyrecord": Access(CHANGE_AND_REMOVE, NOTHING),
+    **_all(Access(CHANGE), "auth_group", "agents_agent", "delegation_tokenkey", "reports_report"),
+    **_all(Access(CHANGE), "certificates_certificate", "certificates_certificateauthority"),
+    **_all(Access(CHANGE), "certificates_issuance", "webhooks_delivery"),
+    **_all(Access(CHANGE), "events_riskwatermark", "events_scorerprogress"),
+    **_all(Access(CHANGE), "events_tenantbaseline", "events_tenantmarks"),
+    **_all(Access(CHANGE_AND_REMOVE), "tenancy_membership", "certificates_revocationlist"),
+    **_all(Access(CHANGE_AND_REMOVE), "events_riskday", "events_scorersnapshot"),
+    **_all(Access(ADD_AND_REMOVE), "certificates_ocspresponder", "certificates_revocationlistpart"),
+    "events_markedplace": Access(ADD_AND_REMOVE),
+    "certificates_endedhold": Access(APPEND | {"UPDATE (end_crl_number)"}),
+    "certificates_pooledkey": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
+    "events_pendingreview": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
+    # A URL may carry a token of the receiver's.
+    "webhooks_webhook": Access(CHANGE, secret=frozenset({"url", "secret", "previous_secret"})),
+    "webhooks_attempt": Access(CHANGE, secret=frozenset({"url"})),
+}
+
+PARTITIONED: Final = "events_behaviorevent"
+"""Its partitions are reached through it: they need no line, and no role has a privilege on one."""
+
+FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
+    "events_partition_make(timestamp with time zone,timestamp with time zone)": frozenset({"EXECUTE"}),
+    "events_partition_drop(text)": frozenset({"EXECUTE"}),
+    "events_default_forget(timestamp with time zone)": frozenset({"EXECUTE"}),
+    "events_first_id(timestamp with time zone)": NOTHING,
+    # PostgreSQL runs a trigger's function without a privilege on it.
+    "auditlog_refuse_change()": NOTHING,
+    "events_refuse_change()": NOTHING,
+    "certificates_list_number_rises()": NOTHING,
+    "certificates_crl_number_rises()": NOTHING,
+}
+"""The privileges of the service; the reader may execute none."""

@@ -1,0 +1,1 @@
+"""What a report says: the regulations, the evidence, the document."""

@@ -1,0 +1,128 @@
+"""The report's document: pure functions from facts to JSON, and its digest.
+
+The digest is SHA-256 over the canonical JSON (RFC 8785), so it does not depend on white space or the order of
+members.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from typing import Any
+from uuid import UUID
+
+import rfc8785
+
+from compliance.reports.content import eu_ai_act, mica
+from compliance.reports.content.controls import Control
+from compliance.reports.content.facts import Facts, Frame
+from compliance.reports.content.regulations import REGULATIONS, Regulation
+from compliance.reports.vocabulary import ReportType
+
+FORMAT = "1"
+NOTICE = (
+    "This report states which records exist and which do not. It is no legal assessment, and it does not say "
+    "whether anybody complies with anything."
+)
+CONTROLS: dict[ReportType, Callable[[Frame, Facts], list[Control]]] = {
+    ReportType.EU_AI_ACT: eu_ai_act.controls,
+    ReportType.MICA: mica.controls,
+}
+
+Json = dict[str, Any]
+
+
+def build(kind: ReportType, frame: Frame, facts: Facts) -> Json:
+    """Return the whole document, in JSON values; the same facts give the same document."""
+    regulation = REGULATIONS[kind]
+    return {
+        "format": FORMAT,
+        "notice": NOTICE,
+        "type": kind.value,
+        "regulation": {
+            "name": regulation.name,
+            "reference": regulation.reference,
+            "applications": [_json(asdict(part)) for part in regulation.applications],
+        },
+        **_frame(frame),
+        "summary": _summary(facts),
+        "controls": [_control(control, regulation) for control in CONTROLS[kind](frame, facts)],
+        "trend": {
+            "span": facts.trend_span,
+            "points": [{"from": _json(point["at"]), **_bands(point["bands"])} for point in facts.trend],
+        },
+        "agents": [_json(row | {"events_by_band": _bands(row["events_by_band"])}) for row in facts.agents],
+        "certificates": _json(facts.certificates),
+        "high_risk_events": _json(facts.high_risk),
+        "oversight": _json(facts.oversight),
+    }
+
+
+def canonical(document: Json) -> bytes:
+    """Return canonical JSON (RFC 8785) in UTF-8."""
+    return rfc8785.dumps(document)
+
+
+def digest(document: Json) -> str:
+    """Return the SHA-256 of the canonical JSON, in lowercase hex."""
+    return hashlib.sha256(canonical(document)).hexdigest()
+
+
+def _frame(frame: Frame) -> Json:
+    return {
+        "report_id": str(frame.report_id),
+        "tenant": {"id": str(frame.tenant_id), "name": frame.tenant_name},
+        "environment": frame.environment,
+        "period_start": _json(frame.start),
+        "period_end": _json(frame.end),
+        "covered_until": _json(frame.covered_until),
+        "generated_at": _json(frame.generated_at),
+        "agent_ids": _json(frame.agent_ids),
+    }
+
+
+def _summary(facts: Facts) -> Json:
+    return {
+        "agents": facts.agent_count,
+        "events": facts.event_count,
+        "events_by_band": _bands(facts.events_by_band),
+        "events_by_action": dict(sorted(facts.events_by_action.items())),
+        "certificates": facts.certificate_count,
+        "revocations": facts.revocation_count,
+        "delegations": {
+            "issued": facts.delegation_count,
+            "rooted_in_a_human": facts.delegations_rooted_in_a_human,
+            "checked_against_a_scope": facts.delegations_checked_against_a_scope,
+        },
+        "audit_entries": dict(sorted(facts.audit_by_type.items())),
+        "listed": {
+            "agents": len(facts.agents),
+            "certificates": len(facts.certificates),
+            "high_risk_events": len(facts.high_risk),
+            "oversight": len(facts.oversight),
+        },
+    }
+
+
+def _control(control: Control, regulation: Regulation) -> Json:
+    provision = regulation.provisions[control.id]
+    return {**asdict(provision), **_json(asdict(control)), "state": control.state.value}
+
+
+def _bands(counts: dict[str, int]) -> dict[str, int]:
+    return {band: counts.get(band, 0) for band in ("low", "medium", "high")}
+
+
+def _json(value: Any) -> Any:
+    """Convert a fact to JSON values: a time in UTC, a tuple as a list."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return [_json(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _json(item) for name, item in value.items()}
+    return value

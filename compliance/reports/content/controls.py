@@ -1,0 +1,74 @@
+"""Controls: for one provision, what the records show and what they lack."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from compliance.reports.vocabulary import ControlState
+
+OLDEST = "The oldest record kept is {} old; the service deletes no event and no audit entry"
+
+
+@dataclass(frozen=True)
+class Control:
+    """The result for the provision with the same id in `regulations`."""
+
+    id: str
+    state: ControlState
+    evidence: list[str]
+    gaps: list[str]
+
+
+@dataclass
+class Findings:
+    """Collects the evidence and gaps of one control, and derives its state."""
+
+    id: str
+    evidence: list[str] = field(default_factory=list)
+    gaps: list[str] = field(default_factory=list)
+
+    def shows(self, text: str, *, when: bool = True) -> None:
+        """Add evidence if `when` is true."""
+        if when:
+            self.evidence.append(text)
+
+    def lacks(self, text: str, *, when: bool = True) -> None:
+        """Add a gap if `when` is true."""
+        if when:
+            self.gaps.append(text)
+
+    def shows_number(self, number: int, noun: str, rest: str) -> None:
+        """Add the evidence "`number` `noun`s `rest`", unless the number is 0."""
+        self.shows(f"{counted(number, noun)} {rest}", when=number > 0)
+
+    def lacks_number(self, number: int, noun: str, rest: str) -> None:
+        """Add the gap "`number` `noun`s `rest`", unless the number is 0."""
+        self.lacks(f"{counted(number, noun)} {rest}", when=number > 0)
+
+    def control(self, *, asks_operator: bool = False) -> Control:
+        """Return the control: evidenced, partial with gaps too, not evidenced with gaps alone.
+
+        `asks_operator`: only the operator can provide the evidence.
+        """
+        if asks_operator:
+            state = ControlState.OPERATOR_INPUT_REQUIRED
+        elif not self.evidence:
+            state = ControlState.NOT_EVIDENCED
+        else:
+            state = ControlState.PARTIAL if self.gaps else ControlState.EVIDENCED
+        return Control(self.id, state, self.evidence, self.gaps)
+
+
+def counted(number: int, singular: str, plural: str | None = None) -> str:
+    """Return `1 agent`, `2 agents`."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def spoken(span: timedelta) -> str:
+    """Return a readable span: `0.4 seconds`, `12 seconds`, `3 minutes`, `5 hours`, `40 days`."""
+    seconds = span.total_seconds()
+    if seconds < 10:
+        return f"{seconds:.1f} seconds"
+    for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
+        if seconds >= 2 * size or unit == "second":
+            return counted(int(seconds // size), unit)
+    return ""

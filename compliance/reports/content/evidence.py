@@ -1,0 +1,206 @@
+"""Gathering of a report's facts from the other apps' rows; PostgreSQL counts, and lists are bounded."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, F, Max, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Trunc
+
+from agents.models import Agent, AgentStatus
+from auditlog import guards
+from auditlog.models import AuditEntry
+from auditlog.vocabulary import ActorType, AuditAction
+from certificates.models import Certificate, CertificateStatus
+from compliance.reports.content.facts import Facts, Frame, Row
+from compliance.reports.content.mica import MAX_VALIDITY
+from events.models import ActionType, BehaviorEvent
+
+LISTED = 200
+LISTED_AGENTS = 1_000
+REASONS = 3
+DAYS_UP_TO, WEEKS_UP_TO = timedelta(days=62), timedelta(days=366)
+INTERVENTIONS = (
+    AuditAction.AGENT_SUSPENDED,
+    AuditAction.AGENT_REINSTATED,
+    AuditAction.AGENT_RETIRED,
+    AuditAction.CERTIFICATE_REVOKED,
+)
+TRANSACTIONS = (ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY)
+_UNDECLARED_SCOPE = Q(metadata__permitted_actions__isnull=True) | Q(metadata__permitted_actions=None)
+
+
+def gather(frame: Frame) -> Facts:
+    """Return all facts of `frame`. Call it inside a snapshot, so that they are consistent."""
+    agents, certificates = _agents(frame), _certificates(frame)
+    events, entries = _events(frame), _entries(frame)
+    active = agents.filter(status=AgentStatus.ACTIVE)
+    transactions = events.filter(action_type__in=TRANSACTIONS)
+    issued = entries.filter(event_type=AuditAction.DELEGATION_ISSUED)
+    span = trend_span(frame.end - frame.start)
+    return Facts(
+        agents=tuple(_agent_facts(frame, agents, events)),
+        agent_count=agents.count(),
+        agents_without_model_or_version=agents.filter(_blank("model") | _blank("version")).count(),
+        agents_without_scope=agents.filter(_UNDECLARED_SCOPE).count(),
+        uncertified_active_agents=active.exclude(id__in=_certified_ids(frame)).count(),
+        certificates=tuple(_certificate_facts(frame, certificates)),
+        certificate_count=certificates.count(),
+        revocation_count=_revoked(frame, certificates).count(),
+        overlong_certificates=certificates.filter(expires_at__gt=F("issued_at") + MAX_VALIDITY).count(),
+        high_risk=tuple(_high_risk_facts(events)),
+        events_by_band=_counts(events, "risk_band"),
+        events_by_action=_counts(events, "action_type"),
+        unlinked_transactions=transactions.filter(chain_id=None, session_id=None).count(),
+        trend_span=span,
+        trend=tuple(_trend(events, span)),
+        oversight=tuple(_oversight_facts(entries)),
+        audit_by_type=_counts(entries, "event_type"),
+        human_interventions=entries.filter(event_type__in=INTERVENTIONS, actor_type=ActorType.USER).count(),
+        delegation_count=issued.count(),
+        delegations_rooted_in_a_human=issued.filter(metadata__chain__0__type="human").count(),
+        delegations_checked_against_a_scope=issued.filter(metadata__scope_checked=True).count(),
+        oldest_event_at=_oldest_event(frame),
+        oldest_entry_at=_oldest_entry(frame),
+        is_log_guarded=guards.are_in_force(),
+    )
+
+
+def trend_span(length: timedelta) -> str:
+    """Return the step of a trend, which for most periods gives 10 to 60 points."""
+    if length <= DAYS_UP_TO:
+        return "day"
+    return "week" if length <= WEEKS_UP_TO else "month"
+
+
+def _agents(frame: Frame) -> QuerySet[Agent]:
+    found = Agent.objects.for_tenant(frame.tenant_id).filter(created_at__lt=frame.covered_until)
+    return found if frame.agent_ids is None else found.filter(id__in=frame.agent_ids)
+
+
+def _certificates(frame: Frame) -> QuerySet[Certificate]:
+    """Return the certificates in force at some time in the period."""
+    found = Certificate.objects.for_tenant(frame.tenant_id).filter(
+        Q(revoked_at=None) | Q(revoked_at__gte=frame.start),
+        issued_at__lt=frame.covered_until,
+        expires_at__gt=frame.start,
+    )
+    return found if frame.agent_ids is None else found.filter(agent_id__in=frame.agent_ids)
+
+
+def _events(frame: Frame) -> QuerySet[BehaviorEvent]:
+    """Return the events received in the period; `occurred_at` is only the agent's claim."""
+    events = BehaviorEvent.objects.for_tenant(frame.tenant_id)
+    found = events.since(frame.start).received_before(frame.covered_until)
+    return found if frame.agent_ids is None else found.filter(agent_id__in=frame.agent_ids)
+
+
+def _entries(frame: Frame) -> QuerySet[AuditEntry]:
+    period = {"created_at__gte": frame.start, "created_at__lt": frame.covered_until}
+    found = AuditEntry.objects.for_tenant(frame.tenant_id).filter(**period)
+    if frame.agent_ids is None:
+        return found
+    ids = [str(agent_id) for agent_id in frame.agent_ids]
+    return found.filter(Q(affected_id__in=ids) | Q(metadata__agent_id__in=ids))
+
+
+def _revoked(frame: Frame, certificates: QuerySet[Certificate]) -> QuerySet[Certificate]:
+    return certificates.filter(revoked_at__gte=frame.start, revoked_at__lt=frame.covered_until)
+
+
+def _certified_ids(frame: Frame) -> QuerySet[Any, Any]:
+    standing = {"status": CertificateStatus.ACTIVE, "expires_at__gt": frame.generated_at}
+    return Certificate.objects.for_tenant(frame.tenant_id).filter(**standing).values("agent_id")
+
+
+def _agent_facts(frame: Frame, agents: QuerySet[Agent], events: QuerySet[BehaviorEvent]) -> Iterable[Row]:
+    listed = list(agents.order_by("-risk_score", "id")[:LISTED_AGENTS])
+    certified = {row["agent_id"] for row in _certified_ids(frame)}
+    bands: dict[Any, dict[str, int]] = defaultdict(dict)
+    latest: dict[Any, datetime] = {}
+    rows = events.filter(agent__in=listed).order_by().values("agent_id", "risk_band")
+    for row in rows.annotate(number=Count("id"), last=Max("received_at")):
+        bands[row["agent_id"]][row["risk_band"]] = row["number"]
+        latest[row["agent_id"]] = max(row["last"], latest.get(row["agent_id"], row["last"]))
+    for agent in listed:
+        yield {
+            **_fields(agent, "id", "name", "model", "version", "model_hash", "status", "risk_score"),
+            "registered_at": agent.created_at,
+            "permitted_actions": agent.permitted_actions,
+            "has_financial_limits": bool(agent.financial_scope),
+            "is_certified": agent.id in certified,
+            "events_by_band": bands.get(agent.id, {}),
+            "last_event_at": latest.get(agent.id),
+        }
+
+
+def _certificate_facts(frame: Frame, certificates: QuerySet[Certificate]) -> Iterable[Row]:
+    """Yield the newest certificates; revoked ones with the time from the high-risk event."""
+    shortly_before = BehaviorEvent.objects.high_risk().filter(
+        agent_id=OuterRef("agent_id"),
+        received_at__lte=OuterRef("revoked_at"),
+        received_at__gte=OuterRef("revoked_at") - settings.HIGH_RISK_WINDOW,
+    )
+    last_high = Subquery(shortly_before.order_by("-received_at").values("received_at")[:1])
+    for row in certificates.annotate(last_high=last_high).order_by("-issued_at", "-id")[:LISTED]:
+        is_timed = row.revoked_at is not None and row.last_high is not None
+        delay = (row.revoked_at - row.last_high).total_seconds() if is_timed else None
+        yield {
+            **_fields(row, "serial_number", "agent_id", "issued_at", "expires_at", "revoked_at"),
+            "status": row.status_at(frame.generated_at),
+            "revocation_reason": row.revocation_reason,
+            # From the last high-risk event to the revocation; None if there was none shortly before.
+            "seconds_from_high_risk_event": delay,
+        }
+
+
+def _high_risk_facts(events: QuerySet[BehaviorEvent]) -> Iterable[Row]:
+    names = ("id", "agent_id", "action_type", "risk_score", "occurred_at", "received_at")
+    for event in events.filter(risk_band="high").order_by("-received_at", "-id")[:LISTED]:
+        strongest = [str(reason.get("name", "")) for reason in event.reasons[:REASONS]]
+        yield {**_fields(event, *names), "reasons": strongest}
+
+
+def _oversight_facts(entries: QuerySet[AuditEntry]) -> Iterable[Row]:
+    for entry in entries.filter(event_type__in=INTERVENTIONS).order_by("-created_at", "-id")[:LISTED]:
+        yield {
+            **_fields(entry, "actor_type", "actor_id"),
+            "at": entry.created_at,
+            "what": entry.event_type,
+            "subject": entry.affected_id or "",
+            "description": entry.description or "",
+        }
+
+
+def _fields(row: Model, *names: str) -> Row:
+    return {name: getattr(row, name) for name in names}
+
+
+def _trend(events: QuerySet[BehaviorEvent], span: str) -> Iterable[Row]:
+    bands: dict[datetime, dict[str, int]] = defaultdict(dict)
+    rows = events.annotate(at=Trunc("received_at", span)).order_by("at").values("at", "risk_band")
+    for row in rows.annotate(number=Count("id")):
+        bands[row["at"]][row["risk_band"]] = row["number"]
+    return ({"at": at, "bands": counts} for at, counts in sorted(bands.items()))
+
+
+def _counts(rows: QuerySet[Any], field: str) -> dict[str, int]:
+    found = rows.order_by().values(field).annotate(number=Count("id"))
+    return {row[field]: row["number"] for row in found}
+
+
+def _blank(field: str) -> Q:
+    return Q(**{field: None}) | Q(**{field: ""})
+
+
+def _oldest_event(frame: Frame) -> datetime | None:
+    """Return when the event with the oldest `occurred_at` was received; an index finds it."""
+    oldest = BehaviorEvent.objects.for_tenant(frame.tenant_id).order_by("occurred_at", "id").first()
+    return oldest.received_at if oldest else None
+
+
+def _oldest_entry(frame: Frame) -> datetime | None:
+    oldest = AuditEntry.objects.for_tenant(frame.tenant_id).order_by("created_at", "id").first()
+    return oldest.created_at if oldest else None

@@ -1,0 +1,75 @@
+"""The facts of a report: plain values that `evidence` gathers and the controls assess."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+Row = dict[str, Any]
+"""A listed fact; its fields have the names that the document has."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The subject of a report: a tenant and the period [start, end), as known at `generated_at`."""
+
+    report_id: UUID
+    tenant_id: UUID
+    tenant_name: str
+    environment: str
+    start: datetime
+    end: datetime
+    generated_at: datetime
+    agent_ids: tuple[UUID, ...] | None
+
+    @property
+    def covered_until(self) -> datetime:
+        """The end of the period, or the time of generation if that is earlier."""
+        return min(self.end, self.generated_at)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All facts of one report. Counts are complete; lists hold the newest rows, up to a limit."""
+
+    agents: tuple[Row, ...] = ()
+    agent_count: int = 0
+    agents_without_model_or_version: int = 0
+    agents_without_scope: int = 0
+    uncertified_active_agents: int = 0
+    certificates: tuple[Row, ...] = ()
+    certificate_count: int = 0
+    revocation_count: int = 0
+    overlong_certificates: int = 0
+    high_risk: tuple[Row, ...] = ()
+    events_by_band: dict[str, int] = field(default_factory=dict)
+    events_by_action: dict[str, int] = field(default_factory=dict)
+    unlinked_transactions: int = 0
+    trend_span: str = "day"
+    trend: tuple[Row, ...] = ()
+    oversight: tuple[Row, ...] = ()
+    audit_by_type: dict[str, int] = field(default_factory=dict)
+    human_interventions: int = 0
+    delegation_count: int = 0
+    delegations_rooted_in_a_human: int = 0
+    delegations_checked_against_a_scope: int = 0
+    oldest_event_at: datetime | None = None
+    oldest_entry_at: datetime | None = None
+    is_log_guarded: bool = False
+
+    @property
+    def event_count(self) -> int:
+        return sum(self.events_by_band.values())
+
+    @property
+    def oldest_record_at(self) -> datetime | None:
+        return min(filter(None, (self.oldest_event_at, self.oldest_entry_at)), default=None)
+
+    @property
+    def high_risk_count(self) -> int:
+        return self.events_by_band.get("high", 0)
+
+    @property
+    def transaction_count(self) -> int:
+        names = ("transaction_initiated", "transaction_anomaly")
+        return sum(self.events_by_action.get(name, 0) for name in names)

@@ -1,0 +1,92 @@
+"""The controls of MiCA."""
+
+from datetime import timedelta
+
+from compliance.reports.content.controls import OLDEST, Control, Findings, counted, spoken
+from compliance.reports.content.facts import Facts, Frame
+
+FIVE_YEARS = timedelta(days=5 * 365 + 2)
+MAX_VALIDITY = timedelta(days=365)
+
+
+def controls(frame: Frame, facts: Facts) -> list[Control]:
+    """Return every control of the report."""
+    return [
+        reconstitution(facts),
+        amendments(facts),
+        inalterability(facts),
+        attribution(facts),
+        retention(frame, facts),
+        validity(facts),
+    ]
+
+
+def reconstitution(facts: Facts) -> Control:
+    found = Findings("mica-2025-1140-2-a")
+    entries = sum(facts.audit_by_type.values())
+    found.shows(
+        f"{counted(entries, 'audit entry', 'audit entries')} in the order of their making", when=entries > 0
+    )
+    found.shows_number(facts.transaction_count, "transaction event", "with agent, time, details and risk")
+    loose = facts.unlinked_transactions
+    found.lacks_number(loose, "transaction event", "named no chain and no session")
+    found.lacks("Orders and executions themselves are kept by the trading systems, not here")
+    return found.control()
+
+
+def amendments(facts: Facts) -> Control:
+    found = Findings("mica-2025-1140-2-b")
+    changes = facts.audit_by_type.get("agent.updated", 0)
+    found.shows_number(changes, "change", "of agents' profiles audited with the fields changed")
+    found.shows("Every change of state writes an audit entry in the same transaction")
+    found.lacks("Entries name the fields changed, not their former values", when=changes > 0)
+    return found.control()
+
+
+def inalterability(facts: Facts) -> Control:
+    found = Findings("mica-2025-1140-2-c")
+    found.shows(
+        "The database's triggers against changing, deleting and truncating audit entries are in force",
+        when=facts.is_log_guarded,
+    )
+    found.lacks("A trigger that guards the audit log is missing or disabled", when=not facts.is_log_guarded)
+    found.lacks("Who may administer the database, and so remove the guard, is for the operator to show")
+    return found.control()
+
+
+def attribution(facts: Facts) -> Control:
+    found = Findings("mica-2025-1140-10")
+    found.shows_number(facts.agent_count, "agent", "identified by model hash; every event names its agent")
+    total, rooted = facts.delegation_count, facts.delegations_rooted_in_a_human
+    found.shows_number(total, "delegation", f"audited with the whole chain, {rooted:,} of them from a person")
+    unchecked = total - facts.delegations_checked_against_a_scope
+    found.lacks_number(total - rooted, "delegation", "naming no person at the root")
+    found.lacks_number(unchecked, "delegation", "by agents that declare no scope")
+    is_unattributed = facts.transaction_count > 0 and total == 0
+    found.lacks("Transactions were recorded, but no delegation tells for whom", when=is_unattributed)
+    found.lacks("No agent is registered", when=facts.agent_count == 0)
+    return found.control()
+
+
+def retention(frame: Frame, facts: Facts) -> Control:
+    found = Findings("mica-68-9")
+    if facts.oldest_record_at is None:
+        found.lacks("There are no records")
+        return found.control()
+    age = frame.generated_at - facts.oldest_record_at
+    found.shows(OLDEST.format(spoken(age)))
+    found.lacks("The records do not reach back five years yet", when=age < FIVE_YEARS)
+    found.lacks("That backups are kept for five years is for the operator to show")
+    return found.control()
+
+
+def validity(facts: Facts) -> Control:
+    found = Findings("policy-certificate-validity")
+    longer = facts.overlong_certificates
+    found.shows(
+        f"{counted(facts.certificate_count - longer, 'certificate')} valid up to {MAX_VALIDITY.days} days",
+        when=facts.certificate_count > longer,
+    )
+    found.lacks_number(longer, "certificate", "valid for longer")
+    found.lacks("No certificate was in force in the period", when=facts.certificate_count == 0)
+    return found.control()

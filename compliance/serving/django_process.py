@@ -1,0 +1,181 @@
+"""The WSGI application in threads, which answers what the fast path does not.
+
+Beside a fast path these threads live in a process of their own: Python runs one thread at a time, so parsing
+a megabyte of JSON in the process of the event loop would delay every verification.
+"""
+
+import asyncio
+import ctypes
+import logging
+import os
+import signal
+import socket
+import struct
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
+from typing import NoReturn, Protocol
+
+import msgspec
+
+from compliance.api.answers import Answer
+from compliance.serving.http import refusals
+from compliance.serving.http.messages import Received
+from compliance.serving.wsgi import WsgiApplication, environ_of, run
+
+log = logging.getLogger(__name__)
+
+# From Linux's prctl.h
+PR_SET_PDEATHSIG = 1
+NICENESS = 5  # how much less of a busy processor the views are given than the event loop beside them
+_LENGTH = struct.Struct("!Q")
+_encode = msgspec.msgpack.Encoder().encode
+_decode_request = msgspec.msgpack.Decoder(Received).decode
+_decode_answer = msgspec.msgpack.Decoder(Answer).decode
+
+
+class Startup(Protocol):
+    """What to do before the first request."""
+
+    def begin_process(self) -> None:
+        """Called once, in the process of the views."""
+
+    def begin_thread(self) -> None:
+        """Called in each of its threads."""
+
+
+class DjangoProcess(Protocol):
+    """The application behind the fast path of one worker."""
+
+    async def answer(self, request: Received) -> Answer:
+        """The application's answer. Raises: DjangoLost when its process has ended."""
+
+    def close(self) -> None:
+        """End, once the requests under way are answered."""
+
+
+class DjangoLost(Exception):
+    """The process of the application has ended."""
+
+
+def answer_of(application: WsgiApplication, request: Received) -> Answer:
+    """The application's answer; 500 where it met a defect."""
+    try:
+        return run(application, environ_of(request))
+    except Exception:
+        log.exception("unexpected error on %s", request.path)
+        return refusals.FAILED
+
+
+class ThreadedDjango:
+    """The application in threads of this process."""
+
+    def __init__(self, application: WsgiApplication, *, threads: int) -> None:
+        self._application = application
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="web")
+
+    async def answer(self, request: Received) -> Answer:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, answer_of, self._application, request)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True)
+
+
+class ForkedDjango:
+    """The application in threads of a process of its own, each behind a socket that only these two share.
+
+    It is forked at once, so this process must have no other threads yet, and keeps none of the `inherited`
+    files. It ends with the one that forked it, however that one ends.
+    """
+
+    def __init__(
+        self, application: WsgiApplication, *, threads: int, startup: Startup, inherited: Sequence[int] = ()
+    ) -> None:
+        pairs = [socket.socketpair() for _ in range(threads)]
+        parent = os.getpid()
+        self._pid = os.fork()
+        if self._pid == 0:
+            _die_with(parent)
+            for number in inherited:
+                os.close(number)
+            for ours, _ in pairs:
+                ours.close()
+            _serve_all(application, [theirs for _, theirs in pairs], startup)
+        self._sockets = [ours for ours, _ in pairs]
+        for ours, theirs in pairs:
+            theirs.close()
+            ours.setblocking(False)
+        self._free: asyncio.LifoQueue[socket.socket] = asyncio.LifoQueue()
+        for one in self._sockets:
+            self._free.put_nowait(one)
+
+    async def answer(self, request: Received) -> Answer:
+        slot = await self._free.get()
+        # Whatever becomes of this caller, the answer is read: the next one must not get it.
+        return await asyncio.shield(asyncio.ensure_future(_ask(slot, request, self._free)))
+
+    def close(self) -> None:
+        for one in self._sockets:
+            one.close()
+        os.waitpid(self._pid, 0)
+
+
+async def _ask(slot: socket.socket, request: Received, free: "asyncio.LifoQueue[socket.socket]") -> Answer:
+    loop = asyncio.get_running_loop()
+    octets = _encode(request)
+    try:
+        await loop.sock_sendall(slot, _LENGTH.pack(len(octets)) + octets)
+        (length,) = _LENGTH.unpack(await _exactly(loop, slot, _LENGTH.size))
+        answer = _decode_answer(await _exactly(loop, slot, length))
+    except OSError as error:
+        raise DjangoLost from error
+    finally:
+        free.put_nowait(slot)
+    return answer
+
+
+async def _exactly(loop: asyncio.AbstractEventLoop, slot: socket.socket, length: int) -> bytearray:
+    found = bytearray(length)
+    rest = memoryview(found)
+    while rest:
+        count = await loop.sock_recv_into(slot, rest)
+        if not count:
+            raise ConnectionResetError("the views' process has ended")
+        rest = rest[count:]
+    return found
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends, even while a thread of it is stuck."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _serve_all(application: WsgiApplication, sockets: Sequence[socket.socket], startup: Startup) -> NoReturn:
+    """The life of the forked process: until its parent has closed every socket, or is gone."""
+    # The parent gets these signals, and ends after the requests under way.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    code = 1
+    try:
+        os.nice(NICENESS)
+        startup.begin_process()
+        threads = [Thread(target=_serve, args=[application, one, startup], daemon=True) for one in sockets]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _serve(application: WsgiApplication, slot: socket.socket, startup: Startup) -> None:
+    startup.begin_thread()
+    with slot, slot.makefile("rb") as reader:
+        while head := reader.read(_LENGTH.size):
+            request = _decode_request(reader.read(*_LENGTH.unpack(head)))
+            octets = _encode(answer_of(application, request))
+            slot.sendall(_LENGTH.pack(len(octets)) + octets)

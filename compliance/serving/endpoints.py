@@ -1,0 +1,7 @@
+"""The endpoints that the fast path serves."""
+
+from certificates.public.endpoints import VERIFY_CERTIFICATE
+from delegation.endpoints import VERIFY_DELEGATION
+from events.endpoints import LIST_EVENTS, RECORD_EVENT
+
+ENDPOINTS = (RECORD_EVENT, LIST_EVENTS, VERIFY_CERTIFICATE, VERIFY_DELEGATION)

@@ -1,0 +1,403 @@
+"""One HTTP/1.1 connection (RFC 9112): llhttp reads, and only a request whose end was seen is answered.
+
+A body that is cut off, by its sender or by a malformed chunk, is refused with a 400 and never handed on: what
+had arrived of it might look whole. Requests that were sent together (pipelined) are answered one by one.
+"""
+
+import asyncio
+import math
+import time
+from collections import deque
+from enum import Enum
+from typing import NoReturn, cast
+from urllib.parse import unquote_to_bytes
+
+import httptools
+
+from compliance.api.answers import Answer, Headers
+from compliance.serving.http import refusals
+from compliance.serving.http.contract import Admission, ConnectionOwner
+from compliance.serving.http.messages import (
+    Received,
+    encoded,
+    ends_connection,
+    head_without_upgrade,
+    split_absolute,
+)
+
+LARGEST_TARGET = 8 * 1024
+LARGEST_HEAD = 32 * 1024  # octets of all header names and values together
+MOST_HEADERS = 100
+SMALL_SLICE = 1024
+"""Octets parsed at a time outside bodies: a client may send thousands of tiny requests in one piece, and all
+but the next ones stay octets."""
+LARGE_SLICE = 16 * 1024  # octets parsed at a time within a body
+HOLD_SECONDS = 0.001  # how long one connection may parse before others have their turn
+HEAD_SECONDS = 10.0  # how long a client may take from a request's first octet to the end of its headers
+IDLE_SECONDS = 75.0
+NEWCOMER_SECONDS = 1.0
+"""How long a new connection may send nothing before it makes room for others like any idle one."""
+WRITE_SECONDS = 30.0
+"""How long a client may take to receive anything of an answer before the connection is aborted."""
+LINGER_SECONDS = 2.0
+"""How long what a refused client still sends is read and dropped: closing at once would reset the
+connection, and the client might never read the refusal (RFC 9112 §9.6)."""
+
+
+class Phase(Enum):
+    """What the connection waits for."""
+
+    IDLE = "the first octet of a request"
+    HEAD = "the rest of the request's headers"
+    BODY = "the rest of the request's body"
+    ENDING = "the client to take the rest, and to close"
+
+
+class Connection(asyncio.Protocol):
+    """Reads requests from one client and writes the answers of `listener`."""
+
+    def __init__(self, listener: ConnectionOwner) -> None:
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport
+        self._address, self._server = "", ("", 0)
+        self._phase = Phase.IDLE
+        self._deadline = self._loop.time() + HEAD_SECONDS
+        self._idle_since = self._loop.time() + NEWCOMER_SECONDS
+        self._target = b""
+        self._headers: Headers = []
+        self._head_size = 0
+        self._unfinished = 0
+        self._body = bytearray()
+        self._unparsed = b""
+        self._owes_continue = False
+        self._complete: deque[tuple[Received, bool]] = deque()
+        self._refusal: Answer | None = None
+        self._is_answering = False
+        self._is_paused = False
+        self._has_eof = False
+        self._writable: asyncio.Future[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is under way."""
+        return self._phase is Phase.IDLE and not self._is_answering
+
+    @property
+    def idle_since(self) -> float:
+        """When its idle time began, in the loop's seconds; infinity unless it is idle."""
+        return self._idle_since if self.is_idle else math.inf
+
+    # --- What the event loop calls ------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        # Those of a Unix socket are paths.
+        if isinstance(peer, tuple) and isinstance(own, tuple):
+            self._address, self._server = str(peer[0]), (str(own[0]), int(own[1]))
+        room = self._listener.opened(self)
+        if room is Admission.REFUSE:
+            self._refuse(refusals.CROWDED)
+        elif room is Admission.CLOSE:
+            self._transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._listener.closed(self)
+        self._complete.clear()
+        self._forget_request()
+        self.resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        if self._phase is Phase.ENDING or self._refusal is not None:
+            return
+        self._unparsed += data
+        self._parse()
+
+    def eof_received(self) -> bool:
+        self._has_eof = True
+        if self._is_answering or self._unparsed:
+            return True
+        if self._phase is not Phase.ENDING:
+            self._refuse_unfinished()
+        return False
+
+    def pause_writing(self) -> None:
+        self._writable = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    # --- Reading ------------------------------------------------------------------------------------
+
+    def _parse(self) -> None:
+        """Parse what was received: for a moment, and up to a request that waits for another's answer."""
+        unparsed, offset, until = memoryview(self._unparsed), 0, time.monotonic() + HOLD_SECONDS
+        while offset < len(unparsed) and not self._has_enough() and time.monotonic() < until:
+            size = LARGE_SLICE if self._phase is Phase.BODY else SMALL_SLICE
+            part = unparsed[offset : offset + size]
+            offset += len(part)
+            self._parse_slice(part)
+        self._unparsed = bytes(unparsed[offset:]) if self._refusal is None else b""
+        if self._unparsed:
+            self._pause_reading()
+            if not self._has_enough():
+                self._loop.call_soon(self._parse_on)
+
+    def _parse_on(self) -> None:
+        """Parse the rest after others had their turn."""
+        self._parse()
+        if not self._is_answering:
+            self._go_on()
+
+    def _has_enough(self) -> bool:
+        """Whether a request waits for the answer to another, or none is answered any more."""
+        return bool(self._complete and self._is_answering) or self._refusal is not None
+
+    def _parse_slice(self, data: "bytes | memoryview") -> None:
+        began_in, size, body = self._phase, len(data), len(self._body)
+        while data:
+            try:
+                self._parser.feed_data(data)
+                break
+            except httptools.HttpParserUpgrade as upgrade:
+                # The parser skips the body of a request that would upgrade, so it is read again as one
+                # that would not (RFC 9110 §7.8: a server may ignore Upgrade).
+                method, version = self._parser.get_method(), self._parser.get_http_version()
+                head = head_without_upgrade(method, self._target, version, self._headers)
+                data = head + bytes(data[upgrade.args[0] :])
+                self._parser = httptools.HttpRequestParser(self)
+            except httptools.HttpParserError:
+                self._refuse(self._reason())
+                return
+        if self._phase is began_in and len(self._body) == body:
+            self._limit_unfinished(size)
+
+    # --- What the parser calls ----------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._target, self._headers, self._body = b"", [], bytearray()
+        self._head_size = self._unfinished = 0
+        self._wait_for(Phase.HEAD, HEAD_SECONDS)
+
+    def on_url(self, part: bytes) -> None:
+        self._target += part
+        if len(self._target) > LARGEST_TARGET:
+            self._stop_parsing(refusals.LONG_TARGET)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._phase is not Phase.HEAD:
+            return  # a trailer says nothing about the request
+        self._head_size += len(name) + len(value)
+        if self._head_size > LARGEST_HEAD or len(self._headers) >= MOST_HEADERS:
+            self._stop_parsing(refusals.LARGE_HEAD)
+        self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+
+    def on_headers_complete(self) -> None:
+        if self._parser.get_http_version() not in {"1.0", "1.1"}:
+            self._stop_parsing(refusals.MALFORMED)
+        if self._parser.get_method() == b"CONNECT":
+            self._stop_parsing(refusals.BAD_TARGET)
+        if self._parser.should_upgrade():
+            return
+        self._wait_for(Phase.BODY, self._listener.body_seconds)
+        named = dict(self._headers)
+        if self._parser.get_http_version() != "1.0" and [n for n, _ in self._headers].count("host") != 1:
+            self._stop_parsing(refusals.NO_HOST)
+        if named.get("transfer-encoding", "chunked").lower() != "chunked":
+            self._stop_parsing(refusals.MALFORMED)
+        length = named.get("content-length", "0")
+        if length.isdecimal() and int(length[:20]) > self._listener.largest_body:
+            self._stop_parsing(refusals.TOO_LARGE)
+        if "expect" in named and self._parser.get_http_version() != "1.0":
+            if named["expect"].lower() != "100-continue":
+                self._stop_parsing(refusals.UNEXPECTED)
+            self._owes_continue = True
+            if not self._is_answering:
+                self._write_continue()
+
+    def on_body(self, piece: bytes) -> None:
+        self._body += piece
+        self._unfinished = 0
+        if len(self._body) > self._listener.largest_body:
+            self._stop_parsing(refusals.TOO_LARGE)
+
+    def on_message_complete(self) -> None:
+        if self._parser.should_upgrade():
+            return
+        method = self._parser.get_method().decode("latin-1")
+        target = self._target
+        if not target.startswith(b"/"):
+            absolute = split_absolute(target)
+            if absolute is None:
+                self._stop_parsing(refusals.BAD_TARGET)
+            # Its authority replaces Host (RFC 9112 §3.2.2).
+            host, target = absolute
+            self._headers = [pair for pair in self._headers if pair[0] != "host"] + [("host", host)]
+        path, _, query = target.partition(b"#")[0].partition(b"?")
+        if b"%" in path:
+            path = unquote_to_bytes(path)
+        request = Received(
+            method,
+            path.decode("latin-1"),
+            query.decode("latin-1"),
+            self._headers,
+            bytes(self._body),
+            self._address,
+            self._server,
+            self._parser.get_http_version(),
+        )
+        self._body = bytearray()
+        self._owes_continue = False
+        self._complete.append((request, self._parser.should_keep_alive()))
+        self._phase = Phase.IDLE
+        if not self._is_answering:
+            self._is_answering = True
+            self._loop.create_task(self._answer_all())
+
+    # --- Answers ------------------------------------------------------------------------------------
+
+    async def _answer_all(self) -> None:
+        while self._complete:
+            request, keeps_alive = self._complete.popleft()
+            answer = await self._listener.answer(request)
+            if self._transport.is_closing():
+                return
+            closes = not keeps_alive or self._listener.is_stopping or ends_connection(answer)
+            self._transport.write(encoded(answer, method=request.method, closes=closes, now=time.time()))
+            if self._writable is not None:
+                await self._drained(self._writable)
+            if closes:
+                self._end()
+                return
+            if not self._complete and self._unparsed:
+                # Others have their turn before the next of many.
+                await asyncio.sleep(0)
+                self._parse()
+        self._is_answering = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Wait for what comes after the last answer."""
+        if self._unparsed or self._transport.is_closing():
+            return
+        if self._refusal is not None:
+            self._refuse(self._refusal)
+        elif self._has_eof:
+            self._refuse_unfinished()
+        else:
+            self._resume_reading()
+            if self._phase is Phase.IDLE:
+                self._idle_since = self._loop.time()
+                self._wait_for(Phase.IDLE, IDLE_SECONDS)
+            elif self._owes_continue:
+                self._write_continue()
+
+    def _write_continue(self) -> None:
+        self._owes_continue = False
+        self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _end(self) -> None:
+        """Close the connection once the client has taken the rest of what was written, or its time is up."""
+        self._is_answering = False
+        self._forget_request()
+        self._wait_for(Phase.ENDING, WRITE_SECONDS)
+        self._transport.close()
+
+    async def _drained(self, writable: "asyncio.Future[None]") -> None:
+        """Wait until the client has received most of what was written; abort if it receives nothing."""
+        left = self._transport.get_write_buffer_size()
+        while not writable.done():
+            await asyncio.wait([writable], timeout=WRITE_SECONDS)
+            now_left = self._transport.get_write_buffer_size()
+            if not writable.done() and now_left >= left:
+                self._transport.abort()
+                return
+            left = now_left
+
+    def _refuse_unfinished(self) -> None:
+        """Refuse what a client sent the beginning of and no more; without one, close."""
+        if self._phase is Phase.IDLE:
+            self._end()
+        else:
+            self._refuse(refusals.CUT_SHORT if self._phase is Phase.BODY else refusals.MALFORMED)
+
+    def _refuse(self, refusal: Answer) -> None:
+        """Write the refusal once what came before it is answered, and read nothing more."""
+        self._refusal = refusal
+        self._phase = Phase.IDLE if self._is_answering else self._phase
+        if self._is_answering:
+            self._pause_reading()
+            return
+        self._transport.write(encoded(refusal, method="", closes=True, now=time.time()))
+        if self._has_eof:
+            self._end()
+            return
+        self._forget_request()
+        self._wait_for(Phase.ENDING, LINGER_SECONDS)
+        try:
+            self._transport.write_eof()
+            self._resume_reading()
+        except OSError:
+            # The peer has reset the connection meanwhile.
+            self._transport.abort()
+
+    def _limit_unfinished(self, size: int) -> None:
+        """Count octets that ended nothing: the parser keeps an unfinished header or trailer by itself."""
+        self._unfinished += size
+        if self._unfinished <= LARGEST_HEAD + LARGEST_TARGET:
+            return
+        if self._phase is Phase.HEAD:
+            self._refuse(refusals.LARGE_HEAD if self._headers else refusals.LONG_TARGET)
+        elif self._phase is Phase.BODY:
+            self._refuse(refusals.TOO_LARGE)
+
+    def _forget_request(self) -> None:
+        """Let go of what was read; the parser and this object would keep each other alive."""
+        self._parser = httptools.HttpRequestParser(None)
+        self._headers, self._body, self._unparsed = [], bytearray(), b""
+
+    def _stop_parsing(self, refusal: Answer) -> NoReturn:
+        """Have the parser give up; `data_received` refuses the request then."""
+        self._refusal = refusal
+        raise ValueError("refused")
+
+    def _reason(self) -> Answer:
+        """Why the parser gave up: it was told to, or what it read is malformed."""
+        malformed = refusals.CUT_SHORT if self._phase is Phase.BODY else refusals.MALFORMED
+        return self._refusal or malformed
+
+    # --- Time ---------------------------------------------------------------------------------------
+
+    def check_deadline(self, now: float) -> None:
+        """Act on a deadline that has passed; `now` is the loop's time."""
+        if self._is_answering or now < self._deadline:
+            return
+        if self._phase in {Phase.HEAD, Phase.BODY}:
+            self._refuse(refusals.TOO_SLOW)
+        else:
+            # An ordinary close would wait for a client that takes nothing.
+            end = self._transport.abort if self._phase is Phase.ENDING else self._transport.close
+            end()
+
+    def end_if_idle(self) -> None:
+        """Close a connection on which no request is under way."""
+        if self.is_idle:
+            self._transport.close()
+
+    def _wait_for(self, phase: Phase, seconds: float) -> None:
+        self._phase = phase
+        self._deadline = self._loop.time() + seconds
+
+    def _pause_reading(self) -> None:
+        if not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self._transport.resume_reading()

@@ -1,0 +1,125 @@
+"""The connections of one worker: accepted one at a time, bounded in number, watched and ended."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+
+from compliance.api.answers import Answer
+from compliance.serving.http import refusals
+from compliance.serving.http.connection import Connection
+from compliance.serving.http.contract import Admission, WatchedConnection
+from compliance.serving.http.messages import Received
+
+log = logging.getLogger(__name__)
+
+MOST_CONNECTIONS = 512  # below the 1,024 open files that a process may usually have
+MOST_REFUSED = 64  # connections beyond those that get an answer before they are closed; any more get none
+PAUSE_SECONDS = 0.1  # how long nothing is accepted after the kernel had no room for a connection
+QUIET_SECONDS = 60.0
+CHECK_SECONDS = 0.5
+BODY_SECONDS = 10.0  # how long a client may take to send a body of at most the largest size
+
+
+class Listener:
+    """Accept from `sockets`, which other workers accept from as well, and answers with `handler`.
+
+    `largest_body` is in octets; a request with a larger one is refused before it is read.
+    """
+
+    def __init__(
+        self,
+        sockets: Sequence[socket.socket],
+        handler: Callable[[Received], Awaitable[Answer]],
+        *,
+        largest_body: int,
+        body_seconds: float = BODY_SECONDS,
+        most_connections: int = MOST_CONNECTIONS,
+    ) -> None:
+        self.largest_body = largest_body
+        self.body_seconds = body_seconds
+        self.is_stopping = False
+        self._sockets = sockets
+        self._handler = handler
+        self._most = most_connections
+        self._connections: set[WatchedConnection] = set()
+        self._accepting: set[asyncio.Task[object]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._silent_until = 0.0
+
+    def start(self) -> None:
+        """Accept connections from now on."""
+        for one in self._sockets:
+            one.setblocking(False)
+            self._loop.add_reader(one, self._accept, one)
+        self._loop.call_later(CHECK_SECONDS, self._check)
+
+    async def stop(self, *, within: float) -> None:
+        """Accept no more, let requests under way be answered for `within` seconds, then return."""
+        self.is_stopping = True
+        for one in self._sockets:
+            self._loop.remove_reader(one)
+        until = self._loop.time() + within
+        while self._connections and self._loop.time() < until:
+            for connection in tuple(self._connections):
+                connection.end_if_idle()
+            await asyncio.sleep(0.02)
+
+    async def answer(self, request: Received) -> Answer:
+        """The handler's answer; 500 where it met a defect."""
+        try:
+            return await self._handler(request)
+        except Exception:
+            log.exception("unexpected error on %s", request.path)
+            return refusals.FAILED
+
+    def opened(self, connection: WatchedConnection) -> Admission:
+        """Take note of a new connection; the one that is idle for longest makes room for it."""
+        self._connections.add(connection)
+        if len(self._connections) <= self._most:
+            return Admission.ACCEPT
+        longest_idle = min(self._connections, key=lambda one: one.idle_since)
+        if longest_idle.idle_since <= self._loop.time():
+            longest_idle.end_if_idle()
+            return Admission.ACCEPT
+        return Admission.REFUSE if len(self._connections) <= self._most + MOST_REFUSED else Admission.CLOSE
+
+    def closed(self, connection: WatchedConnection) -> None:
+        """Take note of a connection's end."""
+        self._connections.discard(connection)
+
+    def _accept(self, listening: socket.socket) -> None:
+        """Take one connection: another worker may have the next one, if it is sooner there."""
+        try:
+            accepted, _ = listening.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            # No file or memory is left; the socket stays readable, so the loop would spin on it.
+            self._loop.remove_reader(listening)
+            self._loop.call_later(PAUSE_SECONDS, self._go_on, listening)
+            self._warn(error)
+            return
+        accepted.setblocking(False)
+        if accepted.family != socket.AF_UNIX:
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        task = self._loop.create_task(self._loop.connect_accepted_socket(lambda: Connection(self), accepted))
+        self._accepting.add(task)
+        task.add_done_callback(self._accepting.discard)
+
+    def _go_on(self, listening: socket.socket) -> None:
+        if not self.is_stopping:
+            self._loop.add_reader(listening, self._accept, listening)
+
+    def _warn(self, error: OSError) -> None:
+        """Log that connections are not accepted, a line a minute."""
+        now = self._loop.time()
+        if now >= self._silent_until:
+            self._silent_until = now + QUIET_SECONDS
+            log.warning("connections cannot be accepted: %s", error)
+
+    def _check(self) -> None:
+        now = self._loop.time()
+        for connection in tuple(self._connections):
+            connection.check_deadline(now)
+        self._loop.call_later(CHECK_SECONDS, self._check)

@@ -1,0 +1,276 @@
+"""Every endpoint of the fast path is answered alike at both entrances: by it and by Django's view."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import pytest
+from django.urls import get_resolver
+
+from agents.tests.factories import make_agent
+from certificates.pki.serials import format_serial, new_serial
+from certificates.tests.factories import make_certified_agent
+from compliance.api.answers import Answer, Headers
+from compliance.api.endpoint import Endpoint
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.identifiers import new_id
+from compliance.serving.endpoints import ENDPOINTS
+from compliance.serving.fast_path import LARGEST_BODY
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_expired_key, make_key, make_tenant
+from compliance.tests.owner import end_sessions
+from compliance.tests.web import Worker, shape
+from delegation import services as delegation
+from delegation.jose import keyring
+from delegation.tests.factories import make_token
+
+pytestmark = pytest.mark.usefixtures("committed")
+
+CHANGING = {"x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
+CHANGING_FIELDS = {"id", "occurred_at", "risk_score"}
+
+NAMES = [type(endpoint).__name__ for endpoint in ENDPOINTS]
+
+
+@dataclass
+class Good:
+    """A request that succeeds."""
+
+    method: str
+    path: str
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def with_headers(self, **more: str) -> Headers:
+        """Its headers with others changed; an empty value takes one away."""
+        named = {name.replace("_", "-"): value for name, value in more.items()}
+        found = {"host": "testserver", **self.headers, **named}
+        if self.body:
+            found.setdefault("content-length", str(len(self.body)))
+        return [(name, value) for name, value in found.items() if value]
+
+    def sending(self, body: bytes) -> Headers:
+        """Its headers for another body."""
+        length = ("content-length", str(len(body)))
+        return [pair for pair in self.with_headers() if pair[0] != "content-length"] + [length]
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    """A tenant, with a key for delegation tokens."""
+    delegation.bootstrap(now=now())
+    return make_tenant()
+
+
+@pytest.fixture(params=ENDPOINTS, ids=NAMES)
+def endpoint(request: pytest.FixtureRequest) -> Endpoint[Any, Any]:
+    found: Endpoint[Any, Any] = request.param
+    return found
+
+
+@pytest.fixture
+def good(endpoint: Endpoint[Any, Any], tenant: Tenant) -> Good:
+    agent = make_certified_agent(tenant)
+    as_json = {"content-type": "application/json"}
+    key = {"authorization": f"Bearer {make_key(tenant)}"}
+    return {
+        "RecordEvent": Good(
+            "POST",
+            "/v1/events",
+            orjson.dumps({"agentId": str(agent.id), "action_type": "api_call", "details": {"a": [1.5, "é"]}}),
+            {**as_json, **key},
+        ),
+        "ListEvents": Good("GET", "/v1/events", headers=key),
+        "VerifyCertificate": Good("GET", f"/v1/verify/{agent.certificates.get().serial_number}"),
+        "VerifyDelegation": Good(
+            "POST",
+            "/v1/delegation/verify",
+            orjson.dumps({"token": make_token(make_agent(tenant)).token}),
+            as_json,
+        ),
+    }[type(endpoint).__name__]
+
+
+@pytest.fixture
+def fast() -> Iterator[Worker]:
+    with closing(Worker()) as worker:
+        yield worker
+
+
+@pytest.fixture
+def plain() -> Iterator[Worker]:
+    with closing(Worker(with_fast_path=False)) as worker:
+        yield worker
+
+
+def settled(body: bytes) -> Any:
+    """The body without what no two requests have in common."""
+    found = orjson.loads(body) if body else None
+    data = found.get("data") if isinstance(found, dict) else None
+    if isinstance(data, dict):
+        for name in CHANGING_FIELDS & data.keys():
+            data[name] = type(data[name]).__name__
+    return found
+
+
+def assert_alike(
+    fast: Worker, plain: Worker, method: str, path: str, headers: Headers, body: bytes = b""
+) -> Answer:
+    """Both entrances' answer."""
+    quick, slow = (worker.run(worker.exchange(method, path, headers, body)) for worker in (fast, plain))
+    case = method, path, headers, body[:80]
+
+    assert shape(quick, changing=CHANGING) == shape(slow, changing=CHANGING), case
+    assert settled(quick.body) == settled(slow.body), case
+    found: Answer = quick
+    return found
+
+
+def test_good_request_is_answered_by_the_fast_path_as_by_the_view(
+    fast: Worker, plain: Worker, endpoint: Endpoint[Any, Any], good: Good
+) -> None:
+    answer = assert_alike(fast, plain, good.method, good.path, good.with_headers(), good.body)
+
+    assert (answer.status, fast.seen_by_view, plain.seen_by_view) == (endpoint.status, 0, 1)
+
+
+HARMLESS = {
+    "cookie": "sessionid=x; csrftoken=x", "accept": "text/html;q=0.1", "if-none-match": "*",
+    "range": "bytes=0-1", "origin": "https://x.example", "x-http-method-override": "DELETE",
+    "x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.1", "x-forwarded-host": "evil.example",
+    "user-agent": "",
+}  # fmt: skip
+
+
+def test_headers_that_mean_nothing_here_change_nothing(
+    fast: Worker, plain: Worker, endpoint: Endpoint[Any, Any], good: Good
+) -> None:
+    for header in HARMLESS.items():
+        headers = good.with_headers(**dict([header]))
+
+        answer = assert_alike(fast, plain, good.method, good.path, headers, good.body)
+
+        assert (answer.status, fast.seen_by_view) == (endpoint.status, 0), header
+
+
+HOSTILE_HEADERS: list[dict[str, str]] = [
+    {"host": "evil.example"}, {"host": ""}, {"host": "testserver:80:80"}, {"authorization": ""},
+    {"authorization": "Basic eDp5"}, {"authorization": "Bearer nonsense"}, {"authorization": "Bearer"},
+    {"authorization": "Bearer service_live_" + "x" * 43}, {"authorization": "Bearer service_test_é"},
+    {"authorization": "bearer service_live_x y"},
+    {"content-type": ""}, {"content-type": "text/plain"},
+    {"content-type": "application/json; charset=latin-1"},
+    {"content-type": "APPLICATION/JSON"}, {"content-type": "application/x-ndjson"}, {"idempotency-key": "é"},
+    {"idempotency-key": ""}, {"idempotency-key": "x" * 256},
+]  # fmt: skip
+
+
+def test_hostile_headers_are_judged_alike(fast: Worker, plain: Worker, good: Good) -> None:
+    for more in HOSTILE_HEADERS:
+        assert_alike(fast, plain, good.method, good.path, good.with_headers(**more), good.body)
+
+
+def test_header_that_is_there_twice_is_judged_alike(fast: Worker, plain: Worker, good: Good) -> None:
+    for count, name in enumerate(["x-a", "authorization", "content-type", "host", "cookie"], 1):
+        headers = [*good.with_headers(), (name, "1"), (name, "2")]
+
+        assert_alike(fast, plain, good.method, good.path, headers, good.body)
+
+        assert fast.seen_by_view == count, name
+
+
+METHODS = ["HEAD", "GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "get"]
+
+
+def test_methods_are_judged_alike(fast: Worker, plain: Worker, good: Good) -> None:
+    for method in METHODS:
+        assert_alike(fast, plain, method, good.path, good.with_headers(), good.body)
+
+
+SUFFIXES = [
+    "/", "//", "/x", "?", "?a=b&a=c", "?limit=0", "?limit=2&limit=3", "?%00", "?é", "?" + "a=1&" * 30, "%00",
+    "\n", " ", "é", "?format=xml", ";x", "?before=%ff", "?at=2020-01-01", "?at=2999-01-01",
+]  # fmt: skip
+
+
+def test_odd_paths_and_queries_are_judged_alike(fast: Worker, plain: Worker, good: Good) -> None:
+    for suffix in SUFFIXES:
+        assert_alike(fast, plain, good.method, good.path + suffix, good.with_headers(), good.body)
+
+
+BODIES = [
+    b"", b"  ", b"{", b"[]", b"null", b"1", b"[" * 5_000, b"\xff", b'{"a": NaN}', b'{"a": 1, "a": 2}', b"{}",
+    b'{"token": null}', b'{"token": 5}', b'{"token": ""}', b'{"token": "a.b.c"}', b'{"token": "\\u0000"}',
+    b'{"action_type": "nonsense"}', b'{"details": {"a": "\\ud800"}}', b'{"agent_id": "x"}',
+    b'{"token": "' + b"x" * LARGEST_BODY + b'"}',
+]  # fmt: skip
+
+
+def test_odd_bodies_are_judged_alike(fast: Worker, plain: Worker, good: Good) -> None:
+    for body in BODIES:
+        assert_alike(fast, plain, good.method, good.path, good.sending(body), body)
+
+
+def test_key_without_the_scope_and_one_that_expired_are_refused_alike(
+    fast: Worker, plain: Worker, endpoint: Endpoint[Any, Any], good: Good, tenant: Tenant
+) -> None:
+    if endpoint.scope is None:
+        pytest.skip("anyone may call")
+    for key, status in ((make_key(tenant, ["audit:read"]), 403), (make_expired_key(tenant), 401)):
+        headers = good.with_headers(authorization=f"Bearer {key}")
+
+        assert assert_alike(fast, plain, good.method, good.path, headers, good.body).status == status
+
+
+def test_exhausted_limit_is_refused_alike(
+    fast: Worker, plain: Worker, endpoint: Endpoint[Any, Any], good: Good, settings: Any
+) -> None:
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, endpoint.bucket: 2}
+
+    answers = [assert_alike(fast, plain, good.method, good.path, good.with_headers(), good.body)]
+    answers.append(assert_alike(fast, plain, good.method, good.path, good.with_headers(), good.body))
+
+    assert [answer.status for answer in answers] == [endpoint.status, 429]
+    assert fast.seen_by_view == 0
+
+
+def test_unknown_things_are_refused_alike(fast: Worker, plain: Worker, good: Good) -> None:
+    for environment in Environment:
+        unknown = format_serial(new_serial(environment))
+        assert_alike(fast, plain, "GET", f"/v1/verify/{unknown}", [("host", "testserver")])
+    body = orjson.dumps({"agent_id": str(new_id()), "action_type": "api_call"})
+    assert_alike(fast, plain, good.method, good.path, good.sending(body), body)
+
+
+def test_reserved_parameters_are_the_paths_of_other_endpoints(endpoint: Endpoint[Any, Any]) -> None:
+    if not endpoint.path.endswith("/"):
+        assert endpoint.reserved == frozenset()
+        return
+    folder = endpoint.path.lstrip("/")
+    routes = list(_routes(get_resolver().url_patterns))
+
+    assert endpoint.reserved == {
+        route.removeprefix(folder) for route in routes if route.startswith(folder) and "<" not in route
+    }
+
+
+def _routes(patterns: list[Any], prefix: str = "") -> Iterator[str]:
+    for one in patterns:
+        route = prefix + str(one.pattern)
+        if hasattr(one, "url_patterns"):
+            yield from _routes(one.url_patterns, route)
+        else:
+            yield route
+
+
+def test_endpoint_whose_database_sessions_died_answers_the_next_request(
+    fast: Worker, endpoint: Endpoint[Any, Any], good: Good
+) -> None:
+    for _ in range(3):
+        answer = fast.run(fast.exchange(good.method, good.path, good.with_headers(), good.body))
+        assert (answer.status, fast.seen_by_view) == (endpoint.status, 0)
+        end_sessions()
+        keyring.forget()

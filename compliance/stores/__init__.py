@@ -1,0 +1,1 @@
+"""PostgreSQL and Redis: every way to reach them."""

@@ -1,0 +1,196 @@
+"""SQL by hand on the current environment's database, for what the ORM can't say or says too slowly.
+
+Errors are Django's (`OperationalError` and the rest), and an open transaction is the caller's.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import psycopg
+from django.db import DatabaseError, InterfaceError, OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Field, Model
+
+from compliance.core import environments
+
+log = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
+Params = Sequence[Any] | Mapping[str, Any] | None
+
+
+def query(sql: str, params: Params = None) -> list[Any]:
+    """The rows of a statement."""
+    with connections[environments.current().alias].cursor() as cursor:
+        cursor.execute(sql, params)
+        rows: list[Any] = cursor.fetchall()
+    return rows
+
+
+def execute(sql: str, params: Params = None) -> int:
+    """Run a statement; how many rows it touched."""
+    with connections[environments.current().alias].cursor() as cursor:
+        cursor.execute(sql, params)
+        return int(cursor.rowcount)
+
+
+def prepared(sql: str, params: Params) -> list[Any]:
+    """The rows of a statement that the server plans once for each connection; parameters go apart from it."""
+    with driver_cursor() as cursor:
+        return _send(cursor, sql, params).fetchall()
+
+
+def prepared_write(sql: str, params: Params) -> int:
+    """Run a statement that the server plans once for each connection; return how many rows it wrote."""
+    with driver_cursor() as cursor:
+        return _send(cursor, sql, params).rowcount
+
+
+def asked(statement: str, params: Sequence[Any]) -> list[Any]:
+    """As `prepared()`, with `$1` where the first parameter belongs, as in what the event loop asks."""
+    connection = connected()
+    with connection.wrap_database_errors, psycopg.RawCursor(connection.connection) as cursor:
+        return _send(cursor, statement, params).fetchall()
+
+
+def array(values: Iterable[object]) -> str:
+    """An array of ids or numbers written out: psycopg's own dump of a list costs more than many a query."""
+    return f"{{{','.join(map(str, values))}}}"
+
+
+@contextmanager
+def pipelined() -> Iterator[None]:
+    """Send the statements of the block together, waiting for the server only where rows are read.
+
+    Errors may show at a later statement or at the end of the block, as Django's. `insert`, `update` and
+    `prepared` may stand in it; the ORM's updates, which count rows, may not. Commit after it, not in it.
+    """
+    connection = connected()
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        yield
+
+
+def read_together(*questions: tuple[type[Model], str, Params]) -> list[list[Any]]:
+    """The rows of several models in one round trip, each question being a model, what follows `FROM <table>`,
+    and its parameters. They are asked in order: each sees what was committed before the one in front ended.
+    """
+    connection = connected()
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        cursors = [
+            _send(psycopg.Cursor(connection.connection), _select(model) + rest, params)
+            for model, rest, params in questions
+        ]
+        rows = [cursor.fetchall() for cursor in cursors]
+    return [
+        [model.from_db(connection.alias, _names(model), row) for row in found]
+        for (model, _, _), found in zip(questions, rows, strict=True)
+    ]
+
+
+def insert(row: Model) -> None:
+    """Insert a new row of a model that makes its keys itself, by a prepared statement and without hooks."""
+    connection = connections[environments.current().alias]
+    values = [_value(row, field, connection) for field in _fields(type(row))]
+    with driver_cursor() as cursor:
+        _send(cursor, _insert(type(row)), values)
+    row._state.adding, row._state.db = False, connection.alias
+
+
+def update(row: Model, *names: str) -> None:
+    """Write these fields of a row that is there (locked, say), by a prepared statement."""
+    connection = connections[environments.current().alias]
+    values = [_value(row, field, connection) for field in (*_named(type(row), names), row._meta.pk)]
+    with driver_cursor() as cursor:
+        _send(cursor, _update(type(row), names), values)
+
+
+def _send(cursor: psycopg.Cursor[Any], sql: str, params: Params) -> psycopg.Cursor[Any]:
+    connection = connections[environments.current().alias]
+    if connection.queries_logged:
+        connection.queries_log.append({"sql": sql, "time": ""})
+    return cursor.execute(sql, params, prepare=True, binary=True)
+
+
+def _value(row: Model, field: "Field[Any, Any]", connection: BaseDatabaseWrapper) -> Any:
+    return field.get_db_prep_save(getattr(row, field.attname), connection)
+
+
+def _fields(model: type[Model]) -> list["Field[Any, Any]"]:
+    return list(model._meta.concrete_fields)
+
+
+def _named(model: type[Model], names: tuple[str, ...]) -> list["Field[Any, Any]"]:
+    fields = {field.name: field for field in _fields(model)}
+    return [fields[name] for name in names]
+
+
+@lru_cache
+def _names(model: type[Model]) -> list[str]:
+    return [field.attname for field in _fields(model)]
+
+
+@lru_cache
+def _select(model: type[Model]) -> str:
+    columns = ", ".join(f'"{field.column}"' for field in _fields(model))
+    return f'SELECT {columns} FROM "{model._meta.db_table}" '  # noqa: S608  (names of ours)
+
+
+@lru_cache
+def _insert(model: type[Model]) -> str:
+    columns = ", ".join(f'"{field.column}"' for field in _fields(model))
+    places = ", ".join(["%s"] * len(_fields(model)))
+    return f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES ({places})'  # noqa: S608
+
+
+@lru_cache
+def _update(model: type[Model], names: tuple[str, ...]) -> str:
+    columns = ", ".join(f'"{field.column}" = %s' for field in _named(model, names))
+    table, key = model._meta.db_table, model._meta.pk.column
+    return f'UPDATE "{table}" SET {columns} WHERE "{key}" = %s'  # noqa: S608
+
+
+def read_again(read: Callable[[], Found]) -> Found:
+    """What `read` finds; where the connection that it asked had died meanwhile, it asks a new one.
+
+    For reads only: what was written by then would be written twice. Inside a transaction, which died with its
+    connection, it asks once.
+    """
+    connection = connections[environments.current().alias]
+    if connection.in_atomic_block:
+        return read()
+    connection.close_if_unusable_or_obsolete()
+    was_open = connection.connection is not None
+    try:
+        return read()
+    except (OperationalError, InterfaceError):
+        connection.close_if_unusable_or_obsolete()
+        if not was_open or connection.connection is not None:
+            raise
+        return read()
+
+
+@contextmanager
+def driver_cursor() -> Iterator[psycopg.Cursor[Any]]:
+    """psycopg's own cursor, for prepared statements and binary results."""
+    connection = connected()
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
+        yield cursor
+
+
+def reach() -> None:
+    """Open the current environment's connection now; a failure is logged, and the next use tries again."""
+    try:
+        connected()
+    except (DatabaseError, InterfaceError) as error:
+        log.info("database not reached at the start: %s", type(error).__name__)
+
+
+def connected() -> BaseDatabaseWrapper:
+    """The current environment's connection, opened, or opened anew where it was found dead."""
+    connection = connections[environments.current().alias]
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    return connection

@@ -1,1 +1,0 @@
-"""The wiring: what joins all rooms (development bootstrap, the played scenario)."""

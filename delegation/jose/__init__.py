@@ -1,0 +1,1 @@
+"""Tokens and keys in JOSE form: JWS, JWKS, signing keys, claims."""

@@ -1,0 +1,101 @@
+"""Compact JWS of one kind only: ES256, `typ` delegation+jwt, a `kid`, and nothing else in the header.
+
+PyJWT signs and verifies. What it would accept is refused before: duplicate JSON names, non-canonical
+base64url, and headers that bring a key (`jwk jku x5u x5c`) or ask for extensions (`crit`).
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from compliance.core.encodings import b64url_decode, b64url_encode
+from delegation.errors import RejectionReason, TokenRejected
+
+ALGORITHM = "ES256"
+TYPE = "delegation+jwt"
+HEADER_NAMES = frozenset({"alg", "typ", "kid"})
+SIGNATURE_OCTETS = 64
+P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+"""SEC 2 §2.4.2. If (r, s) is a valid signature, so is (r, P256_ORDER - s); only the lower s is accepted."""
+MAX_LENGTH = 16_384
+"""Characters of a token: room for the longest chain, scope and audience that can be issued."""
+
+_pyjws = jwt.PyJWS(algorithms=[ALGORITHM])
+
+
+@dataclass(frozen=True)
+class Jws:
+    """A parsed token; `payload` is not to be trusted before `verify`."""
+
+    text: str
+    kid: str
+    payload: dict[str, Any]
+    signature: bytes
+
+
+def sign(payload: dict[str, Any], *, kid: str, key: ec.EllipticCurvePrivateKey) -> str:
+    """The compact serialization (RFC 7515 §3.1), with the lower s; raises what the key raises."""
+    text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    token = _pyjws.encode(text.encode(), key, algorithm=ALGORITHM, headers={"typ": TYPE, "kid": kid})
+    signed, _, signature = token.rpartition(".")
+    return f"{signed}.{b64url_encode(with_lower_s(b64url_decode(signature)))}"
+
+
+def parse(text: str) -> Jws:
+    """Parse a token without trusting it; raises `TokenRejected(malformed | unsupported_algorithm)`."""
+    segments = text.split(".")
+    if len(text) > MAX_LENGTH or len(segments) != 3:
+        raise TokenRejected(RejectionReason.MALFORMED)
+    try:
+        header, payload, signature = *map(_json_object, segments[:2]), b64url_decode(segments[2])
+    except (ValueError, RecursionError) as error:
+        raise TokenRejected(RejectionReason.MALFORMED) from error
+    if header.get("alg") != ALGORITHM:
+        raise TokenRejected(RejectionReason.UNSUPPORTED_ALGORITHM)
+    kid = header.get("kid")
+    if set(header) != HEADER_NAMES or header["typ"] != TYPE or not isinstance(kid, str):
+        raise TokenRejected(RejectionReason.MALFORMED)
+    return Jws(text, kid, payload, signature)
+
+
+def verify(jws: Jws, key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
+    """The payload, if the signature is valid; raises `TokenRejected(invalid_signature)`."""
+    if len(jws.signature) != SIGNATURE_OCTETS or jws.signature != with_lower_s(jws.signature):
+        raise TokenRejected(RejectionReason.INVALID_SIGNATURE)
+    try:
+        _pyjws.decode(jws.text, key, algorithms=[ALGORITHM])
+    except jwt.PyJWTError as error:
+        raise TokenRejected(RejectionReason.INVALID_SIGNATURE) from error
+    return jws.payload
+
+
+def with_lower_s(signature: bytes) -> bytes:
+    """The signature r ‖ s (RFC 7518 §3.4) with the lower of s and its negative; an invalid s stays."""
+    half = SIGNATURE_OCTETS // 2
+    s = int.from_bytes(signature[half:], "big")
+    if not P256_ORDER // 2 < s < P256_ORDER:
+        return signature
+    return signature[:half] + (P256_ORDER - s).to_bytes(half, "big")
+
+
+def _json_object(segment: str) -> dict[str, Any]:
+    text = b64url_decode(segment).decode("utf-8")
+    value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")  # noqa: TRY004  (the caller catches ValueErrors)
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names are unique (RFC 7515 §4): parsers differ on which of two to use."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("duplicate name")
+    return found
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,182 @@
+"""Delegation claims: an authority chain as RFC 8693 `sub` and nested `act`, and back.
+
+A chain of actors, root to current, becomes `sub` (the root) and `act` (the current actor, whose own `act` is
+the one before it, down to the second); `sub_type` beside each `sub` is the actor's kind.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from compliance.core.plain_text import is_plain_text
+from delegation.errors import RejectionReason, TokenRejected
+
+MAX_CHAIN = 8
+MAX_NAME_LENGTH = 256  # of an actor's `sub`, and of an audience
+MAX_SCOPE_LENGTH = 500
+LATEST_TIME = 253_402_300_799  # 9999-12-31T23:59:59Z in Unix seconds, the last that a datetime can hold
+
+# RFC 6749 §3.3: scope-token = 1*( %x21 / %x23-5B / %x5D-7E ), between spaces.
+SCOPE_PATTERN = r"^[\u0020\u0021\u0023-\u005B\u005D-\u007E]*$"
+
+
+UNKNOWN_SERIAL = ""
+"""The serial of an issuer named by id only; no certificate has it."""
+
+
+class ChainActorType(StrEnum):
+    HUMAN = "human"
+    AGENT = "agent"
+    SUB_AGENT = "sub_agent"
+    SERVICE = "service"
+
+
+@dataclass(frozen=True)
+class ChainActor:
+    """One actor of a chain; ValueError unless `sub` has 1 to 256 characters, none of them hidden."""
+
+    sub: str
+    type: ChainActorType
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.sub) <= MAX_NAME_LENGTH or not is_plain_text(self.sub):
+            raise ValueError(f"sub must be 1 to {MAX_NAME_LENGTH} characters, none of them hidden")
+
+
+Chain = tuple[ChainActor, ...]
+NumericDate = Annotated[int, msgspec.Meta(ge=0, le=LATEST_TIME)]
+if TYPE_CHECKING:
+    OptionalText = str | None
+else:
+    # Absent or a text: null is malformed.
+    OptionalText = str
+
+
+class ActClaim(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An actor, and the actor before it (RFC 8693 §4.1)."""
+
+    sub: str
+    sub_type: ChainActorType
+    act: "ActClaim | UnsetType" = UNSET
+
+    @property
+    def chain(self) -> Chain:
+        """The chain, root to current; ValueError for one that `ChainActor` or `MAX_CHAIN` excludes."""
+        later: list[ChainActor] = []
+        act = self.act
+        while act is not UNSET:
+            later.append(ChainActor(act.sub, act.sub_type))
+            act = act.act
+        if len(later) >= MAX_CHAIN:
+            raise ValueError("act is nested too deep")
+        return (ChainActor(self.sub, self.sub_type), *reversed(later))
+
+
+CLAIM_NAMES = {
+    "issuer": "iss",
+    "environment": "env",
+    "token_id": "jti",
+    "issued_at": "iat",
+    "not_before": "nbf",
+    "expires_at": "exp",
+    "audience": "aud",
+    "certificate_serial": "cert_serial",
+}
+
+
+class Delegator(msgspec.Struct, frozen=True, omit_defaults=True, rename=CLAIM_NAMES):
+    """An agent that issued a token, and the certificate it then held, if any."""
+
+    agent_id: UUID
+    certificate_serial: OptionalText = None
+
+
+class Delegation(ActClaim, frozen=True, kw_only=True, omit_defaults=True, rename=CLAIM_NAMES):
+    """The claims of one token, void from the second `expires_at` on.
+
+    `via` names the issuers of the tokens it was re-delegated from, oldest first; in older tokens by id only.
+    """
+
+    issuer: str
+    environment: str
+    token_id: UUID
+    agent_id: UUID
+    issued_at: NumericDate
+    not_before: NumericDate
+    expires_at: NumericDate
+    scope: str
+    audience: OptionalText = None
+    certificate_serial: OptionalText = None
+    via: tuple[Delegator | UUID, ...] = ()
+
+    @classmethod
+    def of(cls, chain: Chain, **claims: Any) -> "Delegation":
+        root, *later = chain
+        act: ActClaim | UnsetType = UNSET
+        for actor in later:
+            act = ActClaim(actor.sub, actor.type, act)
+        return cls(sub=root.sub, sub_type=root.type, act=act, **claims)
+
+    @property
+    def principal(self) -> str:
+        return self.chain[-1].sub
+
+    @property
+    def lineage(self) -> tuple[Delegator, ...]:
+        """All issuers behind this token, oldest first, its own agent last."""
+        via = (Delegator(one, UNKNOWN_SERIAL) if isinstance(one, UUID) else one for one in self.via)
+        return (*via, Delegator(self.agent_id, self.certificate_serial))
+
+    @property
+    def chain_display(self) -> str:
+        """The chain for people; names may contain the arrow too, so programs read `chain`."""
+        return " → ".join(actor.sub for actor in self.chain)
+
+    @property
+    def issued(self) -> datetime:
+        return datetime.fromtimestamp(self.issued_at, UTC)
+
+    @property
+    def expires(self) -> datetime:
+        return datetime.fromtimestamp(self.expires_at, UTC)
+
+
+def to_claims(delegation: Delegation) -> dict[str, Any]:
+    claims: dict[str, Any] = msgspec.to_builtins(delegation)
+    return claims
+
+
+def from_claims(claims: dict[str, Any]) -> Delegation:
+    """The delegation in authentic claims; raises `TokenRejected(malformed)` if they have another form."""
+    try:
+        delegation = msgspec.convert(claims, Delegation)
+        _ = delegation.chain
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
+        raise TokenRejected(RejectionReason.MALFORMED) from error
+    return delegation
+
+
+def check_time(delegation: Delegation, *, now: datetime) -> None:
+    """Raise `TokenRejected(not_yet_valid | expired)`; void from the second `exp` on (RFC 7519 §4.1.4)."""
+    if now.timestamp() < delegation.not_before:
+        raise TokenRejected(RejectionReason.NOT_YET_VALID)
+    if now.timestamp() >= delegation.expires_at:
+        raise TokenRejected(RejectionReason.EXPIRED)
+
+
+def is_scope(text: str) -> bool:
+    return re.fullmatch(SCOPE_PATTERN, text) is not None
+
+
+def normalised_scope(text: str) -> str:
+    """Scope tokens in their order, each once, single spaces between; ValueError for other characters."""
+    if not is_scope(text):
+        excluded = "without quotes and backslashes"
+        raise ValueError(f"scope must be space-delimited tokens of printable ASCII {excluded}")
+    return " ".join(dict.fromkeys(text.split()))

@@ -1,0 +1,325 @@
+"""From events as received to stored, scored events: ordinary ones together, the others one by one.
+
+Ordinary events, however many, cost one read of their agents, one of the scorer's states and one insert. An
+event gets a transaction of its own when it scores high (its agent is locked, its strikes are counted, and
+what follows commits with it), when the state of its agent has to be rebuilt, or when it follows such a one.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import nullcontext
+from datetime import datetime
+from functools import partial
+from uuid import UUID
+
+import msgspec
+from django.db import DataError, IntegrityError, InterfaceError, OperationalError
+
+from agents.errors import AgentNotActive, AgentNotFound
+from agents.models import Agent
+from agents.risk import band_of
+from compliance.core import environments
+from compliance.core.errors import Invalid, ServiceError, Unavailable
+from compliance.core.identifiers import new_id_at
+from events.ingest import standing, storage, threshold
+from events.ingest.event_input import EventInput
+from events.ingest.standing import AgentStanding
+from events.ingest.storage import ScoredEvent
+from events.models import RiskBand
+from events.risk import baselines, rebuilding, state_cache
+from events.risk.scoring.contract import Event, RiskVerdict
+from events.risk.scoring.habits.baseline import Baseline
+from events.risk.scoring.habits.learning import relearn
+from events.risk.scoring.habits.state import AgentState, encode_state
+from events.risk.scoring.model import fold
+from events.risk.state_cache import CachedState, StateUpdate
+
+
+class Submission(msgspec.Struct, frozen=True, gc=False):
+    """An event as it was received: from whom (`tenant_id`) and when."""
+
+    tenant_id: UUID
+    event: EventInput
+    received_at: datetime
+
+
+RISK_MARGIN = 0.005
+
+Uncommitted = dict[str, CachedState]
+"""The states that a transaction which has not committed yet made, by agent."""
+
+
+class _Draft(msgspec.Struct):
+    """The part of one agent in a group: its state so far, and the rows to be stored."""
+
+    agent: AgentStanding
+    seen: CachedState
+    state: AgentState
+    baseline: Baseline | None = None
+    events: list[Event] = []
+    rows: list[ScoredEvent] = []
+    is_stopped: bool = False
+
+    def score(self, submission: Submission) -> ScoredEvent:
+        event = _as_event(submission)
+        verdict = fold(self.state, event, self.agent.profile.context, self.baseline)
+        row = _row(submission, self.agent, verdict)
+        self.events.append(event)
+        self.rows.append(row)
+        return row
+
+    def bands(self) -> list[str]:
+        return [row.risk_band for row in self.rows]
+
+    def update(self) -> StateUpdate:
+        return StateUpdate(
+            agent_id=self.agent.id,
+            seen=self.seen.tag,
+            packed=encode_state(self.state),
+            events=self.events,
+            bands=self.bands(),
+            ids=[row.id for row in self.rows],
+            tag=bytes.fromhex(self.rows[-1].id.replace("-", "")),
+        )
+
+
+class DeferredEvent(msgspec.Struct, frozen=True):
+    """An event that needs a transaction of its own, and what is known of it.
+
+    `scored` has the event's row alone, where nothing of its agent was scored before it in the group.
+    """
+
+    submission: Submission
+    agent: AgentStanding
+    scored: _Draft | None = None
+
+
+Outcome = ScoredEvent | ServiceError | DeferredEvent
+
+
+def ingest_all(submissions: Sequence[Submission]) -> list[ScoredEvent | ServiceError]:
+    """Store each event, those of one agent in the given order; return its row or its error, in order.
+
+    Raises: OperationalError if PostgreSQL is away; if it goes away in between, the rest are `Unavailable`.
+    """
+    outcomes: list[Outcome | None] = [None] * len(submissions)
+    pending = list(range(len(submissions)))
+    uncommitted: Uncommitted = {}
+    try:
+        while pending:
+            together = ingest_together([submissions[index] for index in pending], uncommitted)
+            done: set[str] = set()
+            for index, outcome in zip(pending, together, strict=True):
+                agent_id = submissions[index].event.agent_id
+                if isinstance(outcome, DeferredEvent) and agent_id not in done:
+                    done.add(agent_id)
+                    outcomes[index] = ingest_deferred(outcome, uncommitted)
+                elif not isinstance(outcome, DeferredEvent):
+                    outcomes[index] = outcome
+            pending = [index for index in pending if outcomes[index] is None]
+    except (OperationalError, InterfaceError):
+        if environments.in_transaction() or all(outcome is None for outcome in outcomes):
+            raise
+    return [
+        outcome if isinstance(outcome, ScoredEvent | ServiceError) else Unavailable() for outcome in outcomes
+    ]
+
+
+def ingest_together(
+    submissions: Sequence[Submission], uncommitted: Uncommitted | None = None
+) -> list[Outcome]:
+    """Store the ordinary events of a group in one insert; return `DeferredEvent` in place of the others.
+
+    `uncommitted` has the states made before in the same request. On return outside a transaction, what has a
+    row is durable. Raises: OperationalError when PostgreSQL is away; then no event is stored.
+    """
+    uncommitted = {} if uncommitted is None else uncommitted
+    now = submissions[-1].received_at
+    agents = standing.of_agents({submission.event.agent_id for submission in submissions}, now=now)
+    drafts = _drafts(agents.values(), uncommitted, now=now)
+    outcomes = [
+        _outcome(submission, agents.get(submission.event.agent_id), drafts) for submission in submissions
+    ]
+    # Neighbours in the indexes of agents, stored one after the other, are on the same pages.
+    rejected = _store_or_split(
+        sorted((draft for draft in drafts.values() if draft.rows), key=_agent_id), uncommitted
+    )
+    if not rejected:
+        return outcomes
+    return [
+        DeferredEvent(submission, agents[outcome.agent_id])
+        if isinstance(outcome, ScoredEvent) and outcome.agent_id in rejected
+        else outcome
+        for submission, outcome in zip(submissions, outcomes, strict=True)
+    ]
+
+
+def _outcome(submission: Submission, agent: AgentStanding | None, drafts: dict[str, _Draft]) -> Outcome:
+    """The row of an ordinary event; the error, if its agent may not report; else `DeferredEvent`."""
+    if agent is None or agent.profile.tenant_id.int != submission.tenant_id.int:
+        return AgentNotFound()
+    if not agent.may_report:
+        return AgentNotActive()
+    draft = drafts.get(agent.id)
+    if draft is None or draft.is_stopped:
+        return DeferredEvent(submission, agent)
+    row = draft.score(submission)
+    return row if row.risk_band != RiskBand.HIGH else _taken_out(draft, submission)
+
+
+def _taken_out(draft: _Draft, submission: Submission) -> DeferredEvent:
+    """Take the last event, which scored high, out of its agent's draft; the draft ends before it."""
+    draft.is_stopped = True
+    event, row = draft.events.pop(), draft.rows.pop()
+    if draft.rows:
+        draft.state = relearn(zip(draft.events, draft.bands(), strict=True), start=draft.seen.state)
+        return DeferredEvent(submission, draft.agent)
+    scored = _Draft(draft.agent, draft.seen, draft.state, draft.baseline, [event], [row])
+    return DeferredEvent(submission, draft.agent, scored)
+
+
+def _agent_id(draft: _Draft) -> str:
+    return draft.agent.id
+
+
+def _store_or_split(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> set[str]:
+    """Store the drafts; return the agents that have a row PostgreSQL rejects, of which no row is stored."""
+    if not drafts or _store(drafts, uncommitted):
+        return set()
+    if len(drafts) == 1:
+        return {drafts[0].agent.id}
+    half = len(drafts) // 2
+    return _store_or_split(drafts[:half], uncommitted) | _store_or_split(drafts[half:], uncommitted)
+
+
+def _drafts(agents: Iterable[AgentStanding], uncommitted: Uncommitted, *, now: datetime) -> dict[str, _Draft]:
+    """One for each agent that may report and whose state is at hand, or begins now."""
+    able = {agent.id: agent for agent in agents if agent.may_report}
+    recalled = _recall(able, uncommitted)
+    found, lost = {}, {}
+    for agent_id, seen in recalled.items():
+        state = seen.state
+        if state is None:
+            lost[agent_id] = able[agent_id].has_limits
+        else:
+            found[agent_id] = _Draft(able[agent_id], seen, state)
+    states = rebuilding.from_snapshots(lost, now=now)
+    unknown = [name for name in lost if name not in states and recalled[name].tag == state_cache.ABSENT]
+    states |= {name: AgentState() for name in rebuilding.without_history(unknown, now=now)}
+    for agent_id, state in states.items():
+        seen = CachedState(encode_state(state), recalled[agent_id].tag)
+        found[agent_id] = _Draft(able[agent_id], seen, state)
+    _lend_baselines(found.values(), now=now)
+    return found
+
+
+def _lend_baselines(drafts: Collection[_Draft], *, now: datetime) -> None:
+    known = baselines.of_tenants({draft.agent.profile.tenant_id for draft in drafts}, now=now)
+    if known:
+        for draft in drafts:
+            draft.baseline = known.get(draft.agent.profile.tenant_id)
+
+
+def _recall(agent_ids: Collection[str], uncommitted: Uncommitted) -> dict[str, CachedState]:
+    """The state of each agent: the one this transaction made, or the stored one."""
+    found = {agent_id: uncommitted[agent_id] for agent_id in agent_ids if agent_id in uncommitted}
+    unknown = [agent_id for agent_id in agent_ids if agent_id not in uncommitted]
+    return {**found, **state_cache.load(unknown)} if unknown else found
+
+
+def _save_states(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> None:
+    """Store the new states once the rows are committed; until then they are in `uncommitted`."""
+    updates = [draft.update() for draft in drafts]
+    if environments.in_transaction():
+        uncommitted.update({one.agent_id: CachedState(one.packed, one.tag) for one in updates})
+    environments.on_commit(partial(state_cache.save, updates), robust=True)
+
+
+def _store(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> bool:
+    """Insert the rows and store what they taught; return False if PostgreSQL rejects one of them."""
+    risks = {
+        draft.agent.id: worst
+        for draft in drafts
+        if _is_worse(worst := max([row.risk_score for row in draft.rows]), draft.agent.present_risk)
+    }
+    rows = [row for draft in drafts for row in draft.rows]
+    try:
+        # A rejected row must not end the transaction of the caller.
+        with environments.atomic() if environments.in_transaction() else nullcontext():
+            storage.insert(rows, risks=risks)
+    except (DataError, IntegrityError):
+        return False
+    _save_states(drafts, uncommitted)
+    return True
+
+
+def _is_worse(score: float, present_risk: float) -> bool:
+    """Whether to write an ordinary event's risk; risks fade, so without a margin each equal event would."""
+    return score > present_risk + RISK_MARGIN or (
+        score > present_risk and band_of(score) != band_of(present_risk)
+    )
+
+
+def ingest_deferred(
+    deferred: DeferredEvent, uncommitted: Uncommitted | None = None
+) -> ScoredEvent | ServiceError:
+    """Store one event with all that follows from it, in a transaction of its own; its row or its error."""
+    uncommitted = {} if uncommitted is None else uncommitted
+    draft = deferred.scored or _scored(deferred, uncommitted)
+    (row,) = draft.rows
+    try:
+        with environments.atomic():
+            _store_deferred(row, deferred.agent)
+    except (DataError, IntegrityError) as error:
+        return Invalid(f"The event can't be stored: {type(error).__name__}")
+    except ServiceError as error:
+        return error
+    _save_states([draft], uncommitted)
+    return row
+
+
+def _scored(deferred: DeferredEvent, uncommitted: Uncommitted) -> _Draft:
+    """The event scored on the state its agent has now, which is rebuilt if need be."""
+    agent, now = deferred.agent, deferred.submission.received_at
+    seen = _recall([agent.id], uncommitted)[agent.id]
+    state = seen.state or rebuilding.rebuild(agent_id=agent.id, has_limits=agent.has_limits, now=now)
+    draft = _Draft(agent, seen, state)
+    _lend_baselines([draft], now=now)
+    draft.score(deferred.submission)
+    return draft
+
+
+def _store_deferred(row: ScoredEvent, agent: AgentStanding) -> None:
+    """Insert the event and write what follows from it, inside the transaction of the caller."""
+    now, locked = row.received_at, None
+    if row.risk_band == RiskBand.HIGH:
+        locked = Agent.objects.for_tenant(agent.profile.tenant_id).locked().find(row.agent_id)
+    # Others may have stopped the agent since its group began.
+    if not standing.of_agents([agent.id], now=now)[agent.id].may_report:
+        raise AgentNotActive()
+    storage.insert([row], risks={agent.id: row.risk_score})
+    if locked is not None:
+        threshold.react(agent=locked, event=row, now=now)
+
+
+def _as_event(submission: Submission) -> Event:
+    event = submission.event
+    return Event(event.action_type, submission.received_at.timestamp(), event.details)
+
+
+def _row(submission: Submission, agent: AgentStanding, verdict: RiskVerdict) -> ScoredEvent:
+    event = submission.event
+    return ScoredEvent(
+        new_id_at(submission.received_at),
+        agent.profile.tenant_text,
+        event.agent_id,
+        event.action_type,
+        verdict.score,
+        verdict.band,
+        event.occurred_at or submission.received_at,
+        submission.received_at,
+        event.details,
+        event.session_id,
+        event.chain_id,
+        verdict.reasons,
+        verdict.model_version,
+    )

@@ -1,0 +1,111 @@
+"""How agents stand at this moment: read afresh for every group of events, in one statement.
+
+The scorer's context of an agent (its certified scope, its limits, the places marked for its tenant)
+changes seldom and is cached in the process under the agent's `updated_at`, its certificate and the marks'
+version, so that no message is needed when it changes.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from agents.models import Agent
+from certificates.models import Certificate
+from compliance.core.bounded_cache import BoundedCache
+from compliance.stores import sql
+from events.models import TenantMarks
+from events.risk import marks
+from events.risk.context import context_of
+from events.risk.risk_days import HALF_LIFE
+from events.risk.scoring.contract import Context
+
+KEPT = 5_000
+
+# Ids and versions as text, which costs neither side much; the risk as it has faded by now. By a
+# constraint, an agent has one certificate of status active at most.
+_QUERY = f"""
+SELECT agent.id::text, concat(agent.updated_at, ' ', (
+           SELECT version FROM {TenantMarks._meta.db_table} AS marks WHERE marks.tenant_id = agent.tenant_id
+       ), ' ', certificate.id),
+       CASE WHEN agent.risk_updated_at IS NULL THEN 0 ELSE agent.risk_score * power(
+           0.5, greatest(date_part('epoch', %s - agent.risk_updated_at), 0) / {HALF_LIFE.total_seconds()}
+       ) END,
+       agent.status = 'active' AND coalesce(certificate.expires_at >= %s, false)
+FROM {Agent._meta.db_table} AS agent
+LEFT JOIN {Certificate._meta.db_table} AS certificate
+    ON certificate.agent_id = agent.id AND certificate.status = 'active'
+WHERE agent.id = ANY(%s::uuid[])
+"""  # noqa: S608  (only names of tables and a number are put into the text)
+_OF_AGENTS = "WHERE id = ANY(%s::uuid[])"
+_LATEST_OF_AGENTS = f"""
+WHERE id IN (
+    SELECT DISTINCT ON (agent_id) id FROM {Certificate._meta.db_table}
+    WHERE agent_id = ANY(%s::uuid[])
+    ORDER BY agent_id, issued_at DESC, id DESC
+)
+"""  # noqa: S608
+_OF_THEIR_TENANTS = f"WHERE tenant_id IN (SELECT tenant_id FROM {Agent._meta.db_table} {_OF_AGENTS})"  # noqa: S608
+
+
+class ScoringProfile(msgspec.Struct, frozen=True):
+    """Data of an agent, cached until its version changes; `tenant_text` is the tenant's id as text."""
+
+    tenant_id: UUID
+    tenant_text: str
+    context: Context
+
+
+class AgentStanding(msgspec.Struct, frozen=True):
+    """An agent as an event finds it; `may_report`: it is active and holds an active certificate."""
+
+    id: str
+    present_risk: float
+    may_report: bool
+    profile: ScoringProfile
+
+    @property
+    def has_limits(self) -> bool:
+        return self.profile.context.financial_scope is not None
+
+
+_profiles: BoundedCache[str, tuple[str, ScoringProfile]] = BoundedCache(KEPT)
+
+
+def of_agents(agent_ids: Collection[str], *, now: datetime) -> Mapping[str, AgentStanding]:
+    """Those of the agents that exist in the current environment, by id."""
+    found: dict[str, AgentStanding] = {}
+    changed: dict[str, tuple[str, float, bool]] = {}
+    for agent_id, version, risk, may_report in _read(agent_ids, now):
+        kept = _profiles.get(agent_id)
+        if kept is not None and kept[0] == version:
+            found[agent_id] = AgentStanding(agent_id, risk, may_report, kept[1])
+        else:
+            changed[agent_id] = (version, risk, may_report)
+    for agent, context in _described(changed):
+        version, risk, may_report = changed[str(agent.id)]
+        profile = ScoringProfile(agent.tenant_id, str(agent.tenant_id), context)
+        _profiles.put(str(agent.id), (version, profile))
+        found[str(agent.id)] = AgentStanding(str(agent.id), risk, may_report, profile)
+    return found
+
+
+def _read(agent_ids: Collection[str], now: datetime) -> list[tuple[str, str, float, bool]]:
+    params = [now, now, sql.array(agent_ids)]
+    return sql.read_again(lambda: sql.prepared(_QUERY, params))
+
+
+def _described(agent_ids: Collection[str]) -> list[tuple[Agent, Context]]:
+    if not agent_ids:
+        return []
+    ids = [sql.array(agent_ids)]
+    agents, versions, certificates = sql.read_together(
+        (Agent, _OF_AGENTS, ids), (TenantMarks, _OF_THEIR_TENANTS, ids), (Certificate, _LATEST_OF_AGENTS, ids)
+    )
+    marked = marks.places_of(versions)
+    certified = {certificate.agent_id: certificate for certificate in certificates}
+    return [
+        (agent, context_of(agent, certified.get(agent.id), marked.get(agent.tenant_id, marks.NONE)))
+        for agent in agents
+    ]

@@ -1,0 +1,146 @@
+"""What a high-risk event sets off, and the threshold that stops an agent.
+
+Everything here runs under the agent's row lock in the event's own transaction: strikes are counted in
+PostgreSQL by the service's receive clock, so a backdated `occurred_at` evades nothing, two events can't both
+be the third, and the revocation commits with the event that caused it.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from cryptography.x509 import ReasonFlags
+from django.conf import settings
+
+from agents import services as agents
+from agents.models import Agent, AgentStatus
+from auditlog import services as auditlog
+from auditlog.vocabulary import Actor, AuditAction
+from certificates import services as certificates
+from compliance.core import environments
+from events.ingest.storage import ScoredEvent
+from events.models import BehaviorEvent
+from webhooks import services as webhooks
+from webhooks.vocabulary import EventName
+
+SCORER = Actor.system("risk_scorer")
+AUTO_REVOCATION = Actor.system("auto_revocation")
+REASON_CODE = ReasonFlags.privilege_withdrawn
+
+
+def strikes_of(agent: Agent, *, now: datetime) -> int:
+    """High-risk events of the window that count: those received since the agent's last reinstatement."""
+    strikes = BehaviorEvent.objects.of_agent(agent.id).high_risk().since(now - settings.HIGH_RISK_WINDOW)
+    if agent.reinstated_at is not None:
+        strikes = strikes.filter(received_at__gt=agent.reinstated_at)
+    return strikes.count()
+
+
+def react(*, agent: Agent, event: ScoredEvent, now: datetime) -> None:
+    """Audit and announce a new high-risk event, and stop the agent if it was one too many; locked."""
+    strikes = strikes_of(agent, now=now)
+    agent.last_high_risk_at = now
+    agent.save(update_fields=["last_high_risk_at"])
+    _record_high_event(agent, event, strikes, now)
+    _announce(EventName.RISK_ALERT, agent, now, **_summary(event), reasons=msgspec.to_builtins(event.reasons))
+    if strikes >= settings.HIGH_RISK_STRIKES:
+        stop(agent=agent, event=event, strikes=strikes, now=now)
+    elif strikes == 1:
+        _announce_high_risk(agent, event, strikes, now, breached=False)
+
+
+def stop(*, agent: Agent, event: BehaviorEvent | ScoredEvent, strikes: int, now: datetime) -> None:
+    """Revoke the agent's certificate and halt the agent, under its row lock, because of `event`."""
+    reason = f"Automatic revocation: {strikes} high-risk events within {_window_minutes()} minutes"
+    auditlog.record(
+        tenant_id=agent.tenant_id,
+        action=AuditAction.AGENT_HIGH_RISK,
+        affected_id=agent.id,
+        description=reason,
+        metadata={"agent_id": str(agent.id), "strikes": strikes, **_summary(event)},
+        actor=AUTO_REVOCATION,
+        now=now,
+    )
+    certificates.revoke_for_agent(
+        agent=agent, reason=reason, code=REASON_CODE, actor=AUTO_REVOCATION, now=now
+    )
+    agents.halt(agent=agent, reason=reason, actor=AUTO_REVOCATION, now=now)
+    _announce_high_risk(agent, event, strikes, now, breached=True)
+
+
+def sweep(*, now: datetime) -> int:
+    """Stop every active agent that stands over the threshold; how many. The safety net of `react()`."""
+    high = BehaviorEvent.objects.high_risk().since(now - settings.HIGH_RISK_WINDOW)
+    return sum(
+        _stop_if_over(tenant_id, agent_id, now)
+        for tenant_id, agent_id in high.agents_over(settings.HIGH_RISK_STRIKES)
+    )
+
+
+def _stop_if_over(tenant_id: Any, agent_id: Any, now: datetime) -> bool:
+    with environments.atomic():
+        agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
+        strikes = strikes_of(agent, now=now)
+        since = now - settings.HIGH_RISK_WINDOW
+        last = BehaviorEvent.objects.of_agent(agent.id).high_risk().since(since).latest_received(1).first()
+        if agent.status != AgentStatus.ACTIVE or strikes < settings.HIGH_RISK_STRIKES or last is None:
+            return False
+        stop(agent=agent, event=last, strikes=strikes, now=now)
+    return True
+
+
+def _record_high_event(agent: Agent, event: ScoredEvent, strikes: int, now: datetime) -> None:
+    """Record the event, and the status review of its agent that it triggers."""
+    # Names only: an entry stays for good, and what a reason observed is the agent's own text.
+    names = [reason.name for reason in event.reasons]
+    auditlog.record(
+        tenant_id=agent.tenant_id,
+        action=AuditAction.EVENT_HIGH_RISK,
+        affected_id=event.id,
+        description=f"High-risk {event.action_type} by agent {agent.name}: {event.risk_score:.2f}",
+        metadata={"agent_id": str(agent.id), "strikes": strikes, **_summary(event), "reasons": names},
+        actor=SCORER,
+        now=now,
+    )
+    auditlog.record(
+        tenant_id=agent.tenant_id,
+        action=AuditAction.AGENT_REVIEW_TRIGGERED,
+        affected_id=agent.id,
+        description=f"Status review of agent {agent.name} after a high-risk event",
+        metadata={"agent_id": str(agent.id), "event_id": str(event.id), "status": agent.status},
+        actor=SCORER,
+        now=now,
+    )
+
+
+def _summary(event: BehaviorEvent | ScoredEvent) -> dict[str, Any]:
+    """What is told of an event wherever it is told; not its details, which may hold anything."""
+    return {
+        "event_id": str(event.id),
+        "action_type": event.action_type,
+        "risk_score": event.risk_score,
+        "risk_band": event.risk_band,
+    }
+
+
+def _window_minutes() -> int:
+    return int(settings.HIGH_RISK_WINDOW.total_seconds() // 60)
+
+
+def _announce_high_risk(
+    agent: Agent, event: BehaviorEvent | ScoredEvent, strikes: int, now: datetime, *, breached: bool
+) -> None:
+    _announce(
+        EventName.AGENT_HIGH_RISK,
+        agent,
+        now,
+        risk_score=event.risk_score,
+        high_events=strikes,
+        window_minutes=_window_minutes(),
+        event_id=str(event.id),
+        threshold_breached=breached,
+    )
+
+
+def _announce(name: EventName, agent: Agent, now: datetime, **data: Any) -> None:
+    webhooks.publish(tenant_id=agent.tenant_id, name=name, data={"agent_id": str(agent.id), **data}, now=now)

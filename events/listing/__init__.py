@@ -1,0 +1,1 @@
+"""Read events by page."""

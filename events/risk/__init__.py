@@ -1,0 +1,1 @@
+"""The scorer, and what it stores: states, snapshots, baselines, marks, reviews, rolling risk."""

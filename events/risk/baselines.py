@@ -1,0 +1,149 @@
+"""Tenants' baselines: what their agents have in common, pooled from ordinary events.
+
+A task pools low events and dismissed ones in the order of ids, an hour late, so that an attack under way
+doesn't become ordinary for the tenant's other agents. Baselines and progress commit together: each event
+counts once. Each process caches the baselines of the tenants that it serves for a minute.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import orjson
+
+from compliance.core import environments
+from compliance.core.bounded_cache import BoundedCache
+from compliance.core.identifiers import first_id_at
+from compliance.stores import sql
+from events.models import BehaviorEvent, EventReview, ScorerProgress, TenantBaseline
+from events.risk.scoring.contract import Event
+from events.risk.scoring.habits.baseline import Baseline, decode_baseline, encode_baseline, pool
+from events.risk.scoring.habits.state import StateUnreadable
+
+NAME, DISMISSALS = "baselines", "dismissals"
+DELAY = timedelta(hours=1)
+FARTHEST_BACK = timedelta(days=1)
+CHUNK, CHUNKS = 200, 500  # events of one step, each with up to a megabyte in memory; most steps of one run
+ASKED_EVERY = 60.0
+KEPT_TENANTS = 500
+
+_EVENTS, _REVIEWS = BehaviorEvent._meta.db_table, EventReview._meta.db_table
+_BASELINES = TenantBaseline._meta.db_table
+_LOW = f"""
+SELECT id, tenant_id, action_type, received_at, details::text FROM {_EVENTS} AS event
+WHERE id >= %(low)s AND id < %(high)s AND risk_band = 'low' AND NOT EXISTS (
+    SELECT FROM {_REVIEWS} WHERE event_id = event.id AND verdict = 'confirmed'
+)
+ORDER BY id LIMIT %(most)s
+"""  # noqa: S608  (only names of tables are put into the text)
+# Of consecutive equal reviews of an event, the first
+_DISMISSED = f"""
+SELECT said.id, event.tenant_id, event.action_type, event.received_at, event.details::text
+FROM {_REVIEWS} AS said JOIN {_EVENTS} AS event ON event.id = said.event_id
+WHERE said.id >= %(low)s AND said.id < %(high)s AND said.verdict = 'dismissed' AND event.risk_band <> 'low'
+    AND NOT EXISTS (
+        SELECT FROM {_REVIEWS} AS other WHERE other.event_id = said.event_id AND (
+            (other.number > said.number AND other.verdict <> 'dismissed')
+            OR (other.number = said.number - 1 AND other.verdict = 'dismissed')
+        )
+    )
+ORDER BY said.id LIMIT %(most)s
+"""  # noqa: S608  (only names of tables are put into the text)
+_READ = {NAME: _LOW, DISMISSALS: _DISMISSED}
+_PUT = f"""
+INSERT INTO {_BASELINES} AS held (tenant_id, version, baseline) VALUES (%s, 1, %s)
+ON CONFLICT (tenant_id) DO UPDATE SET version = held.version + 1, baseline = excluded.baseline
+"""  # noqa: S608  (only a table's name is put into the text)
+_CHANGED = f"""
+SELECT held.tenant_id, held.version, held.baseline
+FROM unnest(%(ids)s::uuid[], %(versions)s::bigint[]) AS kept (tenant_id, version)
+JOIN {_BASELINES} AS held ON held.tenant_id = kept.tenant_id AND held.version <> kept.version
+"""  # noqa: S608  (only a table's name is put into the text)
+
+
+class CachedBaseline(msgspec.Struct, frozen=True):
+    """A tenant's baseline, if it has one, with its version and the time of the last look-up."""
+
+    asked_at: float
+    version: int = 0
+    baseline: Baseline | None = None
+
+
+_kept: BoundedCache[tuple[str, UUID], CachedBaseline] = BoundedCache(KEPT_TENANTS)
+
+
+def of_tenants(tenant_ids: Collection[UUID], *, now: datetime) -> Mapping[UUID, Baseline]:
+    """Return the baselines of those tenants that have one, at most a minute old."""
+    at, environment = now.timestamp(), environments.current().value
+    known = {name: _kept.get((environment, name)) or CachedBaseline(0.0) for name in tenant_ids}
+    old = {name: one for name, one in known.items() if not one.asked_at <= at < one.asked_at + ASKED_EVERY}
+    if old:
+        newest = _asked(old, at)
+        _kept.put_all({(environment, name): one for name, one in newest.items()})
+        known |= newest
+    return {name: one.baseline for name, one in known.items() if one.baseline is not None}
+
+
+def pool_new(*, now: datetime) -> int:
+    """Pool new low events and newly dismissed ones; return how many. Safe to repeat."""
+    return sum(_pool_new(name, now) for name in _READ)
+
+
+def _pool_new(name: str, now: datetime) -> int:
+    total = 0
+    for _ in range(CHUNKS):
+        with environments.atomic():
+            pooled = _next_chunk(name, now)
+        total += pooled
+        if pooled < CHUNK:
+            break
+    return total
+
+
+def _next_chunk(name: str, now: datetime) -> int:
+    """Pool at most `CHUNK` events and return how many; none while another process does."""
+    earliest, settled = first_id_at(now - FARTHEST_BACK), first_id_at(now - DELAY)
+    for kept in _READ:
+        ScorerProgress.objects.get_or_create(name=kept, defaults={"upto": earliest})
+    # Both rows, so that one process at a time changes baselines
+    locked = ScorerProgress.objects.select_for_update(skip_locked=True).filter(name__in=_READ).in_bulk()
+    if len(locked) < len(_READ) or locked[name].upto >= settled:
+        return 0
+    progress = locked[name]
+    low = max(progress.upto, earliest)
+    rows = sql.query(_READ[name], {"low": low, "high": settled, "most": CHUNK})
+    _pool(rows, trusted=name == DISMISSALS)
+    progress.upto = UUID(int=rows[-1][0].int + 1) if len(rows) == CHUNK else settled
+    progress.save(update_fields=["upto"])
+    return len(rows)
+
+
+def _pool(rows: list[Any], *, trusted: bool) -> None:
+    by_tenant: defaultdict[UUID, list[Any]] = defaultdict(list)
+    for row in rows:
+        by_tenant[row[1]].append(row)
+    stored = TenantBaseline.objects.in_bulk(list(by_tenant))
+    for tenant_id, events in sorted(by_tenant.items()):
+        baseline = _decoded(stored[tenant_id].baseline) if tenant_id in stored else Baseline()
+        for _, _, action_type, received_at, details in events:
+            event = Event(action_type, received_at.timestamp(), orjson.loads(details))
+            pool(baseline, event, trusted=trusted)
+        sql.execute(_PUT, [tenant_id, encode_baseline(baseline)])
+
+
+def _asked(old: Mapping[UUID, CachedBaseline], at: float) -> dict[UUID, CachedBaseline]:
+    found = {tenant_id: CachedBaseline(at, kept.version, kept.baseline) for tenant_id, kept in old.items()}
+    asked = {"ids": list(old), "versions": [kept.version for kept in old.values()]}
+    for tenant_id, version, packed in sql.query(_CHANGED, asked):
+        found[tenant_id] = CachedBaseline(at, version, _decoded(packed))
+    return found
+
+
+def _decoded(packed: Any) -> Baseline:
+    try:
+        return decode_baseline(bytes(packed))
+    except StateUnreadable:
+        return Baseline()

@@ -1,0 +1,1 @@
+"""How well the scorer tells attacks from ordinary events: a replay of past events, and its measures."""

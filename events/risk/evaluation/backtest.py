@@ -1,0 +1,246 @@
+"""Backtest: replay a stream of events through the scorer and measure its verdicts.
+
+A stream is JSON Lines, one event a line in any order: `agent`, `t` (when it was received, RFC 3339),
+`action_type` and `details`; optionally `seq` (the run it belongs to), `label_event` and `label_seq` (`attack`
+or anything else), and `stage` (`prep` for an attack's first steps, which are scored but not judged).
+Agents are one JSON object: by name, `permitted_actions`, `financial_scope`, `home_domain` and `tenant`, all
+optional; agents of one tenant share its baseline.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from math import ceil
+from typing import NamedTuple
+
+import msgspec
+
+from agents.risk import HIGH
+from events.risk.evaluation import metrics
+from events.risk.scoring.contract import Context, Event, FinancialScope, RiskVerdict, normal_actions
+from events.risk.scoring.habits.baseline import Baseline, pool
+from events.risk.scoring.habits.learning import teach
+from events.risk.scoring.habits.state import DAY, AgentState
+from events.risk.scoring.model import MODEL_VERSION, fold
+from events.risk.scoring.weights import PRIORS
+
+ATTACK = "attack"
+PREPARATION = "prep"
+READ = "data_access"
+LOW = "low"
+STRIKES = 3
+STRIKE_SECONDS = 15 * 60
+FEW_FALSE_ALARMS = 0.01
+
+
+class StreamUnreadable(ValueError):
+    """A stream or an agents' file in another format; the text says where."""
+
+
+class StreamEvent(msgspec.Struct, frozen=True):
+    agent: str
+    t: datetime
+    action_type: str
+    details: object = None
+    seq: str | None = None
+    label_event: str | None = None
+    label_seq: str | None = None
+    stage: str | None = None
+
+    @property
+    def event(self) -> Event:
+        at = self.t if self.t.tzinfo else self.t.replace(tzinfo=UTC)
+        return Event(self.action_type, at.timestamp(), self.details)
+
+    @property
+    def run(self) -> str:
+        return self.agent if self.seq is None else self.seq
+
+    @property
+    def is_attack(self) -> bool:
+        return self.label_event == ATTACK
+
+
+class BacktestAgent(msgspec.Struct, frozen=True):
+    permitted_actions: list[str] | None = None
+    financial_scope: FinancialScope | None = None
+    home_domain: str | None = None
+    tenant: str | None = None
+
+    @property
+    def context(self) -> Context:
+        permitted = None if self.permitted_actions is None else normal_actions(self.permitted_actions)
+        return Context(permitted, self.financial_scope, self.home_domain)
+
+
+class Agents(NamedTuple):
+    """The agents' contexts and tenants, by the agent's name."""
+
+    contexts: dict[str, Context]
+    tenants: dict[str, str]
+
+
+NOBODY = Agents({}, {})
+
+
+class Learned(NamedTuple):
+    """States by the agent's name, and baselines by tenant."""
+
+    states: dict[str, AgentState]
+    baselines: dict[str, Baseline]
+
+
+NOTHING = Learned({}, {})
+Look = Callable[[AgentState, Event, Context, Baseline | None], None]
+
+
+class ReplayedEvent(msgspec.Struct, frozen=True):
+    row: StreamEvent
+    event: Event
+    verdict: RiskVerdict
+
+
+_row = msgspec.json.Decoder(StreamEvent)
+_profiles = msgspec.json.Decoder(dict[str, BacktestAgent])
+
+
+def read_stream(lines: Iterable[bytes]) -> list[StreamEvent]:
+    rows = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = _row.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise StreamUnreadable(f"line {number}: {error}") from error
+        if row.action_type not in PRIORS:
+            raise StreamUnreadable(f"line {number}: there is no action type {row.action_type!r}")
+        rows.append(row)
+    return sorted(rows, key=lambda row: row.event.received_at)
+
+
+def read_agents(content: bytes) -> Agents:
+    try:
+        profiles = _profiles.decode(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise StreamUnreadable(f"agents: {error}") from error
+    return Agents(
+        {name: profile.context for name, profile in profiles.items()},
+        {name: profile.tenant for name, profile in profiles.items() if profile.tenant is not None},
+    )
+
+
+def taught(history: Iterable[StreamEvent], agents: Agents = NOBODY, *, before: float) -> Learned:
+    """Return what is learned from ordinary `history`, moved by whole days to end before `before`."""
+    rows = list(history)
+    last = max((row.event.received_at for row in rows), default=before)
+    shift = ceil(max(last - before, 0.0) / DAY) * DAY
+    states: defaultdict[str, AgentState] = defaultdict(AgentState)
+    baselines: defaultdict[str, Baseline] = defaultdict(Baseline)
+    for row in rows:
+        event = msgspec.structs.replace(row.event, received_at=row.event.received_at - shift)
+        teach(states[row.agent], event)
+        if row.agent in agents.tenants:
+            pool(baselines[agents.tenants[row.agent]], event, trusted=True)
+    return Learned(states, baselines)
+
+
+def scored(
+    rows: Iterable[StreamEvent],
+    agents: Agents = NOBODY,
+    learned: Learned = NOTHING,
+    *,
+    runs_apart: bool = False,
+    look: Look | None = None,
+) -> Iterator[ReplayedEvent]:
+    """Yield each row with its verdict, starting from what was `learned`.
+
+    With `runs_apart` every run starts from it anew. `look` is called before each event is scored.
+    """
+    states: dict[str, AgentState] = {}
+    baselines = {tenant: learned.baselines.get(tenant, Baseline()) for tenant in agents.tenants.values()}
+    if not runs_apart:
+        baselines = {tenant: baseline.changeable() for tenant, baseline in baselines.items()}
+    nothing = Context()
+    for row in rows:
+        agent, key = row.agent, row.run if runs_apart else row.agent
+        if key not in states:
+            states[key] = learned.states[agent].changeable() if agent in learned.states else AgentState()
+        baseline = baselines[agents.tenants[agent]] if agent in agents.tenants else None
+        event, context = row.event, agents.contexts.get(agent, nothing)
+        if look is not None:
+            look(states[key], event, context, baseline)
+        verdict = fold(states[key], event, context, baseline)
+        if baseline is not None and not runs_apart and verdict.band == LOW:
+            pool(baseline, event)
+        yield ReplayedEvent(row, event, verdict)
+
+
+def report(found: list[ReplayedEvent]) -> dict[str, object]:
+    """Return the figures by name; those that need labels are None without them."""
+    judged = [one for one in found if one.row.stage != PREPARATION]
+    benign = [one.verdict.score >= HIGH for one in judged if not one.row.is_attack]
+    labelled = any(one.row.label_event is not None for one in found)
+    rightly, wrongly = revoked(found)
+    bands = [one.verdict.band for one in found]
+    figures: dict[str, object] = {
+        "model_version": MODEL_VERSION,
+        "events": len(found),
+        "attacks": sum(one.row.is_attack for one in judged),
+        "agents": len({one.row.agent for one in found}),
+        "low": bands.count("low"),
+        "medium": bands.count("medium"),
+        "high": bands.count("high"),
+        **_figures("event", judged),
+        **_figures("non_read", [one for one in judged if one.row.action_type != READ]),
+        **_sequences(judged),
+        "benign_share_high": sum(benign) / len(benign) if labelled and benign else None,
+        "agents_revoked": len(rightly) + len(wrongly),
+        "agents_revoked_rightly": len(rightly) if labelled else None,
+        "agents_revoked_wrongly": len(wrongly) if labelled else None,
+    }
+    return {name: round(one, 5) if isinstance(one, float) else one for name, one in figures.items()}
+
+
+def revoked(found: Iterable[ReplayedEvent]) -> tuple[list[str], list[str]]:
+    """Return the agents that three high events in fifteen minutes would have stopped, rightly and wrongly.
+
+    Rightly: one of the three, or its run, was an attack.
+    """
+    highs: defaultdict[str, deque[ReplayedEvent]] = defaultdict(lambda: deque(maxlen=STRIKES))
+    stopped: dict[str, bool] = {}
+    for one in found:
+        agent = one.row.agent
+        if agent in stopped or one.verdict.score < HIGH:
+            continue
+        last = highs[agent]
+        last.append(one)
+        if len(last) == STRIKES and one.event.received_at - last[0].event.received_at <= STRIKE_SECONDS:
+            stopped[agent] = any(high.row.is_attack or high.row.label_seq == ATTACK for high in last)
+    rightly, wrongly = ([agent for agent in stopped if stopped[agent] is right] for right in (True, False))
+    return rightly, wrongly
+
+
+def _figures(name: str, judged: list[ReplayedEvent]) -> dict[str, object]:
+    scores = [one.verdict.score for one in judged]
+    attacks = [one.row.is_attack for one in judged]
+    return {
+        f"{name}_roc_auc": metrics.roc_auc(scores, attacks),
+        f"{name}_average_precision": metrics.average_precision(scores, attacks),
+        f"{name}_recall_at_1_percent_fpr": metrics.recall_at_fpr(scores, attacks, fpr=FEW_FALSE_ALARMS),
+    }
+
+
+def _sequences(judged: list[ReplayedEvent]) -> dict[str, object]:
+    """Measure runs by their worst event; a run is an attack if labelled so, or if one of its events is."""
+    worst: dict[str, float] = {}
+    attacks: dict[str, bool] = {}
+    for one in judged:
+        run = one.row.run
+        worst[run] = max(worst.get(run, 0.0), one.verdict.score)
+        label = one.row.label_event if one.row.label_seq is None else one.row.label_seq
+        attacks[run] = attacks.get(run, False) or label == ATTACK
+    return {
+        "sequences": len(worst),
+        "sequence_roc_auc": metrics.roc_auc(list(worst.values()), list(attacks.values())),
+    }

@@ -1,0 +1,152 @@
+"""Reviews of events by officers: recorded, audited, and learned from; a later one replaces an earlier one.
+
+The places that a review marks commit with it. The agent's state changes after the commit: until then a
+`PendingReview` waits, which a task takes in if Redis or the process failed.
+"""
+
+import logging
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from redis.exceptions import RedisError
+
+from agents.models import Agent
+from auditlog import services as auditlog
+from auditlog.vocabulary import Actor, AuditAction
+from certificates.models import Certificate
+from compliance.core import environments
+from events.models import BehaviorEvent, EventReview, PendingReview, ReviewVerdict, RiskBand
+from events.risk import marks, rebuilding, snapshots, state_cache
+from events.risk.context import context_of
+from events.risk.rebuilding import as_event
+from events.risk.scoring.habits.learning import has_taken_in, note_taken_in, teach_late, unlearn
+from events.risk.scoring.habits.state import AgentState
+from events.risk.scoring.rules import places_of
+from events.risk.state_cache import TooBusy
+
+log = logging.getLogger(__name__)
+
+OVERDUE = timedelta(seconds=10)  # age from which a pending review is taken in by the task
+MOST_AT_ONCE = 500
+
+
+def review(
+    *, tenant_id: UUID, event_id: Any, verdict: ReviewVerdict, note: str | None, actor: Actor, now: datetime
+) -> tuple[EventReview, bool]:
+    """Record a review; return the review that counts now, and whether it is new.
+
+    Repeating the present verdict with its note or without one adds nothing. Raises EventNotFound.
+    """
+    event = BehaviorEvent.objects.for_tenant(tenant_id).find(event_id)
+    places = _places(event, now) if verdict == ReviewVerdict.CONFIRMED else ()
+    with environments.atomic():
+        agent = Agent.objects.for_tenant(tenant_id).locked().find(event.agent_id)
+        before = EventReview.objects.that_counts(event.id)
+        has_changed = before is None or before.verdict != verdict
+        if before is not None and not has_changed:
+            if note in (None, before.note):
+                return before, False
+            places = tuple(before.marked)
+        made = EventReview.objects.create(
+            tenant_id=tenant_id,
+            agent=agent,
+            event_id=event.id,
+            number=before.number + 1 if before else 1,
+            verdict=verdict,
+            note=note,
+            marked=list(places),
+            actor_type=actor.type,
+            actor_id=actor.id[:255],
+            reviewed_at=now,
+        )
+        _record(made, event, before, actor)
+        if has_changed:
+            marks.put(tenant_id=tenant_id, event_id=event.id, places=places, now=now)
+            PendingReview.objects.create(id=made.id, agent_id=agent.id, created_at=now)
+            environments.on_commit(partial(take_in, agent_id=agent.id, now=now), robust=True)
+    return made, True
+
+
+def take_in(*, agent_id: UUID, now: datetime) -> bool:
+    """Take the agent's pending reviews into its state; return False if they have to wait for Redis.
+
+    The state notes the reviews that it holds, so a crash in between teaches none twice.
+    """
+    waiting = PendingReview.objects.filter(agent_id=agent_id)
+    for pending_id in list(waiting.values_list("id", flat=True)):
+        try:
+            with environments.atomic():
+                pending = waiting.select_for_update().filter(id=pending_id).first()
+                if pending is not None:
+                    _take_in(EventReview.objects.get(id=pending.id), now)
+                    pending.delete()
+        except (RedisError, TooBusy) as error:
+            log.warning("review %s waits to be taken in: %s", pending_id, type(error).__name__)
+            return False
+    return True
+
+
+def take_in_overdue(*, now: datetime) -> int:
+    """Take in the overdue reviews; return the number of agents. Safe to repeat."""
+    overdue = PendingReview.objects.filter(created_at__lt=now - OVERDUE).order_by("agent_id")
+    agents = overdue.values_list("agent_id", flat=True).distinct()[:MOST_AT_ONCE]
+    return sum(take_in(agent_id=agent_id, now=now) for agent_id in agents)
+
+
+def _take_in(made: EventReview, now: datetime) -> None:
+    event = BehaviorEvent.objects.filter(id=made.event_id).first()
+    earlier = EventReview.objects.of_event(made.event_id).filter(number__lt=made.number)
+    was_confirmed = earlier.filter(verdict=ReviewVerdict.CONFIRMED).exists()
+    # The event is past its retention, or low and learned from already
+    if event is None or (
+        made.verdict == ReviewVerdict.DISMISSED and event.risk_band == RiskBand.LOW and not was_confirmed
+    ):
+        return
+
+    def change(state: AgentState) -> None:
+        if has_taken_in(state, made.id.bytes):
+            return
+        note_taken_in(state, [made.id.bytes])
+        if made.verdict == ReviewVerdict.CONFIRMED:
+            unlearn(state, made.marked)
+        else:
+            teach_late(state, as_event(event))
+
+    agent_id, has_limits = str(made.agent_id), made.agent.financial_scope is not None
+    rebuild = partial(rebuilding.rebuild, agent_id=agent_id, has_limits=has_limits, now=now)
+    held = state_cache.amend(agent_id=agent_id, change=change, rebuild=rebuild, now=now)
+    snapshots.put({agent_id: held}, now=now)
+
+
+def _places(event: BehaviorEvent, now: datetime) -> tuple[str, ...]:
+    """Return the places that confirming the event marks, by what its agent knows at present."""
+    agent_id = str(event.agent_id)
+    state = state_cache.load([agent_id])[agent_id].state
+    if state is None:
+        state = rebuilding.rebuild(agent_id=agent_id, has_limits=False, now=now)
+    was_learned = event.risk_band == RiskBand.LOW
+    context = context_of(event.agent, Certificate.objects.latest_of(event.agent))
+    return places_of(as_event(event), state, context, was_learned=was_learned)
+
+
+def _record(made: EventReview, event: BehaviorEvent, before: EventReview | None, actor: Actor) -> None:
+    auditlog.record(
+        tenant_id=made.tenant_id,
+        action=AuditAction.EVENT_REVIEWED,
+        affected_id=event.id,
+        description=f"{event.action_type} of agent {made.agent.name} {made.verdict}",
+        metadata={
+            "agent_id": str(event.agent_id),
+            "event_id": str(event.id),
+            "risk_score": event.risk_score,
+            "risk_band": event.risk_band,
+            "verdict": made.verdict,
+            "verdict_before": before.verdict if before else None,
+            "note": made.note,
+            "marked_places": len(made.marked),
+        },
+        actor=actor,
+        now=made.reviewed_at,
+    )

@@ -1,0 +1,68 @@
+"""The scorer's input and output."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+
+class FinancialScope(msgspec.Struct, frozen=True):
+    """The limits an agent was registered with; amounts in US dollars."""
+
+    max_single_trade_usd: float
+    daily_limit_usd: float
+    permitted_instruments: tuple[str, ...]
+    permitted_venues: tuple[str, ...]
+    leverage_permitted: bool
+    max_leverage_ratio: float | None = None
+
+
+class Context(msgspec.Struct, frozen=True):
+    """What the service knows of the agent apart from its events.
+
+    `permitted_actions`, from `normal_actions()`: None applies no scope rule, an empty set permits no named
+    action. `home_domain`: the domain of the agent's own mail or network, if known. `marked`: the places, from
+    `places_of()`, of the attacks on the tenant that an officer confirmed.
+    """
+
+    permitted_actions: frozenset[str] | None = None
+    financial_scope: FinancialScope | None = None
+    home_domain: str | None = None
+    marked: frozenset[str] = frozenset()
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """One reported action.
+
+    `received_at`: seconds since the epoch by the service's own clock; the agent's clock plays no part.
+    `details`: the agent's free-form JSON, of any shape and never trusted.
+    """
+
+    action_type: str
+    received_at: float
+    details: object = None
+
+
+class ScoreReason(msgspec.Struct, frozen=True, gc=False):
+    """One contribution to a score: `weight` in log-odds, `observed` and `expected` as short texts.
+
+    Ready for JSON and for a PostgreSQL `jsonb` column: no NUL, no lone surrogate.
+    """
+
+    name: str
+    observed: str
+    expected: str
+    weight: float
+
+
+class RiskVerdict(msgspec.Struct, frozen=True, gc=False):
+    """An event's score, 0 to 1 with four decimals, its band, and at most three reasons, heaviest first."""
+
+    score: float
+    band: str
+    reasons: tuple[ScoreReason, ...]
+    model_version: str
+
+
+def normal_actions(actions: Iterable[object]) -> frozenset[str]:
+    """Return declared action names as the scope rule compares them: without case and outer blanks."""
+    return frozenset(action.strip().casefold() for action in actions if isinstance(action, str))

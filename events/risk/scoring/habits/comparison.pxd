@@ -1,0 +1,28 @@
+cimport cython
+from libc cimport math
+from events.risk.scoring.habits.state cimport AgentState
+from events.risk.scoring.habits.tables cimport Table
+
+cdef double MATURITY_HALF, BURST_FADE, READ_FADE, FAILURE_FADE, ANOMALY_FADE, EXPECTED
+
+@cython.no_gc
+cdef class Comparison:
+    cdef public AgentState state
+    cdef public object event, facts
+    cdef public double at, unigram, bigram, fading, learned, maturity, burst, reads, failures, anomalies
+    cdef public bytes tool, pair, resource
+    cdef public bint has_tool, aims
+    cdef public list destinations, new, new_names, hosts
+    cdef public Py_ssize_t hour
+
+@cython.locals(at=double, elapsed=double, seen=Comparison, targets=tuple, sends=bint)
+cpdef Comparison compare(AgentState state, event)
+
+@cython.locals(tools=Table, share=double, count=double, before=double)
+cdef _see_tool(Comparison seen, AgentState state, facts, bint does, bytes previous)
+
+@cython.locals(known=Table)
+cdef _see_unknown(Comparison seen, AgentState state, tuple targets)
+
+@cython.locals(uses=double)
+cdef bint _expects_target(AgentState state, action_type, facts, bytes tool) except -1

@@ -1,0 +1,13 @@
+cimport cython
+from events.risk.scoring.habits cimport packed
+
+cdef class Table:
+    cdef public bytes names, weights
+
+    @cython.locals(at=Py_ssize_t)
+    cpdef double get(self, bytes name) except? -1.0
+    cpdef bint knows(self, bytes name, double fading) except -1
+    @cython.locals(at=Py_ssize_t, before=double)
+    cpdef double add(self, bytes name, double weight, Py_ssize_t limit) except? -1.0
+    @cython.locals(since=double)
+    cpdef bint has_waited(self, bytes name, double now, double seconds, Py_ssize_t limit) except -1

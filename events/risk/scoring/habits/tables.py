@@ -1,0 +1,72 @@
+"""Tables of the names that a state or a baseline knows: digests instead of the texts."""
+
+from functools import lru_cache
+from hashlib import blake2b
+
+from events.risk.scoring.habits import packed
+
+FORGOTTEN = 0.05  # weight below which a name counts as never seen (ninety days after one sighting)
+
+
+class Table:
+    """Names with a weight each, in order of first sight: packed digests, and as many packed doubles."""
+
+    def __init__(self, names: bytes = b"", weights: bytes = b"") -> None:
+        self.names = names
+        self.weights = weights
+
+    def __len__(self) -> int:
+        return len(self.names) // packed.NAME
+
+    def get(self, name: bytes) -> float:
+        at = packed.find(self.names, name)
+        return 0.0 if at < 0 else packed.double_at(self.weights, at)
+
+    def knows(self, name: bytes, fading: float) -> bool:
+        """Return whether the name was seen and is not yet forgotten."""
+        return self.get(name) * fading >= FORGOTTEN
+
+    def add(self, name: bytes, weight: float, limit: int) -> float:
+        """Add to a name's weight and return the weight before; beyond `limit` names the lightest goes."""
+        at = packed.find(self.names, name)
+        if at < 0:
+            if len(self.names) >= limit * packed.NAME:
+                weights = packed.unpack(self.weights)
+                lightest = weights.index(min(weights)) * packed.NAME
+                self.names = self.names[:lightest] + self.names[lightest + packed.NAME :]
+                self.weights = self.weights[:lightest] + self.weights[lightest + packed.NAME :]
+            self.names += name
+            self.weights = packed.with_double(self.weights, len(self.weights), weight)
+            return 0.0
+        before = packed.double_at(self.weights, at)
+        self.weights = packed.with_double(self.weights, at, before + weight)
+        return before
+
+    def has_waited(self, name: bytes, now: float, seconds: float, limit: int) -> bool:
+        """Return whether a first call for the name was at least `seconds` ago; it starts the wait."""
+        since = self.get(name)
+        if not since:
+            self.add(name, now, limit)
+            return False
+        return now - since >= seconds
+
+    def scale(self, factor: float) -> None:
+        self.weights = scaled(self.weights, factor)
+
+
+def scaled(doubles: bytes, factor: float) -> bytes:
+    return packed.pack(tuple([value * factor for value in packed.unpack(doubles)]))
+
+
+@lru_cache(maxsize=8192)
+def digest(text: str) -> bytes:
+    """Return a name as a stable 64-bit number."""
+    return blake2b(text.encode("utf-8", "replace"), digest_size=packed.NAME).digest()
+
+
+@lru_cache(maxsize=8192)
+def pair_digest(first: bytes, second: bytes) -> bytes:
+    return blake2b(first + b">" + second, digest_size=packed.NAME).digest()
+
+
+OMITTED = digest("")

@@ -1,0 +1,74 @@
+"""The model: one event in, a verdict and the agent's next state out."""
+
+import math
+from collections.abc import Iterable
+from functools import cache
+
+from agents.risk import band_of
+from events.risk.scoring.contract import Context, Event, RiskVerdict, ScoreReason
+from events.risk.scoring.details import read
+from events.risk.scoring.features import signals
+from events.risk.scoring.habits.baseline import Baseline
+from events.risk.scoring.habits.comparison import compare
+from events.risk.scoring.habits.learning import learn
+from events.risk.scoring.habits.state import DAY, AgentState
+from events.risk.scoring.reasons import LEAST_TOLD, Signal, strongest
+from events.risk.scoring.rules import broken_rules, floor_of
+from events.risk.scoring.weights import PRIOR_LOGITS, PRIORS, TRANSACTIONS
+
+MODEL_VERSION = "2.2"  # changes whenever the same events would score differently; stored with every event
+COLD_CAP = 0.84  # the most that habits alone can reach while the agent has too few to judge by
+ENOUGH_HABITS = 30.0  # learned events (faded) from which an agent's own habits may carry a score into high
+BEND, PAST_BEND = 1.0, 0.2  # past a score of 0.73 evidence counts for less: habits alone seldom reach high
+
+
+def fold(state: AgentState, event: Event, context: Context, baseline: Baseline | None = None) -> RiskVerdict:
+    """Score an agent's event and fold it into `state` itself; the tenant's `baseline` is only read.
+
+    Events that score medium or high are not learned from, so that an attack doesn't become a habit.
+    Raises KeyError for an unknown `action_type`, and leaves `state` as it was.
+    """
+    prior_logit = PRIOR_LOGITS[event.action_type]
+    seen = compare(state, event)
+    broken = broken_rules(seen, context)
+    evidence = signals(seen, context, baseline)
+    judged = seen.learned >= ENOUGH_HABITS or (baseline is not None and baseline.is_enough(seen.at))
+    score = combine(prior_logit, evidence, len(broken), not judged)
+    band = band_of(score)
+    reasons = strongest(broken + evidence if broken else evidence) or _nothing_unusual(event.action_type)
+    learn(seen, band)
+    return RiskVerdict(score, band, reasons, MODEL_VERSION)
+
+
+def combine(prior_logit: float, evidence: list[Signal], broken: int, capped: bool) -> float:
+    """Return the score: the evidence's log-odds added to the prior's, between cap and floor."""
+    total = 0.0
+    for _, weight, _, _ in evidence:  # not sum(), which rounds differently from one Python to the next
+        total += weight
+    logit = prior_logit + total
+    if logit > BEND:
+        logit = BEND + (logit - BEND) * PAST_BEND
+    score = 1 / (1 + math.exp(-logit))
+    if capped and score > COLD_CAP:
+        score = COLD_CAP
+    if broken:
+        score = max(score, floor_of(broken))
+    return int(score * 10_000 + 0.5) / 10_000  # round() takes three times as long
+
+
+def with_day_total(state: AgentState, events: Iterable[Event], *, received_at: float) -> AgentState:
+    """Return a copy of `state` whose daily total is that of all `events` on the UTC day of `received_at`."""
+    day = int(received_at // DAY)
+    total = sum(
+        read(event.details).amount or 0.0
+        for event in events
+        if event.action_type in TRANSACTIONS and int(event.received_at // DAY) == day
+    )
+    counted = state.changeable()
+    counted.day, counted.day_usd = day, total
+    return counted
+
+
+@cache
+def _nothing_unusual(action_type: str) -> tuple[ScoreReason, ...]:
+    return strongest([("action_type", LEAST_TOLD, action_type, PRIORS[action_type])])

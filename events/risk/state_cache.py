@@ -1,0 +1,256 @@
+"""Each agent's scorer state in Redis, rebuilt from PostgreSQL whenever Redis hasn't got it.
+
+A stored state carries a tag, the id of the last event folded into it. Saving is a compare-and-set on the tag:
+a process whose state was overtaken folds its events into the newer one. Each process also keeps the packed
+states that it used last, and goes on from them while Redis is away.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from redis.exceptions import RedisError
+
+from compliance.core.bounded_cache import BoundedCache
+from compliance.core.identifiers import new_id_at
+from compliance.stores import redis
+from events.models import ActionType
+from events.risk.scoring.contract import Event
+from events.risk.scoring.habits.learning import has_taken_in, relearn
+from events.risk.scoring.habits.state import AgentState, StateUnreadable, decode_state, encode_state
+
+log = logging.getLogger(__name__)
+
+KEPT_SECONDS = 45 * 86_400
+KEPT_STATES = 5_000  # states that a process keeps, packed: some 4 KB each at their fullest
+ATTEMPTS = 4
+MOST_REFOLDED = 64
+FEW = 3
+TRANSACTIONS = (ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY)
+TAG = 16
+ABSENT = b"\0" * TAG
+MAX_STALE = 10_000
+
+# Returns for each agent 1 if its stored tag was the expected one and the new state is stored, else 0
+_COMPARE_AND_SET = redis.Script("""
+local saved, call = {}, redis.call
+for i, key in ipairs(KEYS) do
+  local held = call('GETRANGE', key, 0, 15)
+  if held == '' then held = string.rep('\\0', 16) end
+  if held == ARGV[2 * i] then
+    call('SET', key, ARGV[2 * i + 1], 'EX', ARGV[1])
+    saved[i] = 1
+  else
+    saved[i] = 0
+  end
+end
+return saved
+""")
+
+
+class TooBusy(Exception):
+    """Other processes changed an agent's state at each attempt."""
+
+
+class CachedState(msgspec.Struct, frozen=True, gc=False):
+    """An agent's packed state, None if it must be rebuilt, and its tag.
+
+    The tag is the last folded event's id, a later one after an amendment, or ABSENT.
+    """
+
+    packed: bytes | None
+    tag: bytes
+
+    @property
+    def state(self) -> AgentState | None:
+        """The state, unpacked anew at each call; None if it must be rebuilt."""
+        try:
+            return None if self.packed is None else decode_state(self.packed)
+        except StateUnreadable as error:
+            log.warning("an agent's cached state is unreadable, rebuilding it: %s", error)
+            return None
+
+
+class StateUpdate(msgspec.Struct, frozen=True):
+    """An agent's new state, None to have it rebuilt, with the committed events that led to it.
+
+    `seen`: the tag of the state before. `tag`: the new one. `bands` and `ids` (as text) are the events'.
+    """
+
+    agent_id: str
+    seen: bytes
+    packed: bytes | None
+    events: Sequence[Event]
+    bands: Sequence[str]
+    ids: Sequence[str]
+    tag: bytes
+
+    @property
+    def matters(self) -> bool:
+        """Whether many events are at stake, or transactions, which count toward daily limits."""
+        return len(self.events) > FEW or any(event.action_type in TRANSACTIONS for event in self.events)
+
+
+# Agents whose state in Redis lacks events because saving it failed; rebuilt once Redis is back
+_stale: set[str] = set()
+_kept: BoundedCache[str, CachedState] = BoundedCache(KEPT_STATES)
+# After a failure Redis is left alone for a second: a hanging one would cost every event its timeout
+_circuit = redis.make_circuit()
+NOTHING = CachedState(None, ABSENT)
+
+
+@contextmanager
+def _reaching_redis() -> Iterator[None]:
+    """Raise RedisError at once for a second after a failure, which is logged."""
+    with _circuit.guarding(gone=(RedisError,)):
+        try:
+            yield
+        except RedisError as error:
+            log.warning("state cache unavailable: %s", type(error).__name__)
+            raise
+
+
+def load(agent_ids: Collection[str]) -> Mapping[str, CachedState]:
+    """Return each agent's cached state; without Redis, the one that this process has."""
+    try:
+        with _reaching_redis():
+            answers: Any = redis.client().mget(_keys(agent_ids))
+    except RedisError:
+        return {agent_id: _kept.get(agent_id) or NOTHING for agent_id in agent_ids}
+    return {agent_id: _cached(agent_id, answer) for agent_id, answer in zip(agent_ids, answers, strict=True)}
+
+
+def save(updates: Iterable[StateUpdate]) -> None:
+    """Store the states after committed events.
+
+    If another process was faster, the events are folded into its state; if that state lacks events, it is
+    rebuilt at the next look-up. Of very many overtaken at once, updates of little weight are dropped.
+    """
+    pending = list(updates)
+    if not pending:
+        return
+    try:
+        with _reaching_redis():
+            for _ in range(ATTEMPTS):
+                overtaken = _save(pending)
+                pending = [update for update in overtaken if update.agent_id not in _stale]
+                if sum(len(update.events) for update in pending) > MOST_REFOLDED:
+                    pending = [update for update in pending if update.matters]
+                if not pending:
+                    return
+                pending = _refolded(pending)
+    except RedisError:
+        _keep_alone(pending)
+        return
+    # The other processes' states lack these few events
+    log.info("cached states of %d agents lack the last events", len(pending))
+
+
+def forget(*, agent_id: str) -> None:
+    """Drop the agent's cached state; it is rebuilt at its next event. Raises RedisError."""
+    redis.client().delete(redis.key("risk", agent_id))
+    _kept.drop(agent_id)
+
+
+def stored(agent_ids: Collection[str]) -> dict[str, CachedState]:
+    """Return the state of each agent that has one in Redis. Raises RedisError."""
+    answers: Any = redis.client().mget(_keys(agent_ids)) if agent_ids else ()
+    return {
+        agent_id: CachedState(held[TAG:], held[:TAG])
+        for agent_id, held in zip(agent_ids, answers, strict=True)
+        if held is not None and len(held) > TAG
+    }
+
+
+def amend(
+    *, agent_id: str, change: Callable[[AgentState], None], rebuild: Callable[[], AgentState], now: datetime
+) -> CachedState:
+    """Change the agent's cached state, whatever is folded into it meanwhile, and return it.
+
+    `rebuild` makes the state if none is cached. Raises RedisError, and TooBusy if others were always faster.
+    """
+    for _ in range(ATTEMPTS):
+        seen = load([agent_id])[agent_id]
+        state = seen.state or rebuild()
+        change(state)
+        packed = encode_state(state)
+        # No event has this id; under the old tag other processes would take their own copy for this state
+        tag = max(UUID(new_id_at(now)).bytes, _after(seen.tag))
+        if not _save([StateUpdate(agent_id, seen.tag, packed, (), (), (), tag)]):
+            return CachedState(packed, tag)
+    raise TooBusy
+
+
+def _after(tag: bytes) -> bytes:
+    return min(int.from_bytes(tag) + 1, (1 << 128) - 1).to_bytes(TAG)
+
+
+def _keys(agent_ids: Iterable[str]) -> list[str]:
+    prefix = redis.key("risk", "")
+    return [f"{prefix}{agent_id}" for agent_id in agent_ids]
+
+
+def _cached(agent_id: str, stored: bytes | None) -> CachedState:
+    """Return the agent's state, given what Redis stores; where the tags agree, the process's own copy."""
+    if stored is None:
+        return NOTHING
+    kept = _kept.get(agent_id)
+    if kept is None or not stored.startswith(kept.tag):
+        kept = _found(agent_id, stored)
+    return CachedState(None, kept.tag) if agent_id in _stale else kept
+
+
+def _found(agent_id: str, stored: bytes) -> CachedState:
+    if len(stored) <= TAG:  # see `_refolded()`
+        return CachedState(None, stored)
+    found = CachedState(stored[TAG:], stored[:TAG])
+    _kept.put(agent_id, found)
+    return found
+
+
+def _save(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
+    """Try to store each; return those that another process had overtaken."""
+    args: list[Any] = [KEPT_SECONDS]
+    for update in updates:
+        args += [update.seen, update.tag + (update.packed or b"")]
+    saved: Any = _COMPARE_AND_SET(keys=_keys(update.agent_id for update in updates), args=args)
+    tried = list(zip(updates, saved, strict=True))
+    # Kept without a state as well: under its tag the state must be rebuilt
+    newest = {one.agent_id: CachedState(one.packed, one.tag) for one, is_saved in tried if is_saved}
+    _kept.put_all(newest)
+    _stale.difference_update(newest)
+    return [one for one, is_saved in tried if not is_saved]
+
+
+def _refolded(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
+    """Fold the events into the other process's state, except those that its rebuild has read.
+
+    Where Redis lost the state, an empty one is stored: only a rebuild finds what other processes stored, and
+    none may store what it rebuilt before these events were committed. The tag never goes back, or a rebuild
+    from a snapshot would learn events twice.
+    """
+    newest: Any = redis.client().mget(_keys(update.agent_id for update in updates))
+    found = []
+    for update, stored in zip(updates, newest, strict=True):
+        held = NOTHING if stored is None else _found(update.agent_id, stored)
+        tag, state = max(update.tag, _after(held.tag)), held.state
+        if state is None:
+            found.append(msgspec.structs.replace(update, seen=held.tag, packed=None, tag=tag))
+            continue
+        new = [at for at, name in enumerate(update.ids) if not has_taken_in(state, UUID(name).bytes)]
+        if new:
+            packed = encode_state(relearn([(update.events[at], update.bands[at]) for at in new], start=state))
+            found.append(msgspec.structs.replace(update, seen=held.tag, packed=packed, tag=tag))
+    return found
+
+
+def _keep_alone(updates: Iterable[StateUpdate]) -> None:
+    """Keep the new states in this process; those in Redis lack these events."""
+    for update in updates:
+        _kept.put(update.agent_id, CachedState(update.packed, update.seen))
+        if len(_stale) < MAX_STALE:
+            _stale.add(update.agent_id)

@@ -1,0 +1,44 @@
+"""A score's reasons as an officer reads them."""
+
+from math import exp
+from typing import Any
+
+WORDS = {
+    "action_type": "What such an action is worth by itself",
+    "new_destination": "Goes where the agent has not been",
+    "read_then_send": "Goes somewhere new minutes after the agent read something that may have named it",
+    "new_host": "Goes to a host that the agent has not been to",
+    "external_host": "Leaves the agent's own domain",
+    "new_resource": "Touches something that the agent has not used",
+    "unusual_tool": "A tool that the agent seldom uses, or never did",
+    "unusual_sequence": "A tool that the agent doesn't use after the one before",
+    "unusual_amount": "Far more than the agent usually moves",
+    "drifted_amount": "Far more than it was for long, and the amounts before had crept up",
+    "token_amount": "A tiny amount to somewhere new, as one tries out an account",
+    "near_trade_limit": "Near the limit of a single trade",
+    "unusual_hour": "At an hour when the agent is seldom active",
+    "burst": "Many events at once",
+    "repeated_failures": "After failures",
+    "anomaly_before": "After another anomaly",
+    "confirmed_destination": "Goes where an attack went that an officer confirmed",
+    "reported_unauthorized": "The agent itself reports an attempt outside its scope",
+    "repeated_anomaly": "One anomaly too many within minutes",
+    "off_scope": "Outside the agent's permitted actions",
+    "over_single_trade_limit": "Over the limit of a single trade",
+    "over_daily_limit": "Over the limit of a day",
+    "instrument_not_permitted": "An instrument that the agent may not trade",
+    "venue_not_permitted": "A venue where the agent may not trade",
+    "leverage_not_permitted": "With leverage, which the agent may not use",
+    "over_leverage_limit": "With more leverage than permitted",
+}
+
+
+def in_words(name: str) -> str:
+    """Return the reason's sentence, or its name in words."""
+    return WORDS.get(name, name.replace("_", " ").capitalize())
+
+
+def odds(weight: Any) -> str:
+    """Return by how much a weight in log-odds raises the odds of an attack, as in `8.2 times`."""
+    is_weight = isinstance(weight, int | float) and not isinstance(weight, bool) and -50 < weight < 50
+    return f"{exp(weight):.1f} times" if is_weight else "-"

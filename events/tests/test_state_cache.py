@@ -1,0 +1,341 @@
+"""The scorer's state cache: kept in Redis, rebuilt from PostgreSQL, shared by processes, never in the way."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
+
+import pytest
+from django.db import connections
+from django.test import override_settings
+
+from agents.models import Agent
+from certificates.tests.factories import make_certified_agent
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.identifiers import new_id
+from compliance.stores import redis
+from compliance.tenancy.tests.factories import make_tenant
+from events.models import BehaviorEvent
+from events.risk import rebuilding, snapshots, state_cache
+from events.risk.scoring.contract import Event
+from events.risk.scoring.habits.learning import relearn
+from events.risk.scoring.habits.state import AgentState, decode_state, encode_state
+from events.risk.state_cache import StateUpdate
+from events.tests.factories import make_event
+
+SAVE = state_cache.save
+SCOPE = {
+    "max_single_trade_usd": 1000,
+    "daily_limit_usd": 1_000_000,
+    "permitted_instruments": [],
+    "permitted_venues": [],
+    "leverage_permitted": False,
+}
+
+
+def recalled(agent: Agent) -> AgentState:
+    """What the next event will start from."""
+    held = state_cache.load([str(agent.id)])[str(agent.id)].state
+    has_limits = agent.financial_scope is not None
+    return held or rebuilding.rebuild(agent_id=str(agent.id), has_limits=has_limits, now=now())
+
+
+def habits(state: AgentState) -> bytes:
+    """All of a state but how it came about."""
+    copy = state.changeable()
+    copy.taken_in = b""
+    return encode_state(copy)
+
+
+def stored(agent: Agent) -> bytes | None:
+    return redis.client().get(redis.key("risk", agent.id))  # type: ignore[return-value]
+
+
+@pytest.fixture
+def agent(committed: None) -> Agent:
+    return make_certified_agent(make_tenant())
+
+
+def forget_clients() -> None:
+    state_cache._circuit = redis.make_circuit()
+    redis.client.cache_clear()
+
+
+@pytest.fixture
+def redis_away(agent: Agent) -> Iterator[None]:
+    """Redis at a port where nobody listens."""
+    with override_settings(REDIS_URL="redis://127.0.0.1:1/0"):
+        forget_clients()
+        yield
+    forget_clients()
+
+
+def test_state_is_stored_after_the_commit(agent: Agent) -> None:
+    event = make_event(agent, details={"tool": "a"})
+
+    held = stored(agent)
+
+    assert held is not None
+    assert held[:16] == UUID(event.id).bytes
+    assert recalled(agent).learned == pytest.approx(1)
+
+
+def test_state_of_another_process_is_taken_up(agent: Agent) -> None:
+    make_event(agent, details={"tool": "a"})
+    kept = state_cache._kept.get(str(agent.id))
+    make_event(agent, details={"tool": "b"})
+    assert kept is not None
+    state_cache._kept.put(str(agent.id), kept)
+
+    assert recalled(agent).learned == pytest.approx(2)
+
+
+def test_each_who_asks_gets_a_state_of_its_own(agent: Agent) -> None:
+    make_event(agent, details={"tool": "a"})
+    kept = state_cache._kept.get(str(agent.id))
+    assert kept is not None
+    mine = kept.state
+    assert mine is not None
+
+    mine.add_hour(3, 1.0)
+
+    assert kept.state is not None
+    assert encode_state(kept.state) == kept.packed
+    assert encode_state(mine) != kept.packed
+
+
+def test_rolled_back_event_leaves_no_memory(agent: Agent) -> None:
+    with environments.atomic():
+        make_event(agent)
+        connections[environments.current().alias].set_rollback(True)
+
+    assert stored(agent) is None
+    assert not BehaviorEvent.objects.of_agent(agent.id).exists()
+
+
+def test_lost_memory_is_rebuilt_to_the_same_numbers(agent: Agent) -> None:
+    for number in range(10):
+        make_event(agent, details={"tool": f"t{number % 3}", "to": f"host{number % 2}.example"})
+    kept = recalled(agent)
+
+    state_cache.forget(agent_id=str(agent.id))
+
+    assert stored(agent) is None
+    assert habits(recalled(agent)) == habits(kept)
+
+
+@pytest.mark.parametrize("junk", [b"", b"short", b"x" * 200])
+def test_unreadable_memory_is_rebuilt_and_replaced(agent: Agent, junk: bytes) -> None:
+    make_event(agent, details={"tool": "a"})
+    redis.client().set(redis.key("risk", agent.id), junk)
+
+    make_event(agent, details={"tool": "a"})
+
+    assert recalled(agent).learned == pytest.approx(2)
+
+
+def test_long_history_is_rebuilt_from_its_end_with_the_whole_day(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebuilding, "REPLAYED_EVENTS", 5)
+    Agent.objects.filter(id=agent.id).update(financial_scope=SCOPE, updated_at=now())
+    agent.refresh_from_db()
+    for _ in range(12):
+        make_event(agent, "transaction_initiated", details={"amount_usd": 10})
+
+    state_cache.forget(agent_id=str(agent.id))
+
+    state = recalled(agent)
+    assert state.day_usd == pytest.approx(120)
+    assert state.learned == pytest.approx(5)
+
+
+def test_ingest_goes_on_without_redis(agent: Agent, redis_away: None) -> None:
+    for _ in range(3):
+        make_event(agent, details={"tool": "a"})
+
+    assert BehaviorEvent.objects.of_agent(agent.id).count() == 3
+    assert recalled(agent).learned == pytest.approx(3)
+
+
+def test_state_that_missed_events_is_rebuilt_when_redis_is_back(agent: Agent) -> None:
+    make_event(agent, details={"tool": "a"})
+    state_cache._stale.add(str(agent.id))
+    stale = recalled(agent)
+    make_event(agent, details={"tool": "a"})
+
+    assert stale.learned == pytest.approx(1)
+    assert recalled(agent).learned == pytest.approx(2)
+    assert str(agent.id) not in state_cache._stale
+
+
+def test_processes_that_score_one_agent_lose_nothing_of_each_other(agent: Agent) -> None:
+    def send(_: int) -> None:
+        with environments.use(Environment.LIVE):
+            make_event(agent, details={"tool": "a"})
+        connections.close_all()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(send, range(20)))
+
+    assert recalled(agent).learned == pytest.approx(20)
+    assert BehaviorEvent.objects.of_agent(agent.id).count() == 20
+
+
+def test_environments_do_not_share_memory(agent: Agent) -> None:
+    make_event(agent)
+
+    with environments.use(Environment.TEST):
+        assert stored(agent) is None
+
+
+def test_redis_that_failed_is_not_asked_again_at_once(
+    agent: Agent, redis_away: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_event(agent)
+    asked: list[object] = []
+
+    with monkeypatch.context() as patch:
+        patch.setattr(redis, "client", lambda: asked.append("client"))
+        make_event(agent)
+
+    assert asked == []
+
+
+def test_events_go_on_from_the_state_of_the_process_while_redis_is_away(
+    agent: Agent, redis_away: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_event(agent, details={"tool": "a"})
+    monkeypatch.setattr(rebuilding, "rebuild", None)
+
+    make_event(agent, details={"tool": "a"})
+
+    assert recalled(agent).learned == pytest.approx(2)
+
+
+def test_state_that_missed_events_is_not_built_upon(agent: Agent) -> None:
+    make_event(agent, details={"tool": "a"})
+    state_cache._circuit.failed(state_cache._circuit.admit(), pause=60)
+    make_event(agent, details={"tool": "a"})
+    state_cache._circuit = redis.make_circuit()
+    during = state_cache._kept.get(str(agent.id))
+    row = BehaviorEvent.objects.of_agent(agent.id).latest("received_at")
+    assert during is not None
+    assert during.packed is not None
+    event = Event(row.action_type, row.received_at.timestamp(), row.details)
+    late = StateUpdate(
+        str(agent.id),
+        b"another",
+        during.packed,
+        [event],
+        ["low"],
+        [str(row.id)],
+        row.id.bytes,
+    )
+
+    state_cache.save([late])
+
+    assert stored(agent) != row.id.bytes + during.packed
+    assert recalled(agent).learned == pytest.approx(2)
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> list[StateUpdate]:
+    """What events taught that a process has yet to store: committed, and that is all."""
+    kept: list[StateUpdate] = []
+    monkeypatch.setattr(state_cache, "save", kept.extend)
+    return kept
+
+
+def test_event_in_flight_is_learned_once_where_a_rebuild_read_it(
+    agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_event(agent, details={"tool": "a"})
+    SAVE(late)
+    late.clear()
+    make_event(agent, details={"tool": "b"})
+    state_cache.forget(agent_id=str(agent.id))
+    monkeypatch.setattr(state_cache, "save", SAVE)
+
+    make_event(agent, details={"tool": "c"})
+    SAVE(late)
+
+    assert recalled(agent).learned == pytest.approx(3)
+
+
+def test_event_in_flight_is_not_missed_where_redis_lost_what_others_stored(
+    agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_event(agent, details={"tool": "a"})
+    SAVE(late)
+    late.clear()
+    make_event(agent, details={"tool": "b"})
+    monkeypatch.setattr(state_cache, "save", SAVE)
+    make_event(agent, details={"tool": "c"})
+    state_cache.forget(agent_id=str(agent.id))
+
+    SAVE(late)
+
+    assert recalled(agent).learned == pytest.approx(3)
+
+
+def test_event_that_was_overtaken_leaves_the_tag_where_a_snapshot_needs_it(
+    agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_event(agent, details={"tool": "a"})
+    SAVE(late)
+    late.clear()
+    make_event(agent, details={"tool": "b"})
+    monkeypatch.setattr(state_cache, "save", SAVE)
+    make_event(agent, details={"tool": "c"})
+
+    SAVE(late)
+
+    snapshots.put(state_cache.stored([str(agent.id)]), now=now())
+    state_cache.forget(agent_id=str(agent.id))
+    assert recalled(agent).learned == pytest.approx(3)
+
+
+def test_rebuild_that_began_before_an_event_was_committed_is_not_stored_over_it(
+    agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_event(agent, details={"tool": "a"})
+    SAVE(late)
+    first = late.pop()
+    make_event(agent, details={"tool": "b"})
+    event = Event("api_call", now().timestamp(), {"tool": "c"})
+    assert first.packed is not None
+    rebuilt_too_early = encode_state(relearn([(event, "low")], start=decode_state(first.packed)))
+    name = new_id()
+    slow = StateUpdate(
+        str(agent.id),
+        state_cache.ABSENT,
+        rebuilt_too_early,
+        [event],
+        ["low"],
+        [str(name)],
+        name.bytes,
+    )
+    state_cache.forget(agent_id=str(agent.id))
+
+    SAVE(late)
+    SAVE([slow])
+
+    assert recalled(agent).learned == pytest.approx(2)
+
+
+def test_processes_whose_redis_is_emptied_now_and_then_learn_each_event_once(agent: Agent) -> None:
+    def send(number: int) -> None:
+        with environments.use(Environment.LIVE):
+            if number % 10 == 5:
+                state_cache.forget(agent_id=str(agent.id))
+            else:
+                make_event(agent, details={"tool": "a"})
+        connections.close_all()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(send, range(30)))
+
+    assert recalled(agent).learned == pytest.approx(27)
+    assert BehaviorEvent.objects.of_agent(agent.id).count() == 27

@@ -1,0 +1,196 @@
+"""Examples, texts and callbacks of webhooks in the OpenAPI description."""
+
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import (
+    OpenApiCallback,
+    OpenApiExample,
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    inline_serializer,
+)
+from rest_framework import serializers
+
+from webhooks.models import DeliveryStatus
+from webhooks.sending.signature import header_name
+from webhooks.vocabulary import DELIVERABLE_EVENTS, DISABLED_EVENT, TEST_EVENT, EventName
+
+_WEBHOOK = "0199f2a4-6a00-7b00-8c00-1a1a1a1a1a1a"
+_EVENT = "0199f2a4-9d20-7f55-8a44-6f2f8f1f9c77"
+_TIME = "2026-11-20T09:15:00.123456Z"
+_REASON = {
+    "name": "reported_unauthorized",
+    "observed": "the agent tried an action outside its scope",
+    "expected": "actions inside the scope",
+    "weight": 0.1,
+}
+_FIELDS: dict[str, Any] = {
+    "agent_id": "0199f2a4-7c1e-7d3a-9b1c-2f6f0f7f3b10",
+    "certificate_id": "0199f2a4-8b10-7c11-a111-0d0d0d0d0d0d",
+    "serial_number": "5f1c0a9e4b7d4c2f8e6a1b3c5d7e9f01",
+    "webhook_id": _WEBHOOK,
+    "event_id": _EVENT,
+    "risk_score": 0.93,
+}
+
+
+def _example(*fields: str, **own: Any) -> dict[str, Any]:
+    return {name: _FIELDS[name] for name in fields} | own
+
+
+# An example of each event's `data`; that of certificate.revoked is from the interface specification.
+EXAMPLE_DATA: dict[str, dict[str, Any]] = {
+    EventName.CERTIFICATE_ISSUED: _example(
+        "certificate_id", "agent_id", "serial_number", issued_at=_TIME, expires_at="2027-11-20T09:15:00Z"
+    ),
+    EventName.CERTIFICATE_REVOKED: _example(
+        "serial_number", "agent_id", revocation_reason="Key compromised", revoked_at=_TIME
+    ),
+    EventName.CERTIFICATE_EXPIRED: _example(
+        "certificate_id", "serial_number", "agent_id", expires_at="2026-11-20T09:15:00Z"
+    ),
+    EventName.AGENT_HIGH_RISK: {
+        **_example("agent_id", "risk_score", high_events=3, window_minutes=15),
+        **_example("event_id", threshold_breached=True),
+    },
+    EventName.AGENT_CREATED: _example("agent_id", name="trade-bot", status="pending"),
+    EventName.AGENT_SUSPENDED: _example("agent_id", reason="Under review", status="suspended"),
+    EventName.AGENT_HALTED: _example(
+        "agent_id", reason="3 high-risk events within 15 minutes", status="suspended"
+    ),
+    EventName.RISK_ALERT: {
+        **_example("agent_id", "event_id", action_type="unauthorized_access_attempt"),
+        **_example("risk_score", risk_band="high", reasons=[_REASON]),
+    },
+    TEST_EVENT: _example("webhook_id"),
+    DISABLED_EVENT: _example("webhook_id", failed_deliveries=100, failing_since=_TIME, given_up=12),
+}
+
+
+def example_envelope(event: str) -> dict[str, Any]:
+    """Return a whole envelope of `event`."""
+    return {"id": _EVENT, "event": event, "created_at": _TIME, "data": EXAMPLE_DATA[event]}
+
+
+WEBHOOK_ID = OpenApiParameter("webhook_id", OpenApiTypes.UUID, OpenApiParameter.PATH)
+DELIVERY_ID = OpenApiParameter("delivery_id", OpenApiTypes.UUID, OpenApiParameter.PATH)
+EVENT_FILTER = OpenApiParameter("event", OpenApiTypes.STR, enum=list(DELIVERABLE_EVENTS))
+STATUS_FILTER = OpenApiParameter("status", OpenApiTypes.STR, enum=DeliveryStatus.values)
+
+_SUBSCRIPTION = {
+    "url": "https://hooks.example.com/agents",
+    "events": ["certificate.revoked", "agent.high_risk"],
+    "description": "Security operations",
+}
+CREATION = OpenApiExample("Revocations and risk", request_only=True, value=_SUBSCRIPTION)
+CHANGE = OpenApiExample("Switch off", request_only=True, value={"active": False})
+WITH_SECRET = OpenApiExample(
+    "With its secret",
+    response_only=True,
+    status_codes=["200", "201"],
+    value={
+        "data": {
+            "id": _WEBHOOK,
+            **_SUBSCRIPTION,
+            "active": True,
+            "secret_hint": "b3M=",
+            **dict.fromkeys(("previous_secret_until", "disabled_at")),
+            **dict.fromkeys(("created_at", "updated_at"), "2026-11-20T09:00:00.000000Z"),
+            "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDmyDEM5hrb3M=",
+        }
+    },
+)
+DELIVERY = {
+    "id": "0199f2a4-a100-7e00-8f00-2b2b2b2b2b2b",
+    "webhook_id": _WEBHOOK,
+    "event_id": _EVENT,
+    "event": "certificate.revoked",
+    "status": "succeeded",
+    "trigger": "event",
+    "attempt_count": 1,
+    "max_attempts": 4,
+    "next_attempt_at": None,
+    "created_at": _TIME,
+    "completed_at": "2026-11-20T09:15:00.201532Z",
+    "attempts": [
+        {
+            "number": 1,
+            "url": "https://hooks.example.com/agents",
+            "started_at": "2026-11-20T09:15:00.140027Z",
+            "duration_ms": 61,
+            "response_status": 200,
+            "response_body": "ok",
+            "error": None,
+        }
+    ],
+}
+_DELIVERIES = {"data": [DELIVERY], "has_next_page": False, "next_cursor": None}
+HISTORY = OpenApiExample("One delivery", _DELIVERIES, response_only=True, status_codes=["200"])
+
+CREATE_TEXT = (
+    "The answer carries the secret that signs this webhook's deliveries; it is not shown again. Deliveries "
+    "are POSTed as described under Callbacks, and retried 1, 10 and 100 seconds after an answer other than "
+    "2xx, an error, or 30 seconds without a complete answer. They may arrive more than once, with the same "
+    "envelope `id`."
+)
+UPDATE_TEXT = (
+    "Switching it off cancels pending deliveries; later events are not kept for it. `active: true` also "
+    "switches on a webhook that the service disabled."
+)
+TEST_TEXT = "Queues one `webhook.test` event to this webhook alone. Watch it in the delivery history."
+REDELIVER_TEXT = "Sends the same event, with the same id and the same bytes, as a new delivery."
+ROTATE_TEXT = (
+    "Every attempt from now on, retries included, is signed with the new secret, which is not shown again. "
+    "For `overlap_seconds` the old one signs too: in the header whose name ends in `-Previous`, and as the "
+    "second signature in `webhook-signature`."
+)
+RECOVER_TEXT = (
+    "Queues each event again whose last delivery to this webhook, made since then, has failed; the oldest "
+    "first, with the same ids and bytes. For after an outage of the receiver."
+)
+LEAKED = OpenApiExample("The old one has leaked", request_only=True, value={"overlap_seconds": 0})
+_SINCE = {"since": "2026-11-20T09:00:00Z"}
+_RECOVERED = {"data": {"webhook_id": _WEBHOOK, **_SINCE, "redelivered": 17}}
+RECOVERY = OpenApiExample("An outage", _SINCE, request_only=True)
+RECOVERED = OpenApiExample("On their way", _RECOVERED, response_only=True, status_codes=["202"])
+
+_SIGNATURE = header_name(settings.SERVICE_NAME)
+HEADERS = [
+    OpenApiParameter(
+        name, OpenApiTypes.STR, OpenApiParameter.HEADER, required=required, description=description
+    )
+    for name, required, description in (
+        (_SIGNATURE, True, "`sha256=` and the hex HMAC-SHA-256 of the raw body, keyed with the secret."),
+        (f"{_SIGNATURE}-Previous", False, "The same with the previous secret, while that is valid."),
+        ("webhook-id", True, "The envelope's `id`."),
+        ("webhook-timestamp", True, "When this attempt was signed, in Unix seconds."),
+        ("webhook-signature", True, "Standard Webhooks 1.0: `v1,<base64>`, several separated by spaces."),
+    )
+]
+
+ENVELOPE = inline_serializer(
+    "Envelope",
+    {
+        "id": serializers.UUIDField(help_text="The event; the same in every retry and redelivery."),
+        "event": serializers.ChoiceField([(name, name) for name in DELIVERABLE_EVENTS]),
+        "created_at": serializers.DateTimeField(),
+        "data": serializers.DictField(help_text="Depends on `event`; see the examples."),
+    },
+)
+DELIVERIES = OpenApiCallback(
+    "delivery",
+    "{$request.body#/url}",
+    extend_schema(
+        summary="An event's delivery",
+        parameters=HEADERS,
+        request=ENVELOPE,
+        examples=[
+            OpenApiExample(event, request_only=True, value=example_envelope(event))
+            for event in DELIVERABLE_EVENTS
+        ],
+        responses={200: OpenApiResponse(description="Any 2xx: received. Everything else is tried again.")},
+    ),
+)

@@ -1,0 +1,1 @@
+"""Send webhooks: claim deliveries, check addresses, sign, send, record results."""

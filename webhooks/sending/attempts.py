@@ -1,0 +1,85 @@
+"""One attempt at a delivery: what was claimed, the request made of it, and its result."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+
+from webhooks.models import DeliveryStatus, Pace, retry_delay
+from webhooks.sending import http_client, signature
+from webhooks.sending.http_client import Outcome, RequestOptions
+from webhooks.services import url_policy
+
+
+@dataclass(frozen=True)
+class ClaimedAttempt:
+    """What it takes to send an attempt without the database; `lease` names the claim."""
+
+    delivery_id: UUID
+    webhook_id: UUID
+    event_id: UUID
+    lease: UUID
+    number: int
+    max_attempts: int
+    url: str
+    body: bytes
+    pace: Pace
+    had_failures: bool
+    started_at: datetime
+    secrets: tuple[str, ...] = field(repr=False)  # the current one, and the previous one while it is valid
+
+
+@dataclass(frozen=True)
+class AttemptResult:
+    attempt: ClaimedAttempt
+    outcome: Outcome
+    ended_at: datetime
+
+    @property
+    def retry_at(self) -> datetime | None:
+        """When the delivery is tried again; None when it is finished."""
+        delay = retry_delay(self.attempt.number, self.attempt.max_attempts)
+        return None if self.outcome.succeeded or delay is None else self.ended_at + delay
+
+    @property
+    def status(self) -> DeliveryStatus:
+        if self.outcome.succeeded:
+            return DeliveryStatus.SUCCEEDED
+        return DeliveryStatus.PENDING if self.retry_at else DeliveryStatus.FAILED
+
+    @property
+    def changes_health(self) -> bool:
+        """Whether the webhook's failure counts or pace must be written."""
+        changes_pace = Pace.of(self.outcome.duration) != self.attempt.pace
+        return self.attempt.had_failures or not self.outcome.succeeded or changes_pace
+
+
+def send(attempt: ClaimedAttempt) -> Outcome:
+    """Make the request; takes at most WEBHOOK_TIMEOUT_SECONDS and uses no database."""
+    ca_file = settings.WEBHOOK_CA_FILE or None
+    options = RequestOptions(url_policy(), settings.WEBHOOK_TIMEOUT_SECONDS, ca_file)
+    return http_client.post(attempt.url, body=attempt.body, headers=headers_of(attempt), options=options)
+
+
+def headers_of(attempt: ClaimedAttempt) -> dict[str, str]:
+    """Return the specified signature header, the three of Standard Webhooks, and fixed ones.
+
+    A previous secret signs too: in a header of its own, and second in the list of Standard Webhooks.
+    """
+    timestamp = int(attempt.started_at.timestamp())
+    name = signature.header_name(settings.SERVICE_NAME)
+    signatures = (signature.sign(attempt.body, secret) for secret in attempt.secrets)
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": f"{settings.SERVICE_NAME}-webhooks/1.0",
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        **dict(zip((name, f"{name}-Previous"), signatures, strict=False)),
+        "webhook-id": str(attempt.event_id),
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(
+            signature.sign_standard(attempt.body, secret, message_id=attempt.event_id, timestamp=timestamp)
+            for secret in attempt.secrets
+        ),
+    }

@@ -1,0 +1,224 @@
+"""One POST to a webhook's receiver: to checked addresses only, over verified TLS, within one deadline.
+
+Timeouts of sockets and HTTP libraries bound one read each, so a slow receiver could hold a sender for hours.
+Here the whole exchange runs in a thread that is cut off at the deadline.
+"""
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from http.client import HTTPException, IncompleteRead
+
+import certifi
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import HTTPError, LocationParseError
+from urllib3.response import BaseHTTPResponse
+from urllib3.util import parse_url
+
+from webhooks.sending.addresses import Target, UrlPolicy, UrlRefused, check_url, permitted
+
+MAX_BODY_BYTES = 4096
+MAX_ERROR_LENGTH = 255
+MAX_ADDRESSES = 8
+DEFECT = "The sender failed; its operator's log says why"
+
+# Host and port in; addresses as text out. Raises `OSError` when the name has none.
+Resolver = Callable[[str, int], list[str]]
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """Return each address of `host` once, as the system's resolver orders them."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """Allowed URLs, longest duration, and root certificates: a PEM file, or None for the public ones."""
+
+    policy: UrlPolicy
+    timeout_seconds: float
+    ca_file: str | None = None
+    resolver: Resolver = resolve
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one attempt; `error` says why there is no complete response."""
+
+    duration: timedelta
+    response_status: int | None = None
+    response_body: str | None = None  # the first 4 KB
+    error: str | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether a complete response with a 2xx status came; a redirect is a failure."""
+        return self.error is None and self.response_status is not None and 200 <= self.response_status < 300
+
+
+class SendingFailed(Exception):
+    """The request could not be sent or answered; the text tells the webhook's owner why."""
+
+
+def post(url: str, *, body: bytes, headers: Mapping[str, str], options: RequestOptions) -> Outcome:
+    """Send `body` once, without redirects, proxies or credentials from the process's environment.
+
+    `options.timeout_seconds` bounds everything from name resolution to the last byte. Faults of the receiver
+    or the network are an `Outcome`, never an exception.
+    """
+    exchange = _Exchange(url, body, headers, options)
+    # In a thread, because the system's resolver takes no timeout and cannot be interrupted.
+    thread = threading.Thread(target=exchange.run, name="webhooks-request", daemon=True)
+    thread.start()
+    thread.join(options.timeout_seconds)
+    return exchange.finish(in_time=not thread.is_alive())
+
+
+class _Exchange:
+    """One request and its response, which another thread can cut off at any point."""
+
+    def __init__(self, url: str, body: bytes, headers: Mapping[str, str], options: RequestOptions) -> None:
+        self._url, self._body, self._headers, self._options = url, body, headers, options
+        self._started = time.monotonic()
+        self._resources = ExitStack()
+        self._socket: socket.socket | None = None
+        self._status: int | None = None
+        self._text: str | None = None
+        self._error: str | None = DEFECT
+
+    def run(self) -> None:
+        try:
+            response = self._request(check_url(self._url, self._options.policy))
+            self._status = response.status
+            self._text = _as_text(_first_bytes(response))
+            self._error = None
+        except (SendingFailed, UrlRefused) as failure:
+            self._error = str(failure)
+        except (HTTPError, HTTPException, OSError) as failure:
+            self._error = _explain(failure)
+        finally:
+            self._resources.close()
+
+    def finish(self, *, in_time: bool) -> Outcome:
+        """Return the outcome; cuts off an exchange that did not end in time."""
+        duration = timedelta(seconds=time.monotonic() - self._started)
+        if in_time:
+            return Outcome(duration, self._status, self._text, self._error and self._error[:MAX_ERROR_LENGTH])
+        # Not SSLSocket.shutdown(), which would take the TLS state away from the thread that reads.
+        with suppress(OSError):
+            if self._socket is not None:
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+        return Outcome(duration, self._status, error=str(self._timed_out()))
+
+    def _request(self, target: Target) -> BaseHTTPResponse:
+        path = parse_url(self._url).request_uri
+        connection = HTTPConnection(target.host, target.port, timeout=self._options.timeout_seconds)
+        self._resources.callback(connection.close)
+        connection.sock = self._connect(target)
+        headers = {"Host": target.authority, **self._headers}
+        connection.request("POST", path, self._body, headers, preload_content=False)
+        return connection.getresponse()
+
+    def _connect(self, target: Target) -> socket.socket:
+        sock = self._cut_off_in_time(self._dial(target))
+        sock.settimeout(self._options.timeout_seconds + 1)  # the deadline comes first
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self._secure(sock, target.host) if target.scheme == "https" else sock
+
+    def _dial(self, target: Target) -> socket.socket:
+        """Connect to a permitted address; the name is resolved once."""
+        addresses = permitted(self._resolve(target), self._options.policy)[:MAX_ADDRESSES]
+        failure = SendingFailed("The host has no address")
+        for position, address in enumerate(addresses):
+            # One dead address must not use up the time of those behind it.
+            share = self._remaining() / (len(addresses) - position)
+            try:
+                return socket.create_connection((str(address), target.port), timeout=share)
+            except TimeoutError:
+                failure = self._timed_out()
+            except ConnectionRefusedError:
+                failure = SendingFailed("Connection refused")
+            except OSError as error:
+                failure = SendingFailed(f"Could not connect: {error.strerror or type(error).__name__}")
+        raise failure
+
+    def _resolve(self, target: Target) -> list[str]:
+        try:
+            return self._options.resolver(target.host, target.port)
+        except (OSError, UnicodeError) as error:
+            raise SendingFailed("The host's name could not be resolved") from error
+
+    def _secure(self, sock: socket.socket, host: str) -> socket.socket:
+        """Wrap `sock` in TLS, the certificate verified for `host`."""
+        context = _tls_context(self._options.ca_file)
+        try:
+            # The handshake comes after: within wrap_socket() the deadline could not reach it.
+            wrapped = context.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
+            self._cut_off_in_time(wrapped)
+            wrapped.do_handshake()
+        except ssl.SSLCertVerificationError as error:
+            raise SendingFailed(f"TLS certificate not valid: {error.verify_message}") from error
+        except ssl.SSLError as error:
+            raise SendingFailed(f"TLS handshake failed: {error.reason or 'no reason given'}") from error
+        except OSError as error:
+            raise SendingFailed("Connection lost in the TLS handshake") from error
+        return wrapped
+
+    def _cut_off_in_time(self, sock: socket.socket) -> socket.socket:
+        """Make `sock` the one that `finish` shuts down; raises if the deadline has passed already."""
+        self._socket = self._resources.enter_context(sock)
+        self._remaining()
+        return sock
+
+    def _remaining(self) -> float:
+        """Return the seconds left, more than 0; raises `SendingFailed`."""
+        left = self._started + self._options.timeout_seconds - time.monotonic()
+        if left <= 0:
+            raise self._timed_out()
+        return left
+
+    def _timed_out(self) -> SendingFailed:
+        return SendingFailed(f"Timed out: no complete answer within {self._options.timeout_seconds:g} s")
+
+
+@cache
+def _tls_context(ca_file: str | None) -> ssl.SSLContext:
+    # Kept for the process: reading the root certificates takes longer than a handshake.
+    context = ssl.create_default_context(cafile=ca_file or certifi.where())
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _first_bytes(response: BaseHTTPResponse) -> bytes:
+    """Read at most 4 KB of the body, and close the connection."""
+    found, is_complete = b"", False
+    try:
+        # Only the read that finds the end tells whether the body is as long as announced.
+        while len(found) < MAX_BODY_BYTES and not is_complete:
+            piece = response.read(MAX_BODY_BYTES - len(found), decode_content=False)
+            found, is_complete = found + piece, not piece
+    finally:
+        response.close()
+    return found
+
+
+def _as_text(body: bytes) -> str:
+    """Return `body` as text that PostgreSQL can store, at most 4 KB in UTF-8."""
+    text = body.decode("utf-8", errors="replace").replace("\x00", "\ufffd")
+    return text.encode()[:MAX_BODY_BYTES].decode("utf-8", errors="ignore")
+
+
+def _explain(failure: Exception) -> str:
+    if isinstance(failure, LocationParseError):
+        return "The URL can't be requested"
+    cause = failure.__cause__ or failure
+    if isinstance(cause, ConnectionResetError | BrokenPipeError | IncompleteRead):
+        return "Connection closed before a complete answer came"
+    return f"No valid HTTP answer: {type(cause).__name__}"
