@@ -35,10 +35,9 @@ CALL_TIMEOUT: Final = 10.0
 GENERATE_TIMEOUT: Final = 30.0
 CHECK_TIMEOUT: Final = 3.0
 START_TIMEOUT: Final = 30.0  # SoftHSM then reads every object of every token
-# Probing a lost token restarts the module, which delays all tokens: for one part in so many of the time.
+# Looking for a lost token or key restarts the module, which delays all: for one part in so many of the time.
 RESTART_SHARE: Final = 20
 LONGEST_RESTART_PAUSE: Final = 60.0
-MISSING_KEY_PAUSE: Final = 30.0  # seconds between restarts of the module for a key that is not found
 
 PIN_REFUSED: Final = (
     *(exceptions.PinIncorrect, exceptions.PinInvalid, exceptions.PinLenRange, exceptions.PinExpired),
@@ -166,14 +165,17 @@ class Pkcs11Backend(ShardedBackend):
         return sorted(found, key=lambda key: key.uri)
 
     def list_token(self, token: str, label_prefix: str) -> list[base.StoredKey]:
-        """List the keys of one token, as `list_keys()`; raises `KeyNotFound` for another environment's."""
+        """List the keys of one token, as `list_keys()`; raises `KeyNotFound` for another environment's.
+
+        Objects without CKA_ID are foreign, half-written, or what a killed process left: no keys.
+        """
 
         def read(session: TokenSession) -> list[base.StoredKey]:
             labels: dict[bytes, dict[ObjectClass, str]] = {}
             for kind in KINDS:
                 stored: list[Any] = list(session.session.get_objects({Attribute.CLASS: kind}))
                 for found in stored:
-                    if found.label.startswith(label_prefix):
+                    if found.id and found.label.startswith(label_prefix):
                         labels.setdefault(found.id, {})[kind] = found.label
             return [stored_key(token, key_id, found) for key_id, found in labels.items()]
 
@@ -269,8 +271,7 @@ class Pkcs11Backend(ShardedBackend):
             token.breaker.failed(ticket)
             raise KeyServiceUnavailable from error
         except KeyServiceUnavailable:
-            pause = min(LONGEST_RESTART_PAUSE, RESTART_SHARE * self._module.restart_seconds)
-            token.breaker.failed(ticket, pause=pause)
+            token.breaker.failed(ticket, pause=self._restart_pause())
             raise
         except KeyNotFound:
             token.breaker.succeeded()  # the token answered
@@ -279,12 +280,15 @@ class Pkcs11Backend(ShardedBackend):
         return result
 
     def _claim_restart(self) -> bool:
-        """Whether a missing key is worth a restart of the module: once in MISSING_KEY_PAUSE."""
+        """Whether the module may be restarted now for a key that was not found."""
         with self._lock:
             is_due = monotonic() >= self._restart_due_at
             if is_due:
-                self._restart_due_at = monotonic() + MISSING_KEY_PAUSE
+                self._restart_due_at = monotonic() + self._restart_pause()
         return is_due
+
+    def _restart_pause(self) -> float:
+        return min(LONGEST_RESTART_PAUSE, RESTART_SHARE * self._module.restart_seconds)
 
     def _attempt(self, token: TokenSessions, operation: Callable[[TokenSession], Result]) -> Result:
         """Run the operation, and once more after a restart of the module if the token may be lost."""
@@ -292,7 +296,7 @@ class Pkcs11Backend(ShardedBackend):
         try:
             return _use(token, operation)
         except KeyMissing as error:
-            # What SoftHSM read half-written, while another process made the key, it keeps until it restarts.
+            # SoftHSM 2.6 can overlook a key that another process made, or keep what it read half-written.
             if _answers(token) and (isinstance(error, KeyVanished) or not self._claim_restart()):
                 raise KeyNotFound from error
         except PKCS11Error as error:

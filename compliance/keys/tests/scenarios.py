@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pkcs11 import KeyType
+
 from compliance.core.errors import Unavailable
 from compliance.keys.base import KeyRef, SignatureAlgorithm
 from compliance.keys.pkcs11.backend import Pkcs11Backend
@@ -257,6 +259,61 @@ def lost_handle() -> dict[str, Any]:
     there = outcome(lambda: backend.sign(kept.uri, b"data", RSA))
     restarts = module_at(os.environ["PKCS11_MODULE"]).epoch - epoch
     return {"gone": gone, "there": there, "restarts": restarts}
+
+
+def make_key() -> dict[str, Any]:
+    return {"uri": make_backend("alpha").generate_rsa(label="elsewhere").uri}
+
+
+def _made_elsewhere() -> str:
+    command = [sys.executable, "-m", "compliance.keys.tests.scenarios", "make_key"]
+    uri: str = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["uri"]
+    return uri
+
+
+def overlooked() -> dict[str, Any]:
+    """Make a key after another process did, so that SoftHSM takes its list for current; sign with both."""
+    backend, module = make_backend("alpha"), module_at(os.environ["PKCS11_MODULE"])
+    backend.list_keys()
+    epoch = module.epoch
+    uris = [_made_elsewhere(), backend.generate_rsa(label="own").uri]
+    signed = [outcome(lambda uri=uri: backend.sign(uri, b"data", RSA))["result"] for uri in uris]  # type: ignore[misc]
+    return {"signed": signed, "restarts": module.epoch - epoch}
+
+
+def half_read(directory: str) -> dict[str, Any]:
+    """Read the files of a new key of another process half-written, as SoftHSM does by chance; then sign."""
+    backend, module = make_backend("alpha"), module_at(os.environ["PKCS11_MODULE"])
+    backend.check()
+    known, epoch = set(Path(directory).glob("*/*.object")), module.epoch
+    uri = _made_elsewhere()
+    contents = {path: path.read_bytes() for path in set(Path(directory).glob("*/*.object")) - known}
+    for path in contents:
+        os.truncate(path, 8)  # only the number of its version
+    listed = len(backend.list_keys("elsewhere"))
+    for path, content in contents.items():
+        path.write_bytes(content)
+    signed = outcome(lambda: backend.sign(uri, b"data", RSA))
+    restarts = module.epoch - epoch
+    other = uri.replace("id=%", "id=%FF%")
+    unknown = {outcome(lambda: backend.sign(other, b"data", RSA))["result"] for _ in range(20)}
+    return {
+        "files": len(contents),
+        "listed": listed,
+        "signed": signed,
+        "restarts": restarts,
+        "unknown": sorted(unknown),
+        "restarts_at_end": module.epoch - epoch,
+    }
+
+
+def nameless() -> dict[str, Any]:
+    """Store a key pair without CKA_ID, and list."""
+    backend = make_backend("alpha")
+    options = {"id": b"", "label": "nameless", "store": True}
+    backend._main.use(lambda session: session.session.generate_keypair(KeyType.RSA, 2048, **options))
+    named = backend.generate_ec(label="named")
+    return {"listed": [key.uri for key in backend.list_keys()], "named": named.uri}
 
 
 def look_up(count: str) -> dict[str, Any]:

@@ -187,6 +187,29 @@ def test_key_destroyed_by_another_process_is_not_found_without_a_restart(
     assert report["restarts"] == 0
 
 
+def test_key_that_softhsm_overlooks_is_found(private_hsm: PrivateSoftHsm) -> None:
+    report = private_hsm.run("overlooked")
+
+    assert report["signed"] == ["ok", "ok"]
+    assert report["restarts"] == 1
+
+
+def test_key_read_while_it_was_written_is_read_again(private_hsm: PrivateSoftHsm) -> None:
+    report = private_hsm.run("half_read", str(private_hsm.tokens))
+
+    assert (report["files"], report["listed"]) == (2, 0)
+    assert report["signed"]["result"] == "ok"
+    assert report["restarts"] == 1
+    assert report["unknown"] == ["KeyNotFound: The key is not in the key service"]
+    assert report["restarts_at_end"] < 10  # of twenty look-ups
+
+
+def test_object_without_an_id_is_not_listed(private_hsm: PrivateSoftHsm) -> None:
+    report = private_hsm.run("nameless")
+
+    assert report["listed"] == [report["named"]]
+
+
 def test_killed_generation_leaves_whole_keys_or_nothing(private_hsm: PrivateSoftHsm, tmp_path: Path) -> None:
     for turn in range(3):
         process = private_hsm.start("generate_until_killed", str(tmp_path / f"mark-{turn}"))
