@@ -100,17 +100,8 @@ def _revoke(
     certificate.crl_entry = encode_entry(int(certificate.serial_number, 16), revoked_at, code)
     _save(certificate)
     _record(certificate, action, actor, now, reason=reason, code=code.value)
-    webhooks.publish(
-        tenant_id=certificate.tenant_id,
-        name=EventName.CERTIFICATE_REVOKED,
-        data={
-            "serial_number": certificate.serial_number,
-            "agent_id": certificate.agent_id,
-            "revocation_reason": reason,
-            "revoked_at": revoked_at,
-        },
-        now=now,
-    )
+    announced = {"revocation_reason": reason, "revoked_at": revoked_at}
+    publish_webhook(certificate, EventName.CERTIFICATE_REVOKED, announced, now)
 
 
 def _release(certificate: Certificate, actor: Actor, now: datetime) -> None:
@@ -166,17 +157,14 @@ def mark_expired(*, certificate: Certificate, now: datetime) -> None:
     certificate.status = CertificateStatus.EXPIRED
     certificate.save(update_fields=["status"])
     _record(certificate, AuditAction.CERTIFICATE_EXPIRED, EXPIRY_ACTOR, now)
-    webhooks.publish(
-        tenant_id=certificate.tenant_id,
-        name=EventName.CERTIFICATE_EXPIRED,
-        data={
-            "certificate_id": certificate.id,
-            "serial_number": certificate.serial_number,
-            "agent_id": certificate.agent_id,
-            "expires_at": certificate.expires_at,
-        },
-        now=now,
-    )
+    announced = {"certificate_id": certificate.id, "expires_at": certificate.expires_at}
+    publish_webhook(certificate, EventName.CERTIFICATE_EXPIRED, announced, now)
+
+
+def publish_webhook(certificate: Certificate, name: EventName, data: dict[str, Any], now: datetime) -> None:
+    """Send a webhook event with the certificate's agent and serial number beside `data`."""
+    named = {"agent_id": certificate.agent_id, "serial_number": certificate.serial_number}
+    webhooks.publish(tenant_id=certificate.tenant_id, name=name, data={**named, **data}, now=now)
 
 
 def _record(

@@ -30,14 +30,13 @@ from certificates.pki.lint import MAX_LIFETIME, LeafExpectation, LintError, sign
 from certificates.pki.serials import format_serial, new_serial, shard_of
 from certificates.pki.x509 import CertifiedAgent, Validity, leaf_builder, read_claims
 from certificates.querysets import issuing_among
-from certificates.revocation import mark_expired, revoke_locked
+from certificates.revocation import mark_expired, publish_webhook, revoke_locked
 from compliance.core import environments
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.keys import KeyRef
 from compliance.stores import sql
 from compliance.tenancy.models import Tenant
-from webhooks import services as webhooks
 from webhooks.vocabulary import EventName
 
 log = logging.getLogger(__name__)
@@ -269,15 +268,6 @@ def _announce(certificate: Certificate, old: Certificate | None, actor: Actor, n
         actor=actor,
         now=now,
     )
-    webhooks.publish(
-        tenant_id=certificate.tenant_id,
-        name=EventName.CERTIFICATE_ISSUED,
-        data={
-            "certificate_id": certificate.id,
-            "agent_id": certificate.agent_id,
-            "serial_number": certificate.serial_number,
-            "issued_at": certificate.issued_at,
-            "expires_at": certificate.expires_at,
-        },
-        now=now,
-    )
+    dates = {"issued_at": certificate.issued_at, "expires_at": certificate.expires_at}
+    announced = {"certificate_id": certificate.id, **dates}
+    publish_webhook(certificate, EventName.CERTIFICATE_ISSUED, announced, now)

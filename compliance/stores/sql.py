@@ -44,7 +44,7 @@ def prepared(sql: str, params: Params) -> list[Any]:
 
 
 def prepared_write(sql: str, params: Params) -> int:
-    """Run a statement that the server plans once for each connection; return how many rows it wrote."""
+    """As `prepared()`, for a statement without rows; how many it wrote (unknown while pipelined)."""
     with driver_cursor() as cursor:
         return _send(cursor, sql, params).rowcount
 
@@ -92,19 +92,13 @@ def read_together(*questions: tuple[type[Model], str, Params]) -> list[list[Any]
 
 def insert(row: Model) -> None:
     """Insert a new row of a model that makes its keys itself, by a prepared statement and without hooks."""
-    connection = connections[environments.current().alias]
-    values = [_value(row, field, connection) for field in _fields(type(row))]
-    with driver_cursor() as cursor:
-        _send(cursor, _insert(type(row)), values)
-    row._state.adding, row._state.db = False, connection.alias
+    prepared_write(_insert(type(row)), _values(row, _fields(type(row))))
+    row._state.adding, row._state.db = False, environments.current().alias
 
 
 def update(row: Model, *names: str) -> None:
     """Write these fields of a row that is there (locked, say), by a prepared statement."""
-    connection = connections[environments.current().alias]
-    values = [_value(row, field, connection) for field in (*_named(type(row), names), row._meta.pk)]
-    with driver_cursor() as cursor:
-        _send(cursor, _update(type(row), names), values)
+    prepared_write(_update(type(row), names), _values(row, [*_named(type(row), names), row._meta.pk]))
 
 
 def _send(cursor: psycopg.Cursor[Any], sql: str, params: Params) -> psycopg.Cursor[Any]:
@@ -114,8 +108,9 @@ def _send(cursor: psycopg.Cursor[Any], sql: str, params: Params) -> psycopg.Curs
     return cursor.execute(sql, params, prepare=True, binary=True)
 
 
-def _value(row: Model, field: "Field[Any, Any]", connection: BaseDatabaseWrapper) -> Any:
-    return field.get_db_prep_save(getattr(row, field.attname), connection)
+def _values(row: Model, fields: Sequence["Field[Any, Any]"]) -> list[Any]:
+    connection = connections[environments.current().alias]
+    return [field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields]
 
 
 def _fields(model: type[Model]) -> list["Field[Any, Any]"]:
