@@ -102,7 +102,8 @@ class _Exchange:
         except (SendingFailed, UrlRefused) as failure:
             self._error = str(failure)
         except (HTTPError, HTTPException, OSError) as failure:
-            self._error = _explain(failure)
+            is_late = isinstance(failure.__cause__ or failure, TimeoutError)
+            self._error = str(self._timed_out()) if is_late else _explain(failure)
         finally:
             self._resources.close()
 
@@ -119,7 +120,8 @@ class _Exchange:
 
     def _request(self, target: Target) -> BaseHTTPResponse:
         path = parse_url(self._url).request_uri
-        connection = HTTPConnection(target.host, target.port, timeout=self._options.timeout_seconds)
+        # The deadline comes before the socket's own timeout.
+        connection = HTTPConnection(target.host, target.port, timeout=self._options.timeout_seconds + 1)
         self._resources.callback(connection.close)
         connection.sock = self._connect(target)
         headers = {"Host": target.authority, **self._headers}
@@ -128,7 +130,7 @@ class _Exchange:
 
     def _connect(self, target: Target) -> socket.socket:
         sock = self._cut_off_in_time(self._dial(target))
-        sock.settimeout(self._options.timeout_seconds + 1)  # the deadline comes first
+        sock.settimeout(self._options.timeout_seconds + 1)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self._secure(sock, target.host) if target.scheme == "https" else sock
 
