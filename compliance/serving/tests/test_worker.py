@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,12 +17,10 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from compliance.localdev.ports import is_free
 from compliance.tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 
-PORTS = range(41_800, 41_900)
 SECONDS = 20.0
 
 
@@ -47,12 +46,14 @@ class Running:
 
 @pytest.fixture
 def running() -> Iterator[Running]:
-    port = next(port for port in PORTS if is_free(port))
-    command = [
-        *(sys.executable, "-m", "gunicorn", "--config", "python:compliance.serving.config"),
-        *("--bind", f"127.0.0.1:{port}", "--workers", "1", "compliance.serving.tests.tiny:site"),
-    ]
-    process = subprocess.Popen(command, cwd=settings.BASE_DIR)
+    # The socket is handed on, so that no other suite on the machine takes its port meanwhile.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port, descriptor = listener.getsockname()[1], listener.fileno()
+        command = [
+            *(sys.executable, "-m", "gunicorn", "--config", "python:compliance.serving.config"),
+            *("--bind", f"fd://{descriptor}", "--workers", "1", "compliance.serving.tests.tiny:site"),
+        ]
+        process = subprocess.Popen(command, cwd=settings.BASE_DIR, pass_fds=[descriptor])
     try:
         found = Running(process, port)
         assert eventually(found.is_answering, seconds=SECONDS)
