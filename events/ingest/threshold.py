@@ -114,7 +114,7 @@ def _record_high_event(agent: Agent, event: ScoredEvent, strikes: int, now: date
 
 
 def _summary(event: BehaviorEvent | ScoredEvent) -> dict[str, Any]:
-    """What is told of an event wherever it is told; not its details, which may hold anything."""
+    """The fields of an event for the audit log and webhooks, without its details, which may hold anything."""
     return {
         "event_id": str(event.id),
         "action_type": event.action_type,

@@ -1,4 +1,4 @@
-"""Each agent's scorer state in Redis, rebuilt from PostgreSQL whenever Redis hasn't got it.
+"""Each agent's scorer state in Redis, rebuilt from PostgreSQL where Redis lacks it.
 
 A stored state carries a tag, the id of the last event folded into it. Saving is a compare-and-set on the tag:
 a process whose state was overtaken folds its events into the newer one. Each process also keeps the packed

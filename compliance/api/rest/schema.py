@@ -94,7 +94,7 @@ def enveloped(serializer: type[serializers.Serializer[Any]], *, many: bool = Fal
 
 @cache
 def paged(serializer: type[serializers.Serializer[Any]], *, tells_next: bool = False) -> Any:
-    """The schema of a page: `{"data": […], "next_cursor": …}`, with `has_next_page` if it is told."""
+    """The schema of a page: `{"data": […], "next_cursor": …}`, with `has_next_page` if `tells_next`."""
     fields: dict[str, Any] = {"data": serializer(many=True)}
     if tells_next:
         fields["has_next_page"] = serializers.BooleanField()
