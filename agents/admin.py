@@ -5,14 +5,20 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
 from unfold.decorators import display
 
-from agents.models import Agent
+from agents import services
+from agents.models import Agent, AgentStatus
+from agents.querysets import AgentQuerySet
 from agents.risk import HIGH, MEDIUM, band_of
+from auditlog.vocabulary import Actor
 from compliance.console import filters
-from compliance.console.actions import ConfirmedAction
+from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import chips, code, pretty_json, score_chip, status_chip, visible
+from compliance.tenancy.console_actions import AgentModeForm, mode_chip
+from compliance.tenancy.models import Enforcement
 
 
 class RiskFilter(filters.DropdownFilter):
@@ -33,11 +39,52 @@ class RiskFilter(filters.DropdownFilter):
         return queryset.filter(self.bands.get(self.value() or "", Q()))
 
 
+class ModeFilter(filters.DropdownFilter):
+    """Filter by the mode that counts: the agent's own, else its tenant's."""
+
+    title = "mode"
+    parameter_name = "mode"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(Enforcement.ENFORCE, "Enforcing"), (Enforcement.OBSERVE, "Observing")]
+
+    def queryset(self, request: HttpRequest, queryset: AgentQuerySet) -> AgentQuerySet:
+        value = self.value()
+        return queryset.in_mode(value) if value in Enforcement.values else queryset
+
+
+def set_mode(call: ActionCall) -> str:
+    agent, _ = services.update(
+        tenant_id=call.row.tenant_id,
+        agent_id=call.row.id,
+        changes={"enforcement": call.data["enforcement"] or None},
+        reason=call.data["reason"],
+        actor=Actor.console_user(call.username),
+        now=call.now,
+    )
+    return f"The mode of {visible(agent)} is now {agent.effective_enforcement}."
+
+
+SET_MODE = ConfirmedAction(
+    name="enforcement",
+    label="Set mode",
+    icon="policy",
+    explanation=(
+        "Sets what follows when the agent reaches the risk threshold, whatever its tenant's mode. Its events "
+        "are scored, audited and announced in both modes; people can stop it in both. Setting the mode stops "
+        "it for past events only if the last minutes still hold too many."
+    ),
+    run=set_mode,
+    is_offered=lambda agent: agent.status != AgentStatus.RETIRED,
+    form_class=AgentModeForm,
+)
+
+
 @admin.register(Agent)
 class AgentAdmin(TenantScopedAdmin):
-    """Agents, read-only; `certificates` adds the actions of officers, which touch certificates."""
+    """Agents, read-only but for their mode; `certificates` adds the actions that touch certificates."""
 
-    confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = ()
+    confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = (SET_MODE,)
     related_links = (
         RelatedLink("Certificates", "workspace_premium", "certificates_certificate", "agent__id__exact"),
         RelatedLink("Events", "timeline", "events_behaviorevent", "agent__id__exact"),
@@ -48,6 +95,7 @@ class AgentAdmin(TenantScopedAdmin):
     list_filter = (
         ("status", filters.ChoicesDropdownFilter),
         RiskFilter,
+        ModeFilter,
         filters.tenant_filter(),
         ("created_at", filters.RangeDateTimeFilter),
     )
@@ -56,20 +104,19 @@ class AgentAdmin(TenantScopedAdmin):
     date_hierarchy = "created_at"
     ordering = ("-created_at", "-id")
     fieldsets = (
-        (None, {"fields": ("label", "state", "status_reason", "tenant", "description")}),
+        (None, {"fields": ("label", "state", "mode", "status_reason", "tenant", "description")}),
         ("Identity", {"fields": ("identifier", "did", "inbox_address")}),
         ("Model", {"fields": ("model", "version", "hash")}),
         ("Authority", {"fields": ("scope", "limits")}),
-        ("Risk", {"fields": ("risk", "risk_updated_at", "last_high_risk_at")}),
+        ("Risk", {"fields": ("risk", "risk_updated_at", "last_high_risk_at", "would_have_stopped_at")}),
         ("Metadata", {"fields": ("metadata_json",)}),
         ("Life", {"fields": ("created_at", "updated_at", "status_changed_at", "reinstated_at")}),
     )
     readonly_fields = (
-        *("label", "state", "identifier", "did", "hash", "scope", "limits", "risk", "metadata_json"),
+        *("label", "state", "mode", "identifier", "did", "hash", "scope", "limits", "risk", "metadata_json"),
     )
 
     label = display(lambda self, agent: visible(agent.name), description="name", ordering="name")
-    state = display(lambda self, agent: status_chip(agent.status), description="status", ordering="status")
     identifier = display(lambda self, agent: code(agent.pk), description="ID")
     did = display(lambda self, agent: code(agent.did), description="DID")
     hash = display(lambda self, agent: code(agent.model_hash), description="model hash")
@@ -78,6 +125,17 @@ class AgentAdmin(TenantScopedAdmin):
         lambda self, agent: score_chip(agent.risk_score, band_of(agent.risk_score)), ordering="risk_score"
     )
     metadata_json = display(lambda self, agent: pretty_json(agent.metadata), description="metadata")
+
+    @display(description="status", ordering="status")
+    def state(self, agent: Agent) -> str:
+        """Show the status, and that the agent is only observed, wherever the agent is listed."""
+        mode = mode_chip(agent.effective_enforcement) if agent.is_observed else ""
+        return format_html('<span class="console-chips">{}{}</span>', status_chip(agent.status), mode)
+
+    @display(description="mode")
+    def mode(self, agent: Agent) -> str:
+        source = "its own" if agent.enforcement else "its tenant's"
+        return format_html("{} {}", mode_chip(agent.effective_enforcement), source)
 
     @display(description="permitted actions")
     def scope(self, agent: Agent) -> str:

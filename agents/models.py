@@ -9,7 +9,7 @@ from agents.did import AgentDid
 from agents.querysets import AgentQuerySet
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
-from compliance.tenancy.models import Tenant
+from compliance.tenancy.models import Enforcement, Tenant
 
 
 class AgentStatus(models.TextChoices):
@@ -20,7 +20,11 @@ class AgentStatus(models.TextChoices):
 
 
 class Agent(models.Model):
-    """A registered AI agent. `risk_score` is its rolling score over 30 days, written by `events`."""
+    """A registered AI agent. `risk_score` is its rolling score over 30 days, written by `events`.
+
+    `enforcement` None: the tenant's counts. `would_have_stopped_at`: the last strike that found the agent
+    over the risk threshold while it was only observed.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="agents")
@@ -33,12 +37,14 @@ class Agent(models.Model):
     status_reason = models.CharField(max_length=500, blank=True)
     status_changed_at = models.DateTimeField()
     reinstated_at = models.DateTimeField(null=True)
+    enforcement = models.CharField(max_length=16, choices=Enforcement.choices, null=True)  # noqa: DJ001
     inbox_address = models.CharField(max_length=320, null=True)  # noqa: DJ001
     metadata = models.JSONField(null=True)
     financial_scope = models.JSONField(null=True)
     risk_score = models.FloatField(default=0.0)
     risk_updated_at = models.DateTimeField(null=True)
     last_high_risk_at = models.DateTimeField(null=True)
+    would_have_stopped_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
@@ -49,6 +55,7 @@ class Agent(models.Model):
         indexes = [models.Index(fields=["tenant", "-created_at", "-id"], name="agents_tenant_time")]
         constraints = [
             CheckConstraint(condition=Q(status__in=AgentStatus.values), name="agents_status_known"),
+            CheckConstraint(condition=Q(enforcement__in=Enforcement.values), name="agents_enforcement_known"),
             CheckConstraint(condition=~Q(name=""), name="agents_name_present"),
             CheckConstraint(condition=~Q(model_hash=""), name="agents_model_hash_present"),
             CheckConstraint(condition=Q(risk_score__gte=0, risk_score__lte=1), name="agents_risk_in_range"),
@@ -64,6 +71,16 @@ class Agent(models.Model):
         if metadata.get("permitted_actions") is not None:
             return list(metadata["permitted_actions"])
         return [] if "scopes" in metadata else None
+
+    @property
+    def effective_enforcement(self) -> str:
+        """The mode that counts: the agent's own, else its tenant's. `with_mode()` reads both in one query."""
+        return self.enforcement or self.tenant.enforcement
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether the service only puts on record that it would have stopped the agent."""
+        return self.effective_enforcement == Enforcement.OBSERVE
 
     def certified_profile(self) -> dict[str, Any]:
         """Return the fields of the profile that a certificate states."""

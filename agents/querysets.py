@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import models
+from django.db.models import Q
 
 from agents.errors import AgentNotFound
 from compliance.core.identifiers import parse_id
@@ -20,6 +21,15 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
     def with_status(self, status: str | None) -> "AgentQuerySet":
         return self.filter(status=status) if status else self
+
+    def with_mode(self) -> "AgentQuerySet":
+        """Read the tenant too, whose mode counts for agents without one of their own."""
+        return self.select_related("tenant")
+
+    def in_mode(self, enforcement: str) -> "AgentQuerySet":
+        """Filter by the mode that counts."""
+        own, tenants = Q(enforcement=enforcement), Q(enforcement=None, tenant__enforcement=enforcement)
+        return self.filter(own | tenants)
 
     def locked(self) -> "AgentQuerySet":
         """Lock the rows until the transaction ends; rows that refer to them can still be created."""

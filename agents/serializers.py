@@ -8,6 +8,7 @@ from rest_framework import serializers
 from agents.models import Agent
 from compliance.api.rest.fields import PositiveField, StrictBooleanField, StrictCharField
 from compliance.api.rest.serializers import ChangesSerializer
+from compliance.tenancy.models import Enforcement
 
 MAX_PERMITTED_ACTIONS = 200
 MAX_ACTION_LENGTH = 200
@@ -51,6 +52,12 @@ class AgentProfileSerializer(serializers.Serializer[Any]):
     inbox_address = StrictCharField(max_length=320, required=False, allow_null=True, allow_blank=True)
     financial_scope = FinancialScopeSerializer(required=False, allow_null=True)
     metadata = MetadataField(required=False, allow_null=True)
+    enforcement = serializers.ChoiceField(
+        choices=Enforcement.choices,
+        required=False,
+        allow_null=True,
+        help_text="`observe`: the service does not stop the agent by itself; null: as its tenant.",
+    )
 
     def validate_metadata(self, metadata: dict[str, Any] | None) -> dict[str, Any] | None:
         actions = (metadata or {}).get("permitted_actions")
@@ -90,12 +97,17 @@ class AgentSerializer(serializers.ModelSerializer[Agent]):
     did = serializers.CharField(help_text="`did:<service>:<live|test>:<agent id>`")
     metadata = serializers.DictField(allow_null=True)
     financial_scope = FinancialScopeSerializer(allow_null=True)
+    effective_enforcement = serializers.ChoiceField(
+        choices=Enforcement.choices,
+        help_text="The mode that counts: the agent's own, else its tenant's. Only `enforce` stops it.",
+    )
 
     class Meta:
         model = Agent
         fields = [
             *("id", "tenant_id", "name", "description", "model", "model_hash", "version", "status"),
-            *("inbox_address", "metadata", "financial_scope", "did", "created_at", "updated_at"),
+            *("inbox_address", "metadata", "financial_scope", "enforcement", "effective_enforcement", "did"),
+            *("created_at", "updated_at"),
         ]
         read_only_fields = fields
 

@@ -28,6 +28,7 @@ class AgentRegistration:
     inbox_address: str | None = None
     metadata: dict[str, Any] | None = None
     financial_scope: dict[str, Any] | None = None
+    enforcement: str | None = None
 
 
 def register(*, tenant_id: UUID, registration: AgentRegistration, actor: Actor, now: datetime) -> Agent:
@@ -38,33 +39,41 @@ def register(*, tenant_id: UUID, registration: AgentRegistration, actor: Actor, 
         )
         with sql.pipelined():
             sql.insert(agent)
-            _record(agent, AuditAction.AGENT_CREATED, actor, now, f"Agent {agent.name} registered")
+            own = {"enforcement": agent.enforcement} if agent.enforcement else {}
+            _record(agent, AuditAction.AGENT_CREATED, actor, now, f"Agent {agent.name} registered", **own)
             _publish(agent, EventName.AGENT_CREATED, now, name=agent.name, status=agent.status)
     return agent
 
 
 def update(
-    *, tenant_id: UUID, agent_id: Any, changes: dict[str, Any], actor: Actor, now: datetime
+    *,
+    tenant_id: UUID,
+    agent_id: Any,
+    changes: dict[str, Any],
+    reason: str = "",
+    actor: Actor,
+    now: datetime,
 ) -> tuple[Agent, list[str]]:
-    """Set fields of the profile by name; certificates already issued stay as signed.
+    """Set fields of the profile, or the mode, by name; certificates already issued stay as signed.
 
-    Returns the agent, and the changed fields that its certificate states until it is renewed. Raises
-    `AgentNotFound`, `AgentRetired`.
+    A change of the mode is audited by itself, with what stood before and the `reason`, if any. Returns the
+    agent, and the changed fields that its certificate states until it is renewed. Raises `AgentNotFound`,
+    `AgentRetired`.
     """
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         _refuse_retired(agent)
         changed = sorted(name for name in changes if not same_json(getattr(agent, name), changes[name]))
-        before = agent.certified_profile()
+        before, mode = agent.certified_profile(), agent.enforcement
         for name in changed:
             setattr(agent, name, changes[name])
         needed = _renewal_needed_for(agent, before)
         if changed:
             agent.updated_at = now
             agent.save(update_fields=[*changed, "updated_at"])
-            description = f"Agent {agent.name} updated: {', '.join(changed)}"
-            fields = {"changed": changed, "renewal_needed_for": needed}
-            _record(agent, AuditAction.AGENT_UPDATED, actor, now, description, **fields)
+            _record_changes(agent, changed, needed, actor, now)
+        if "enforcement" in changed:
+            _record_mode(agent, mode, reason, actor, now)
     return agent, needed
 
 
@@ -142,6 +151,23 @@ def _move(agent: Agent, status: AgentStatus, reason: str, now: datetime, *also: 
 def _record_reason(agent: Agent, action: AuditAction, reason: str, actor: Actor, now: datetime) -> None:
     description = f"Agent {agent.name} {action.value.removeprefix('agent.')}: {reason}"
     _record(agent, action, actor, now, description, reason=reason)
+
+
+def _record_changes(agent: Agent, changed: list[str], needed: list[str], actor: Actor, now: datetime) -> None:
+    """Record an edit of the profile, to which the mode does not belong."""
+    profile = [name for name in changed if name != "enforcement"]
+    if profile:
+        description = f"Agent {agent.name} updated: {', '.join(profile)}"
+        fields = {"changed": profile, "renewal_needed_for": needed}
+        _record(agent, AuditAction.AGENT_UPDATED, actor, now, description, **fields)
+
+
+def _record_mode(agent: Agent, before: str | None, reason: str, actor: Actor, now: datetime) -> None:
+    """Record a change of the agent's own mode; None is the tenant's."""
+    said = " to ".join(mode or "as its tenant" for mode in (before, agent.enforcement))
+    description = f"Enforcement of agent {agent.name}: {said}"
+    fields = {"before": before, "after": agent.enforcement, "reason": reason}
+    _record(agent, AuditAction.AGENT_ENFORCEMENT_CHANGED, actor, now, description, **fields)
 
 
 def _record(

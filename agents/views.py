@@ -76,7 +76,7 @@ class AgentViewSet(ApiViewSet):
     def list(self, request: ApiRequest) -> Response:
         params = request.query_params
         status = read_choice(params, "status", AgentStatus.values)
-        agents = Agent.objects.for_tenant(request.auth.tenant_id).with_status(status)
+        agents = Agent.objects.for_tenant(request.auth.tenant_id).with_status(status).with_mode()
         cursor, limit = read_cursor(params), read_limit(params)
         found = keyset_page(agents, cursor=cursor, limit=limit, field="created_at", heavy="metadata")
         rows = [shown_agent(row) for row in found.rows]
@@ -89,14 +89,15 @@ class AgentViewSet(ApiViewSet):
         responses={200: enveloped(AgentSerializer), **errors(*KEYED, e404="Agent not found")},
     )
     def retrieve(self, request: ApiRequest, agent_id: str) -> Response:
-        return ok(shown_agent(Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)))
+        return ok(shown_agent(Agent.objects.for_tenant(request.auth.tenant_id).with_mode().find(agent_id)))
 
     @extend_schema(
         operation_id="updateAgent",
         summary="Edit an agent's profile",
         description=(
             "Issued certificates stay as signed: `renewal_needed_for` names the changed fields that take "
-            "effect with the next renewal (`POST /v1/agents/{id}/renew`)."
+            "effect with the next renewal (`POST /v1/agents/{id}/renew`). `enforcement` counts from the next "
+            "event on, and its change is audited with what stood before."
         ),
         parameters=[AGENT_ID],
         request=serializers.UpdateAgentSerializer,

@@ -11,6 +11,7 @@ SERVICE_TENANT_ID = UUID(int=0)
 
 class AuditAction(models.TextChoices):
     TENANT_CREATED = "tenant.created"
+    TENANT_ENFORCEMENT_CHANGED = "tenant.enforcement_changed"
     API_KEY_CREATED = "api_key.created"
     API_KEY_ROLLED = "api_key.rolled"
     API_KEY_REVOKED = "api_key.revoked"
@@ -23,6 +24,9 @@ class AuditAction(models.TextChoices):
     AGENT_RETIRED = "agent.retired"
     AGENT_REVIEW_TRIGGERED = "agent.review_triggered"
     AGENT_HIGH_RISK = "agent.high_risk"
+    SCOPE_MISMATCH = "agent.scope_mismatch"
+    AGENT_ENFORCEMENT_CHANGED = "agent.enforcement_changed"
+    AGENT_WOULD_HAVE_STOPPED = "agent.would_have_stopped"
     CERTIFICATE_ISSUED = "certificate.issued"
     CERTIFICATE_RENEWED = "certificate.renewed"
     CERTIFICATE_HELD = "certificate.held"

@@ -34,6 +34,7 @@ PERIODS_SECONDS = {
     "events.sum_up_risk": 60.0,
     "events.fade_risk": 3600.0,
     "events.maintain_partitions": 3600.0,
+    "events.sweep_simulations": 30.0,
     "compliance.reports.sweep": 30.0,
     "compliance.api.forget_answers": 3600.0,
     heartbeat.TASK: heartbeat.PERIOD_SECONDS,

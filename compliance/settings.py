@@ -276,6 +276,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "AuthorityStateEnum": "certificates.models.AuthorityState",
         "CertificateStatusEnum": "certificates.models.CertificateStatus",
         "ChainActorTypeEnum": "delegation.serializers.ACTOR_TYPES",
+        "EnforcementEnum": "compliance.tenancy.models.Enforcement",
         "ReportStatusEnum": "compliance.reports.vocabulary.ReportStatus",
         "ReportTypeEnum": "compliance.reports.vocabulary.ReportType",
     },

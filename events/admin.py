@@ -34,10 +34,11 @@ from compliance.console.filters import (
     RangeDateTimeFilter,
     tenant_filter,
 )
-from events.models import BehaviorEvent, EventReview, MarkedPlace, ReviewVerdict, RiskBand
+from events.models import BehaviorEvent, EventReview, MarkedPlace, ReviewVerdict, RiskBand, Simulation
 from events.querysets import BehaviorEventQuerySet
 from events.risk import reviewing
 from events.risk.words import in_words, odds
+from events.simulation_admin import SimulationAdmin
 
 REASON_COLUMNS = ("Reason", "Observed", "Expected", "Odds of an attack")
 WAITING = "waiting"
@@ -67,7 +68,7 @@ def _review(call: ActionCall, verdict: ReviewVerdict) -> str:
     if verdict == ReviewVerdict.DISMISSED:
         return "The event is dismissed: to its agent it is ordinary from now on."
     if not made.marked:
-        return "The event is confirmed. It names no place that could be marked."
+        return "The event is confirmed. Nothing is marked: it names no place that is not common."
     return f"The event is confirmed, and where it went is marked for the tenant: {len(made.marked)}."
 
 
@@ -76,9 +77,10 @@ CONFIRM = ConfirmedAction(
     label="Confirm as attack",
     icon="gpp_bad",
     explanation=(
-        "The event was part of an attack. Where it went is marked: whichever agent of the tenant names such "
-        "a place again scores high, and three such events within minutes stop it. Dismissing the event lifts "
-        "the marks. The agent itself goes on: suspend it, or revoke its certificate, on its own page."
+        "The event was part of an attack. Where it went is marked, unless other agents of the tenant know "
+        "it: events that name such a place score higher, by half as much after 30 days, and are not high by "
+        "that alone. Dismissing the event lifts the marks. The agent itself goes on: suspend it, or revoke "
+        "its certificate, on its own page."
     ),
     run=partial(_review, verdict=ReviewVerdict.CONFIRMED),
     is_offered=lambda event: event.said != ReviewVerdict.CONFIRMED,
@@ -91,7 +93,8 @@ DISMISS = ConfirmedAction(
     icon="verified_user",
     explanation=(
         "The event was ordinary after all. Its agent learns it, so that the like of it scores lower, and "
-        "what a confirmation of it marked is lifted. Its score stays, and the strikes that it counted for."
+        "what a confirmation of it marked is lifted. A place that was marked before the event counts as "
+        "confirmed once less. Its score stays, and the strikes that it counted for."
     ),
     run=partial(_review, verdict=ReviewVerdict.DISMISSED),
     is_offered=lambda event: event.said != ReviewVerdict.DISMISSED,
@@ -250,18 +253,25 @@ class EventReviewAdmin(EventRowAdmin):
 
 @admin.register(MarkedPlace)
 class MarkedPlaceAdmin(EventRowAdmin):
-    """Where confirmed attacks went; whichever agent of the tenant names such a place again scores high."""
+    """Where confirmed attacks went, and which of these places later events named that were dismissed."""
 
     related_links = (OF_EVENT,)
-    list_display = ("marked_at", "place", "event_code", "tenant")
+    list_display = ("marked_at", "place", "verdict", "event_code", "tenant")
     list_select_related = ("tenant",)
     list_filter = (tenant_filter(), ("marked_at", RangeDateTimeFilter))
     search_fields = ("name",)
     search_ids = ("pk", "event_id")
     ordering = ("-marked_at", "-id")
-    fieldsets = ((None, {"fields": ("place", "event_code", "tenant", "marked_at")}),)
-    readonly_fields = ("place", "event_code")
+    fieldsets = ((None, {"fields": ("place", "verdict", "event_code", "tenant", "marked_at")}),)
+    readonly_fields = ("place", "verdict", "event_code")
 
     @display(description="place", ordering="name")
     def place(self, marked: MarkedPlace) -> str:
         return code(marked.name)
+
+    @display(description="verdict", ordering="is_confirmed")
+    def verdict(self, marked: MarkedPlace) -> str:
+        return status_chip(ReviewVerdict.CONFIRMED if marked.is_confirmed else ReviewVerdict.DISMISSED)
+
+
+admin.site.register(Simulation, SimulationAdmin)

@@ -10,7 +10,7 @@ from auditlog.models import AppendOnly
 from auditlog.vocabulary import ActorType
 from compliance.core.identifiers import new_id
 from compliance.tenancy.models import Tenant
-from events.querysets import BehaviorEventQuerySet, EventReviewQuerySet
+from events.querysets import BehaviorEventQuerySet, EventReviewQuerySet, SimulationQuerySet
 
 
 class ActionType(models.TextChoices):
@@ -174,13 +174,17 @@ class PendingReview(models.Model):
 
 
 class MarkedPlace(models.Model):
-    """A place that a confirmed event went to: an agent of the tenant that names it again scores high."""
+    """A place that a confirmed event went to, or with `is_confirmed` false a later event that was dismissed.
+
+    What agents of the tenant do there is more suspicious, as far as confirmations outweigh dismissals.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
     event_id = models.UUIDField(db_index=True)
     name = models.CharField(max_length=300)
     marked_at = models.DateTimeField()
+    is_confirmed = models.BooleanField(default=True, db_default=True)
 
     class Meta:
         ordering = ["-marked_at", "-id"]
@@ -284,3 +288,68 @@ class RiskWatermark(models.Model):
 
     def __str__(self) -> str:
         return str(self.upto)
+
+
+class SimulationStatus(models.TextChoices):
+    PENDING = "pending"
+    RUNNING = "running"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class Simulation(models.Model):
+    """A tenant's stored events replayed through another risk policy, step by step.
+
+    `policies`: the order of the replay as JSON. `checkpoint`: where the next step goes on, empty once it is
+    over. A step is claimed until `leased_until`; `claims` counts all claims, `attempts` those since the last
+    step that was done. `findings`: the result as JSON (`events.risk.evaluation.findings`).
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
+    requested_by = models.CharField(max_length=255)
+    policies = models.JSONField()
+    status = models.CharField(
+        max_length=16, choices=SimulationStatus.choices, default=SimulationStatus.PENDING
+    )
+    events = models.BigIntegerField(default=0)
+    progress = models.FloatField(default=0.0)
+    checkpoint = models.BinaryField(default=b"")
+    findings = models.JSONField(null=True)
+    claims = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    leased_until = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    completed_at = models.DateTimeField(null=True)
+
+    objects = SimulationQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "policy simulation"
+        ordering = ["-created_at", "-id"]
+        indexes = [
+            models.Index(fields=["tenant", "-created_at", "-id"], name="events_simulation_list"),
+            models.Index(
+                fields=["created_at"],
+                condition=Q(status__in=["pending", "running"]),
+                name="events_simulation_unfinished",
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(status__in=SimulationStatus.values), name="events_simulation_status_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(status="ready", findings__isnull=False)
+                | (~Q(status="ready") & Q(findings__isnull=True)),
+                name="events_simulation_findings_when_ready",
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=["ready", "failed"], completed_at__isnull=False, checkpoint=b"")
+                | Q(status__in=["pending", "running"], completed_at=None),
+                name="events_simulation_completed_when_over",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.created_at:%Y-%m-%d %H:%M:%S}"

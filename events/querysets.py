@@ -11,9 +11,10 @@ from compliance.core.identifiers import first_id_at, parse_id
 from events.errors import EventNotFound
 
 if TYPE_CHECKING:
-    from events.models import BehaviorEvent, EventReview
+    from events.models import BehaviorEvent, EventReview, Simulation
 
 
+LEASE = timedelta(minutes=5)  # time after which another worker may take over a step of a simulation
 MADE_WITHIN = timedelta(minutes=1)  # most time between an event's receipt and the making of its id
 
 
@@ -78,3 +79,26 @@ class EventReviewQuerySet(models.QuerySet["EventReview"]):
     def that_counts(self, event_id: UUID) -> "EventReview | None":
         """Return the last review of the event, if any."""
         return self.of_event(event_id).first()
+
+
+class SimulationQuerySet(models.QuerySet["Simulation"]):
+    def unfinished(self) -> "SimulationQuerySet":
+        return self.filter(status__in=["pending", "running"])
+
+    def claimable(self, now: datetime) -> "SimulationQuerySet":
+        """Return the simulations that wait for a step, or whose worker exceeded the lease."""
+        return self.unfinished().filter(Q(leased_until=None) | Q(leased_until__lt=now))
+
+    def claim(self, simulation_id: Any, now: datetime) -> "Simulation | None":
+        """Claim the next step of a simulation for this worker; return None if it is not claimable."""
+        taken = (
+            self.claimable(now)
+            .filter(id=simulation_id)
+            .update(
+                status="running",
+                leased_until=now + LEASE,
+                claims=F("claims") + 1,
+                attempts=F("attempts") + 1,
+            )
+        )
+        return self.get(id=simulation_id) if taken else None

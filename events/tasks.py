@@ -9,6 +9,7 @@ from compliance.core.tasks import task
 from events import partitions
 from events.ingest import threshold
 from events.risk import baselines, reviewing, risk_days, rolling, snapshots
+from events.risk.evaluation import simulations
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,19 @@ def sum_up_risk(**kwargs: Any) -> None:
     moment = now()
     log.debug("summed up %d events", risk_days.sum_up(now=moment))
     risk_days.forget(now=moment)
+
+
+@task(simulations.SIMULATE)
+def simulate(*, simulation_id: str, **kwargs: Any) -> None:
+    """Do the next step of a policy simulation, unless it is over or another worker is at it."""
+    if not simulations.step(simulation_id=simulation_id, now=now()):
+        log.info("simulation %s needs no step", simulation_id)
+
+
+@task("events.sweep_simulations")
+def sweep_simulations(**kwargs: Any) -> None:
+    """Enqueue policy simulations that were left unfinished."""
+    simulations.sweep(now=now())
 
 
 @task(MAINTAIN)

@@ -123,7 +123,8 @@ class EventViewSet(ApiViewSet):
         summary="Say what an event was: part of an attack, or ordinary after all",
         description=(
             "Any event can be reviewed: a missed attack scored low. A later verdict replaces an earlier one; "
-            "each is kept and audited. Repeating the present verdict, with its note or none, answers 200."
+            "each is kept and audited. Repeating the present verdict, with its note or none, answers 200. "
+            "Confirming marks the places that the event names and that are not common: `marked`."
         ),
         parameters=[EVENT_ID, IDEMPOTENCY_KEY],
         request=ReviewSerializer,

@@ -177,7 +177,10 @@ ENVELOPE = inline_serializer(
         "id": serializers.UUIDField(help_text="The event; the same in every retry and redelivery."),
         "event": serializers.ChoiceField([(name, name) for name in DELIVERABLE_EVENTS]),
         "created_at": serializers.DateTimeField(),
-        "data": serializers.DictField(help_text="Depends on `event`; see the examples."),
+        "data": serializers.DictField(
+            help_text="Depends on `event`; see the examples. `would_have_stopped`: true of the event that "
+            "would have stopped an agent which is only observed."
+        ),
     },
 )
 DELIVERIES = OpenApiCallback(

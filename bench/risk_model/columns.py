@@ -1,19 +1,22 @@
 """An event as numbers: what each of the scorer's differences from habit amounts to, before it is weighed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from bench.risk_model.regimes import Part
 from events.risk.evaluation.backtest import Agents, StreamEvent, scored
 from events.risk.scoring import weights
 from events.risk.scoring.contract import Context, Event
-from events.risk.scoring.features import signals
+from events.risk.scoring.features.evidence import signals
 from events.risk.scoring.habits.baseline import Baseline
 from events.risk.scoring.habits.comparison import compare
 from events.risk.scoring.habits.state import AgentState
-from events.risk.scoring.weights import PRIORS
+from events.risk.scoring.weights import PRIOR_LOGITS
 
-WEIGHTS = tuple(name for name in vars(weights) if name.isupper())
+WEIGHTS = tuple(name for name, value in vars(weights).items() if name.isupper() and isinstance(value, float))
+SMALL = 1e-6
+"""A weight at which no difference is near a bound of the scorer's."""
 
 
 class Table(NamedTuple):
@@ -21,6 +24,22 @@ class Table(NamedTuple):
 
     events: list[list[float]]
     rows: list[StreamEvent]
+
+
+@contextmanager
+def weighed(chosen: Mapping[str, float]) -> Iterator[None]:
+    """Let the scorer use these weights meanwhile."""
+    before = {name: getattr(weights, name) for name in chosen}
+    _set(chosen)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(chosen: Mapping[str, float]) -> None:
+    for name, weight in chosen.items():
+        setattr(weights, name, weight)
 
 
 def table(parts: Iterable[Part], agents: Agents, *, apart: bool) -> Table:
@@ -38,18 +57,15 @@ def table(parts: Iterable[Part], agents: Agents, *, apart: bool) -> Table:
 
 
 def columns(state: AgentState, event: Event, context: Context, baseline: Baseline | None) -> list[float]:
-    """The action type's prior, and the value of each difference."""
+    """The log-odds of the action type's prior, and each difference in the order of `WEIGHTS`, unbounded.
+
+    A difference is what one unit of its weight adds while weights are small.
+    """
     seen = compare(state, event)
-    kept = {name: getattr(weights, name) for name in WEIGHTS}
-    values = [PRIORS[event.action_type]]
-    try:
+    values = [PRIOR_LOGITS[event.action_type]]
+    with weighed(dict.fromkeys(WEIGHTS, 0.0)):
         for name in WEIGHTS:
+            setattr(weights, name, SMALL)
+            values.append(sum(weight for _, weight, _, _ in signals(seen, context, baseline)) / SMALL)
             setattr(weights, name, 0.0)
-        for name in WEIGHTS:
-            setattr(weights, name, 1.0)
-            values.append(sum(weight for _, weight, _, _ in signals(seen, context, baseline)))
-            setattr(weights, name, 0.0)
-    finally:
-        for name, weight in kept.items():
-            setattr(weights, name, weight)
     return values

@@ -1,14 +1,16 @@
 """The ways in which agents meet a stream: without a past, at a task they never did, at tasks they know.
 
-A run's name tells its task: `model|suite|task|clean` or `…|inj`. Clean runs are what an agent did before; an
-agent that knows the task has done it clean, one at an unseen task has done all others.
+A run's name tells its task: `model|suite|task|clean` or `model|suite|task|…|inj`. Clean runs are what an
+agent did before; an agent that knows the task has done it clean, one at an unseen task has done all others.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from events.risk.evaluation.backtest import (
+    NOBODY,
     NOTHING,
     Agents,
     Learned,
@@ -19,32 +21,64 @@ from events.risk.evaluation.backtest import (
     scored,
     taught,
 )
+from events.risk.scoring.contract import Context
+
+
+class Stream(NamedTuple):
+    """Events in order of time, and what is known of the agents that they are of."""
+
+    rows: list[StreamEvent]
+    agents: Agents
 
 
 class Streams(NamedTuple):
-    """The three public streams and what is known of their agents."""
+    """The public streams: tool calls by suite, two suites again as `{tool, args}`, and the others."""
 
-    tasks: list[StreamEvent]
-    task_agents: Agents
-    payments: list[StreamEvent]
-    tools: list[StreamEvent]
-    tool_agents: Agents
+    suites: dict[str, Stream]
+    verbatim: dict[str, Stream]
+    payments: Stream
+    tools: Stream
+    real_time: Stream
 
 
 def load(folder: Path) -> Streams:
-    """The streams in a folder."""
+    """The streams in a folder; `real_time` has no labels."""
+    dojo = read_agents((folder / "agentdojo_dev_agents.json").read_bytes())
+    dyn = read_agents((folder / "agentdyn_dev_agents.json").read_bytes())
+    tools = read_agents((folder / "asb_agents.json").read_bytes())
     return Streams(
-        _rows(folder / "agentdojo_dev.jsonl"),
-        read_agents((folder / "agentdojo_dev_agents.json").read_bytes()),
-        _rows(folder / "txn_fraudhandbook_dev.jsonl"),
-        _rows(folder / "asb_assebench_security.jsonl"),
-        read_agents((folder / "asb_agents.json").read_bytes()),
+        by_suite(_rows(folder / "agentdojo_dev.jsonl"), dojo)
+        | by_suite(_rows(folder / "agentdyn_dev.jsonl"), dyn),
+        by_suite(_rows(folder / "agentdyn_dev_verbatim.jsonl"), dyn),
+        Stream(_rows(folder / "txn_fraudhandbook_dev.jsonl"), NOBODY),
+        Stream(_rows(folder / "asb_assebench_security.jsonl"), tools),
+        Stream(_rows(folder / "realtime_unlabelled.jsonl"), NOBODY),
     )
 
 
 def _rows(path: Path) -> list[StreamEvent]:
     with path.open("rb") as lines:
         return read_stream(lines)
+
+
+def by_suite(rows: list[StreamEvent], agents: Agents) -> dict[str, Stream]:
+    """A stream of each suite; no agent belongs to two."""
+    suites: defaultdict[str, list[StreamEvent]] = defaultdict(list)
+    for row in rows:
+        suites[suite_of(row)].append(row)
+    return {suite: Stream(found, agents) for suite, found in sorted(suites.items())}
+
+
+def joined(streams: Iterable[Stream]) -> Stream:
+    """All streams as one."""
+    rows: list[StreamEvent] = []
+    contexts: dict[str, Context] = {}
+    tenants: dict[str, str] = {}
+    for stream in streams:
+        rows += stream.rows
+        contexts |= stream.agents.contexts
+        tenants |= stream.agents.tenants
+    return Stream(sorted(rows, key=lambda row: row.event.received_at), Agents(contexts, tenants))
 
 
 def task_of(row: StreamEvent) -> str:
@@ -68,41 +102,58 @@ def is_clean(row: StreamEvent) -> bool:
 
 
 class Part(NamedTuple):
-    """Runs to judge, and what their agents learned before them from history known to be ordinary."""
+    """Runs to judge, the ordinary events of their agents before them, and what was learned from those."""
 
+    history: list[StreamEvent]
     learned: Learned
     runs: list[StreamEvent]
 
 
-def cold(rows: list[StreamEvent]) -> list[Part]:
+class Way(NamedTuple):
+    """A way to meet a stream; with `apart` each run by itself, from what was learned before it."""
+
+    parts: Callable[[Stream], list[Part]]
+    apart: bool
+
+
+def cold(stream: Stream) -> list[Part]:
     """One stream, every agent without a past."""
-    return [Part(NOTHING, rows)]
+    return [Part([], NOTHING, stream.rows)]
 
 
-def unseen_task(rows: list[StreamEvent], agents: Agents) -> list[Part]:
+def unseen_task(stream: Stream) -> list[Part]:
     """The runs of each task, after clean runs of all other tasks."""
-    return [Part(_taught(history, agents, runs), runs) for history, runs in by_task(rows)]
+    return [_part(stream, history, runs) for history, runs in by_task(stream.rows)]
 
 
-def unseen_half(rows: list[StreamEvent], agents: Agents) -> list[Part]:
+def unseen_half(stream: Stream) -> list[Part]:
     """The runs of every other task in one stream, after clean runs of the rest; and the other way round."""
     parts = []
     for odd in (0, 1):
-        runs = [row for row in rows if task_number(row) % 2 == odd]
-        history = [row for row in rows if is_clean(row) and task_number(row) % 2 != odd]
-        parts.append(Part(_taught(history, agents, runs), runs))
+        runs = [row for row in stream.rows if task_number(row) % 2 == odd]
+        history = [row for row in stream.rows if is_clean(row) and task_number(row) % 2 != odd]
+        parts.append(_part(stream, history, runs))
     return parts
+
+
+def mature(stream: Stream) -> list[Part]:
+    """Runs with an injection, after all clean runs."""
+    history = [row for row in stream.rows if is_clean(row)]
+    return [_part(stream, history, [row for row in stream.rows if not is_clean(row)])]
+
+
+WAYS = {
+    "unseen task": Way(unseen_task, apart=True),
+    "mature": Way(mature, apart=True),
+    "cold": Way(cold, apart=False),
+    "unseen half": Way(unseen_half, apart=False),
+    "mature, one stream": Way(mature, apart=False),
+}
 
 
 def task_number(row: StreamEvent) -> int:
     """The number of a run's task within its suite."""
     return int(row.run.split("|")[2][1:])
-
-
-def mature(rows: list[StreamEvent], agents: Agents) -> list[Part]:
-    """Runs with an injection, after all clean runs."""
-    runs = [row for row in rows if not is_clean(row)]
-    return [Part(_taught([row for row in rows if is_clean(row)], agents, runs), runs)]
 
 
 def judged(parts: Iterable[Part], agents: Agents, *, apart: bool) -> list[ReplayedEvent]:
@@ -123,5 +174,6 @@ def by_task(rows: list[StreamEvent]) -> Iterator[tuple[list[StreamEvent], list[S
         )
 
 
-def _taught(history: list[StreamEvent], agents: Agents, runs: list[StreamEvent]) -> Learned:
-    return taught(history, agents, before=min(row.event.received_at for row in runs))
+def _part(stream: Stream, history: list[StreamEvent], runs: list[StreamEvent]) -> Part:
+    before = min(row.event.received_at for row in runs)
+    return Part(history, taught(history, stream.agents, before=before), runs)

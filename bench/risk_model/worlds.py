@@ -6,11 +6,11 @@ reported as, who shares a tenant, which models there are. A scorer that was fitt
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from bench.risk_model.regimes import model_of, suite_of
+from bench.risk_model.regimes import Stream, model_of, suite_of
 from events.risk.evaluation.backtest import Agents, StreamEvent
 from events.risk.scoring.contract import Context
 
@@ -19,15 +19,9 @@ USUAL_AMOUNTS = (10.0, 30.0, 50.0, 100.0)
 Changed = Callable[[StreamEvent], StreamEvent]
 
 
-class World(NamedTuple):
-    """Tool calls and what is known of the agents that made them."""
-
-    rows: list[StreamEvent]
-    agents: Agents
-
-
-def worlds(rows: list[StreamEvent], agents: Agents) -> dict[str, World]:
+def worlds(open_stream: Stream) -> dict[str, Stream]:
     """Every world by name, the open suites as they are first."""
+    rows, agents = open_stream
     models = sorted({model_of(row) for row in rows})
     homeless = _with_contexts(agents, home_domain=None)
 
@@ -35,24 +29,24 @@ def worlds(rows: list[StreamEvent], agents: Agents) -> dict[str, World]:
         return [_all(changes, row) for row in rows]
 
     return {
-        "as they are": World(rows, agents),
-        **{f"{suite} alone": World(_of_suite(rows, suite), agents) for suite in _suites(rows)},
-        "every other model": World([row for row in rows if models.index(model_of(row)) % 2], agents),
-        "the other models": World([row for row in rows if not models.index(model_of(row)) % 2], agents),
-        "no tenants": World(rows, Agents(agents.contexts, {})),
-        "one tenant": World(rows, Agents(agents.contexts, dict.fromkeys(agents.contexts, "all"))),
-        "no home domain": World(rows, homeless),
-        "names without hosts": World(told(_without_hosts), homeless),
-        "attacker at home": World(told(partial(_at_home, agents)), agents),
-        "attacker on the web": World(told(_on_the_web), agents),
-        "attacks of usual amounts": World(told(_of_usual_amount), agents),
-        "no amounts": World(told(_without_amount), agents),
-        "no resources": World(told(_without_resource), agents),
-        "no declared scope": World(rows, _with_contexts(agents, permitted_actions=None)),
-        "mails are mutations": World(told(_as(CALL, MUTATION)), agents),
-        "payments are mutations": World(told(_as(PAYMENT, MUTATION), _without_amount), agents),
-        "invitations are calls": World(told(_aimed_mutation_as_call), agents),
-        "mails are payments": World(told(_as(CALL, PAYMENT)), agents),
+        "as they are": Stream(rows, agents),
+        **{f"{suite} alone": Stream(_of_suite(rows, suite), agents) for suite in _suites(rows)},
+        "every other model": Stream([row for row in rows if models.index(model_of(row)) % 2], agents),
+        "the other models": Stream([row for row in rows if not models.index(model_of(row)) % 2], agents),
+        "no tenants": Stream(rows, Agents(agents.contexts, {})),
+        "one tenant": Stream(rows, Agents(agents.contexts, dict.fromkeys(agents.contexts, "all"))),
+        "no home domain": Stream(rows, homeless),
+        "names without hosts": Stream(told(_without_hosts), homeless),
+        "attacker at home": Stream(told(partial(_at_home, agents)), agents),
+        "attacker on the web": Stream(told(_on_the_web), agents),
+        "attacks of usual amounts": Stream(told(_of_usual_amount), agents),
+        "no amounts": Stream(told(_without_amount), agents),
+        "no resources": Stream(told(_without_resource), agents),
+        "no declared scope": Stream(rows, _with_contexts(agents, permitted_actions=None)),
+        "mails are mutations": Stream(told(_as(CALL, MUTATION)), agents),
+        "payments are mutations": Stream(told(_as(PAYMENT, MUTATION), _without_amount), agents),
+        "invitations are calls": Stream(told(_aimed_mutation_as_call), agents),
+        "mails are payments": Stream(told(_as(CALL, PAYMENT)), agents),
     }
 
 

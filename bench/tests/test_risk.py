@@ -2,26 +2,30 @@
 
 import json
 
-from bench.risk import quantiles
-from bench.risk_model import regimes
+from bench.risk_model import figures, regimes
 from bench.risk_model.columns import WEIGHTS, columns, table
+from bench.risk_model.judging import Share, judge, judge_all
+from bench.risk_model.novelty import new_destinations
+from bench.risk_model.regimes import WAYS, Stream, Streams
+from bench.risk_model.timing import quantiles
 from events.risk.evaluation.backtest import NOBODY, StreamEvent, read_stream
 from events.risk.scoring import weights
 from events.risk.scoring.contract import Context, Event
 from events.risk.scoring.habits.state import AgentState
 
 
-def rows(*runs: str) -> list[StreamEvent]:
-    """Two events of each run, named `model|suite|task|clean` or `…|inj`."""
+def rows(*runs: str, attacked: str = "") -> list[StreamEvent]:
+    """Two events of each run, named `model|suite|task|clean` or `…|inj`; those of one run are attacks."""
     return read_stream(
         json.dumps(
             {
                 "agent": f"{run.split('|')[0]}@{run.split('|')[1]}",
                 "t": f"2026-03-02T{10 + number:02d}:0{event}:00Z",
                 "action_type": "api_call",
-                "details": {"tool": "send", "to": f"{run}-{event}"},
+                "details": {"tool": "delete_mail", "targets": [f"{run}-{event}"]},
                 "seq": run,
-                "label_event": "benign",
+                "label_event": "attack" if run == attacked else "benign",
+                "stage": "goal" if run == attacked else None,
             }
         ).encode()
         for number, run in enumerate(runs)
@@ -46,7 +50,7 @@ def test_an_unseen_task_is_judged_after_clean_runs_of_the_others_in_its_suite() 
 def test_a_mature_agent_has_done_every_task_clean() -> None:
     stream = rows("m|bank|u0|clean", "m|bank|u0|inj")
 
-    (part,) = regimes.mature(stream, NOBODY)
+    (part,) = regimes.mature(Stream(stream, NOBODY))
 
     assert {row.run for row in part.runs} == {"m|bank|u0|inj"}
     assert len(part.learned.states["m@bank"].destinations) == 2
@@ -65,7 +69,7 @@ def test_columns_leave_the_weights_as_they_were() -> None:
 def test_a_table_has_a_line_for_each_event() -> None:
     stream = rows("m|bank|u0|clean", "m|bank|u1|clean")
 
-    found = table(regimes.unseen_task(stream, NOBODY), NOBODY, apart=True)
+    found = table(regimes.unseen_task(Stream(stream, NOBODY)), NOBODY, apart=True)
 
     assert len(found.events) == len(found.rows) == 4
 
@@ -73,4 +77,53 @@ def test_a_table_has_a_line_for_each_event() -> None:
 def test_costs_are_the_medians_of_each_replays_quantiles() -> None:
     replays = [[1000 * cost for cost in range(shift, 100 + shift)] for shift in (0, 5, 90)]
 
-    assert quantiles(replays) == {"0.5": 55.0, "0.99": 104.0}
+    assert quantiles(replays) == [55.0, 104.0]
+
+
+def test_the_plain_rule_knows_what_was_met_before() -> None:
+    stream = Stream(rows("m|bank|u0|clean", "m|bank|u0|inj", "m|bank|u1|clean"), NOBODY)
+
+    cold = new_destinations(regimes.cold(Stream(stream.rows * 2, NOBODY)), apart=False, resources=False)
+    (mature,) = [new_destinations(regimes.mature(stream), apart=True, resources=False)]
+
+    assert cold == [1.0] * 6 + [0.0] * 6
+    assert mature == [1.0, 1.0]
+
+
+def test_what_a_mutation_acts_on_is_new_by_the_second_rule_alone() -> None:
+    details = b'"details": {"resource": "repo:x"}'
+    line = b'{"agent": "a", "t": "2026-03-02T10:00:00Z", "action_type": "data_mutation", ' + details + b"}"
+    parts = regimes.cold(Stream(read_stream([line, line]), NOBODY))
+
+    assert new_destinations(parts, apart=False, resources=False) == [0.0, 0.0]
+    assert new_destinations(parts, apart=False, resources=True) == [1.0, 0.0]
+
+
+def test_a_judgement_counts_ordinary_events_and_goals_apart() -> None:
+    stream = Stream(rows("m|bank|u0|clean", "m|bank|u0|inj", attacked="m|bank|u0|inj"), NOBODY)
+
+    cold = judge(stream, WAYS["cold"])
+
+    assert cold.medium.whole == cold.high.whole == cold.first.whole == 2
+    assert cold.goals["deletion"].whole == 2
+    assert cold.goals["keys"] == Share(0, 0)
+    assert cold.rules == (0.5, 0.5)
+    assert cold.innocent == 0
+
+
+def test_the_table_has_every_suite_and_tells_where_the_rule_is_better() -> None:
+    suite = Stream(
+        rows("m|bank|u0|clean", "m|bank|u0|inj", "m|bank|u1|clean", attacked="m|bank|u0|inj"), NOBODY
+    )
+    none = Stream(rows("m|none|u0|clean"), NOBODY)
+
+    judged = judge_all(figures.asked(Streams({"bank": suite}, {"bank": suite}, none, none, none)))
+    table_of = {line[0]: line[1:] for line in figures.by_suite(judged)}
+    worse = judged["bank", "cold"]._replace(rules=(1.1, None))
+
+    assert table_of[""][0] == "bank"
+    assert table_of["cold: non-read AUC"][0] == f"{judged['bank', 'cold'].non_read.auc:.3f}"
+    assert table_of["cold: verbatim, non-read AUC"][0] == table_of["cold: non-read AUC"][0]
+    assert [line[0] for line in figures.goals(judged)[1:]] == ["bank", "bank verbatim"]
+    assert figures.ordinary(judged)[-4][0] == "all"
+    assert figures.below_the_rule({("bank", "cold"): worse})

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from bench.risk_model.worlds import World, worlds
+from bench.risk_model.regimes import Stream
+from bench.risk_model.worlds import worlds
 from events.risk.evaluation.backtest import Agents, read_stream
 from events.risk.scoring.contract import Context
 
@@ -34,32 +35,32 @@ def row(run: str, action_type: str, details: dict[str, Any], label: str = "benig
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, World]:
+def made() -> dict[str, Stream]:
     rows = [
         row("a|work|u0|inj", "api_call", MAIL, "attack"),
         row("a|bank|u0|inj", "transaction_initiated", PAYMENT, "attack"),
         row("a|work|u1|clean", "data_mutation", INVITATION),
         row("b|work|u1|clean", "api_call", MAIL),
     ]
-    return worlds(read_stream(json.dumps(row).encode() for row in rows), AGENTS)
+    return worlds(Stream(read_stream(json.dumps(row).encode() for row in rows), AGENTS))
 
 
-def told(world: World) -> list[Any]:
+def told(world: Stream) -> list[Any]:
     return [row.details for row in world.rows]
 
 
-def types(world: World) -> list[str]:
+def types(world: Stream) -> list[str]:
     return [row.action_type for row in world.rows]
 
 
-def test_open_suites_are_the_first_world_and_stay_as_they_are(made: dict[str, World]) -> None:
+def test_open_suites_are_the_first_world_and_stay_as_they_are(made: dict[str, Stream]) -> None:
     assert next(iter(made)) == "as they are"
     assert told(made["as they are"]) == [MAIL, PAYMENT, INVITATION, MAIL]
     assert len(made["bank alone"].rows) == 1
     assert len(made["every other model"].rows) + len(made["the other models"].rows) == 4
 
 
-def test_attacks_alone_move_home_to_the_web_or_to_a_usual_amount(made: dict[str, World]) -> None:
+def test_attacks_alone_move_home_to_the_web_or_to_a_usual_amount(made: dict[str, Stream]) -> None:
     home, web, usual = (
         told(made[name]) for name in ("attacker at home", "attacker on the web", "attacks of usual amounts")
     )
@@ -70,7 +71,7 @@ def test_attacks_alone_move_home_to_the_web_or_to_a_usual_amount(made: dict[str,
     assert home[1:] == web[1:] == [PAYMENT, INVITATION, MAIL]
 
 
-def test_facts_are_taken_away(made: dict[str, World]) -> None:
+def test_facts_are_taken_away(made: dict[str, Stream]) -> None:
     assert told(made["names without hosts"])[0] == {"tool": "send", "targets": ["x"]}
     assert "amount_usd" not in told(made["no amounts"])[1]
     assert "resource" not in told(made["no resources"])[2]
@@ -80,7 +81,7 @@ def test_facts_are_taken_away(made: dict[str, World]) -> None:
     assert set(made["one tenant"].agents.tenants.values()) == {"all"}
 
 
-def test_actions_are_reported_as_another_type(made: dict[str, World]) -> None:
+def test_actions_are_reported_as_another_type(made: dict[str, Stream]) -> None:
     call, pay, mutation = "api_call", "transaction_initiated", "data_mutation"
 
     assert types(made["as they are"]) == [call, pay, mutation, call]

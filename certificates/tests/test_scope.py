@@ -20,6 +20,7 @@ CHANGES: dict[str, Any] = {
     "inbox_address": "new@example.com",
     "financial_scope": {"max_single_trade_usd": 1},
     "metadata": {"permitted_actions": ["new"]},
+    "enforcement": "observe",
 }
 
 

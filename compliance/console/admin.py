@@ -110,6 +110,13 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         """Return the fields computed from a row; the page for adding one has none."""
         return super().get_readonly_fields(request, obj) if obj else ()
 
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Offer only the tenants for which the user may add rows."""
+        tenants = access_of(request).tenants_for(self.add_roles)
+        if db_field.name == "tenant" and tenants is not None:
+            kwargs["queryset"] = db_field.remote_field.model.objects.filter(pk__in=tenants)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
         """Refuse filters over secrets, and text with NUL, which PostgreSQL cannot store."""
         names_a_secret = not self.secret_fields.isdisjoint(lookup.split("__"))

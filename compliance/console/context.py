@@ -18,6 +18,7 @@ NAVIGATION = {
         ("Agents", "smart_toy", "agents_agent"),
         ("Certificates", "workspace_premium", "certificates_certificate"),
         ("Events", "timeline", "events_behaviorevent"),
+        ("Simulate a policy", "flight_takeoff", "events_simulation"),
     ),
     "Evidence": (("Audit log", "history", "auditlog_auditentry"), ("Reports", "summarize", "reports_report")),
     "Integration": (

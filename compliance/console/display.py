@@ -21,7 +21,7 @@ JSON_LIMIT = 20_000
 
 STATUSES = {
     "success": "active succeeded published ready completed current low dismissed",
-    "info": "pending in_flight generating queued started",
+    "info": "pending in_flight generating queued started running",
     "warning": "medium suspended expiring",
     "danger": "high revoked failed withdrawn confirmed",
     "default": "expired retired cancelled",

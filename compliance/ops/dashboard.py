@@ -14,16 +14,19 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from agents.models import Agent, AgentStatus
+from agents.querysets import AgentQuerySet
 from agents.risk import MEDIUM, band_of
 from auditlog.models import AuditEntry
 from certificates.models import AuthorityRole, Certificate, CertificateStatus, RevocationList
 from compliance.console.access import access_of
 from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
 from compliance.core import clock
+from compliance.tenancy.models import Enforcement
 from events.models import BehaviorEvent
 from webhooks.models import FAILING_AFTER, Delivery, DeliveryStatus, Webhook
 
 DAY = timedelta(days=1)
+RECENT = 7 * DAY
 ROWS = 6
 
 
@@ -56,14 +59,14 @@ def board(request: HttpRequest, now: datetime) -> dict[str, Any]:
     high_risk = scoped(request, BehaviorEvent).high_risk()
     return {
         "tiles": [
-            *agent_tiles(agents),
+            *agent_tiles(agents, now),
             *certificate_tiles(certificates, now),
             list_tile(scoped(request, RevocationList), now),
             event_tile(high_risk, now),
             delivery_tile(scoped(request, Delivery), now),
         ],
         "panels": [
-            attention(agents),
+            attention(agents, now),
             *failing_webhooks(scoped(request, Webhook)),
             risky_events(high_risk, now),
             latest_entries(scoped(request, AuditEntry)),
@@ -94,12 +97,21 @@ def panel(
     return {"title": title, "columns": list(columns), "rows": shown, "empty": empty or "None.", "url": url}
 
 
-def agent_tiles(agents: QuerySet[Agent]) -> list[Tile]:
+def not_stopped(agents: AgentQuerySet, now: datetime) -> AgentQuerySet:
+    """Return the active agents that would have been stopped lately, were they not only observed."""
+    return agents.in_mode(Enforcement.OBSERVE).filter(
+        status=AgentStatus.ACTIVE, would_have_stopped_at__gte=now - RECENT
+    )
+
+
+def agent_tiles(agents: AgentQuerySet, now: datetime) -> list[Tile]:
     by_status = dict(agents.order_by().values_list("status").annotate(Count("pk")))
     active, pending = by_status.get(AgentStatus.ACTIVE, 0), by_status.get(AgentStatus.PENDING, 0)
     suspended = by_status.get(AgentStatus.SUSPENDED, 0)
     registered = f"of {sum(by_status.values())} registered"
     review, tone = ("await a review", "bad") if suspended else ("nothing to review", "")
+    if observed := not_stopped(agents, now).count():
+        review += f"; {observed} observed would have been in {RECENT.days} days"
     urls = {status: list_url(Agent, f"status__exact={status}") for status in AgentStatus.values}
     return [
         Tile("Active agents", "smart_toy", active, registered, urls["active"], "good"),
@@ -150,10 +162,10 @@ def delivery_tile(deliveries: QuerySet[Delivery], now: datetime) -> Tile:
     return Tile("Failed deliveries", "outbox", failed, "webhooks, last 24 hours", url, tone)
 
 
-def attention(agents: QuerySet[Agent]) -> Panel:
+def attention(agents: AgentQuerySet, now: datetime) -> Panel:
     """List the agents that a person should review: suspended, or risky while active."""
     risky = Q(status=AgentStatus.ACTIVE, risk_score__gte=MEDIUM)
-    rows = agents.filter(Q(status=AgentStatus.SUSPENDED) | risky)
+    rows = agents.with_mode().filter(Q(status=AgentStatus.SUSPENDED) | risky)
     return panel(
         "Needs attention",
         rows.order_by("-status", "-risk_score", "-id"),
@@ -161,15 +173,21 @@ def attention(agents: QuerySet[Agent]) -> Panel:
             "Agent": lambda agent: visible(agent.name),
             "Status": lambda agent: status_chip(agent.status),
             "Risk": lambda agent: score_chip(agent.risk_score, band_of(agent.risk_score)),
-            "Reason": lambda agent: (
-                visible(agent.status_reason)
-                if agent.status == AgentStatus.SUSPENDED
-                else f"At {band_of(agent.risk_score)} risk while active"
-            ),
+            "Reason": lambda agent: reason_of(agent, now),
         },
         empty="No agent is suspended or at risk.",
         url=list_url(Agent, "status__exact=suspended"),
     )
+
+
+def reason_of(agent: Agent, now: datetime) -> str:
+    """Say why a person should review the agent."""
+    if agent.status == AgentStatus.SUSPENDED:
+        return visible(agent.status_reason)
+    noted_at = agent.would_have_stopped_at
+    if agent.is_observed and noted_at is not None and noted_at >= now - RECENT:
+        return "Would have been stopped, but is only observed"
+    return f"At {band_of(agent.risk_score)} risk while active"
 
 
 def failing_webhooks(webhooks: QuerySet[Webhook]) -> list[Panel]:
@@ -193,7 +211,7 @@ def failing_webhooks(webhooks: QuerySet[Webhook]) -> list[Panel]:
 def risky_events(high_risk: Any, now: datetime) -> Panel:
     return panel(
         "High-risk events of the last 7 days",
-        high_risk.since(now - 7 * DAY).select_related("agent").order_by("-received_at", "-id"),
+        high_risk.since(now - RECENT).select_related("agent").order_by("-received_at", "-id"),
         {
             "Agent": lambda event: visible(event.agent.name),
             "Action": lambda event: chip(event.action_type, verbatim=True),

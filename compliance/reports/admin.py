@@ -13,7 +13,7 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminDateWidget
 
 from auditlog.vocabulary import Actor
-from compliance.console.access import OFFICERS, access_of
+from compliance.console.access import OFFICERS
 from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import EMPTY, code, pretty_json, status_chip
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
@@ -83,13 +83,6 @@ class ReportAdmin(TenantScopedAdmin):
         is_list = match is not None and (match.url_name or "").endswith("changelist")
         rows = super().get_queryset(request)
         return rows.defer("document") if is_list else rows
-
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offer the tenants in which the user is an officer."""
-        tenants = access_of(request).tenants_for(OFFICERS)
-        rows = db_field.remote_field.model.objects.all()
-        kwargs["queryset"] = rows if tenants is None else rows.filter(pk__in=tenants)
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Report, form: Any, change: bool) -> None:
         made = services.request_report(

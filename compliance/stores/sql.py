@@ -4,7 +4,7 @@ Errors are Django's (`OperationalError` and the rest), and an open transaction i
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -35,6 +35,17 @@ def execute(sql: str, params: Params = None) -> int:
     with connections[environments.current().alias].cursor() as cursor:
         cursor.execute(sql, params)
         return int(cursor.rowcount)
+
+
+def streamed(sql: str, params: Params, *, most: int) -> Generator[list[Any], None, None]:
+    """Yield the rows of a statement, at most so many at once, from a server-side cursor.
+
+    It stays open in a transaction until the last row, or until the generator is closed.
+    """
+    with environments.atomic(), connections[environments.current().alias].chunked_cursor() as cursor:
+        cursor.execute(sql, params)
+        while rows := cursor.fetchmany(most):
+            yield rows
 
 
 def prepared(sql: str, params: Params) -> list[Any]:

@@ -38,6 +38,7 @@ from compliance.console.secrets import secret_page
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tenancy import memberships, services
+from compliance.tenancy.console_actions import SET_TENANT_MODE, mode_chip
 from compliance.tenancy.models import ApiKey, Membership, Role, Tenant
 
 LONGEST_OVERLAP_HOURS = 7 * 24
@@ -56,11 +57,13 @@ def actor_of(request: HttpRequest) -> Actor:
 class TenantAdmin(TenantScopedAdmin):
     tenant_field = "id"
     add_roles = OPERATORS
-    list_display = ("name", "identifier", "created_at")
+    confirmed_actions = (SET_TENANT_MODE,)
+    list_display = ("name", "mode", "identifier", "created_at")
+    list_filter = (("enforcement", ChoicesDropdownFilter),)
     search_fields = ("name",)
     ordering = ("name", "id")
-    readonly_fields = ("identifier", "created_at")
-    fieldsets = ((None, {"fields": ("name", "identifier", "created_at")}),)
+    readonly_fields = ("mode", "identifier", "created_at")
+    fieldsets = ((None, {"fields": ("name", "mode", "identifier", "created_at")}),)
     add_fieldsets = ((None, {"fields": ("name",)}),)
     related_links = (
         RelatedLink("Agents", "smart_toy", "agents_agent", "tenant__id__exact"),
@@ -74,6 +77,9 @@ class TenantAdmin(TenantScopedAdmin):
         obj.pk, obj.created_at = made.pk, made.created_at
 
     identifier = display(lambda self, tenant: code(tenant.pk), description="ID")
+    mode = display(
+        lambda self, tenant: mode_chip(tenant.enforcement), description="mode", ordering="enforcement"
+    )
 
 
 class NewKeyForm(forms.ModelForm):

@@ -12,15 +12,34 @@ from compliance.core.identifiers import new_id
 from compliance.tenancy.querysets import ApiKeyQuerySet
 
 
+class Enforcement(models.TextChoices):
+    """What follows when an agent reaches the risk threshold: it is stopped, or that is only put on record."""
+
+    ENFORCE = "enforce"
+    OBSERVE = "observe"
+
+
 class Tenant(models.Model):
-    """A customer; stored in both databases under one id."""
+    """A customer; stored in both databases under one id. `enforcement` belongs to the environment."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(max_length=255)
+    # The database's default serves processes of the release before, which do not know the column.
+    enforcement = models.CharField(
+        max_length=16,
+        choices=Enforcement.choices,
+        default=Enforcement.ENFORCE,
+        db_default=Enforcement.ENFORCE,
+    )
     created_at = models.DateTimeField()
 
     class Meta:
         ordering = ["name", "id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(enforcement__in=Enforcement.values), name="tenancy_enforcement_known"
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name

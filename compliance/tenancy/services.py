@@ -20,7 +20,7 @@ from compliance.tenancy.errors import (
     RevokedApiKey,
     TenantNotFound,
 )
-from compliance.tenancy.models import ApiKey, Tenant
+from compliance.tenancy.models import ApiKey, Enforcement, Tenant
 
 USE_RESOLUTION = timedelta(minutes=1)
 
@@ -68,6 +68,31 @@ def get_tenant(*, tenant_id: UUID) -> Tenant:
     if environments.current() is Environment.TEST:
         mirror_tenant(tenant=tenant)
         return Tenant.objects.get(id=tenant_id)
+    return tenant
+
+
+def set_enforcement(
+    *, tenant_id: UUID, enforcement: Enforcement, reason: str, actor: Actor, now: datetime
+) -> Tenant:
+    """Set the mode of the tenant's agents in the current environment; audited if it changes anything.
+
+    Agents with a mode of their own keep it. Raises `TenantNotFound`.
+    """
+    with environments.atomic():
+        found = get_tenant(tenant_id=tenant_id)
+        tenant = Tenant.objects.select_for_update(no_key=True).get(id=found.id)
+        before, tenant.enforcement = tenant.enforcement, enforcement
+        if before != enforcement:
+            tenant.save(update_fields=["enforcement"])
+            auditlog.record(
+                tenant_id=tenant.id,
+                action=AuditAction.TENANT_ENFORCEMENT_CHANGED,
+                affected_id=tenant.id,
+                description=f"Enforcement of tenant {tenant.name}: {before} to {enforcement}",
+                metadata={"before": before, "after": enforcement, "reason": reason},
+                actor=actor,
+                now=now,
+            )
     return tenant
 
 

@@ -25,7 +25,16 @@ from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
-from events.models import ActionType, BehaviorEvent, EventReview, MarkedPlace, ReviewVerdict, RiskBand
+from events.models import (
+    ActionType,
+    BehaviorEvent,
+    EventReview,
+    MarkedPlace,
+    ReviewVerdict,
+    RiskBand,
+    Simulation,
+)
+from events.risk.evaluation import simulations
 from webhooks.models import Attempt, Delivery, DeliveryStatus, Message, Webhook
 from webhooks.vocabulary import EventName
 
@@ -150,7 +159,16 @@ def _event_rows(agent: Agent, label: str) -> dict[str, Any]:
         "events_markedplace": MarkedPlace.objects.create(
             tenant=agent.tenant, event_id=event.id, name=f"{label}.example", marked_at=now()
         ),
+        "events_simulation": _simulation(agent.tenant, label),
     }
+
+
+def _simulation(tenant: Tenant, label: str) -> Simulation:
+    made = simulations.request_simulation(
+        tenant_id=tenant.id, changes={"strikes": 2}, requested_by=label, now=now()
+    )
+    simulations.step(simulation_id=made.id, now=now())
+    return made
 
 
 def _webhook_rows(tenant: Tenant, label: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 Ordinary events, however many, cost one read of their agents, one of the scorer's states and one insert. An
 event gets a transaction of its own when it scores high (its agent is locked, its strikes are counted, and
-what follows commits with it), when the state of its agent has to be rebuilt, or when it follows such a one.
+what follows commits with it), when its names may not be those of the scope, which is told once per agent,
+when the state of its agent has to be rebuilt, or when it follows such a one.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -20,7 +21,7 @@ from agents.risk import band_of
 from compliance.core import environments
 from compliance.core.errors import Invalid, ServiceError, Unavailable
 from compliance.core.identifiers import new_id_at
-from events.ingest import standing, storage, threshold
+from events.ingest import mismatch, standing, storage, threshold
 from events.ingest.event_input import EventInput
 from events.ingest.standing import AgentStanding
 from events.ingest.storage import ScoredEvent
@@ -163,11 +164,15 @@ def _outcome(submission: Submission, agent: AgentStanding | None, drafts: dict[s
     if draft is None or draft.is_stopped:
         return DeferredEvent(submission, agent)
     row = draft.score(submission)
-    return row if row.risk_band != RiskBand.HIGH else _taken_out(draft, submission)
+    return _taken_out(draft, submission) if _has_consequences(row) else row
+
+
+def _has_consequences(row: ScoredEvent) -> bool:
+    return row.risk_band == RiskBand.HIGH or mismatch.is_mismatched(row)
 
 
 def _taken_out(draft: _Draft, submission: Submission) -> DeferredEvent:
-    """Take the last event, which scored high, out of its agent's draft; the draft ends before it."""
+    """Take the last event, which has consequences, out of its agent's draft; the draft ends before it."""
     draft.is_stopped = True
     event, row = draft.events.pop(), draft.rows.pop()
     if draft.rows:
@@ -291,14 +296,17 @@ def _scored(deferred: DeferredEvent, uncommitted: Uncommitted) -> _Draft:
 def _store_deferred(row: ScoredEvent, agent: AgentStanding) -> None:
     """Insert the event and write what follows from it, inside the transaction of the caller."""
     now, locked = row.received_at, None
-    if row.risk_band == RiskBand.HIGH:
-        locked = Agent.objects.for_tenant(agent.profile.tenant_id).locked().find(row.agent_id)
+    if _has_consequences(row):
+        locked = Agent.objects.for_tenant(agent.profile.tenant_id).with_mode().locked().find(row.agent_id)
     # Others may have stopped the agent since its group began.
     if not standing.of_agents([agent.id], now=now)[agent.id].may_report:
         raise AgentNotActive()
     storage.insert([row], risks={agent.id: row.risk_score})
-    if locked is not None:
+    permitted = agent.profile.context.permitted_actions
+    if locked is not None and row.risk_band == RiskBand.HIGH:
         threshold.react(agent=locked, event=row, now=now)
+    if locked is not None and permitted is not None and mismatch.is_mismatched(row):
+        mismatch.announce(agent=locked, permitted=permitted, event=row, now=now)
 
 
 def _as_event(submission: Submission) -> Event:

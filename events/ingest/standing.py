@@ -19,7 +19,7 @@ from events.models import TenantMarks
 from events.risk import marks
 from events.risk.context import context_of
 from events.risk.risk_days import HALF_LIFE
-from events.risk.scoring.contract import Context
+from events.risk.scoring.contract import NO_MARKS, Context
 
 KEPT = 5_000
 
@@ -106,6 +106,6 @@ def _described(agent_ids: Collection[str]) -> list[tuple[Agent, Context]]:
     marked = marks.places_of(versions)
     certified = {certificate.agent_id: certificate for certificate in certificates}
     return [
-        (agent, context_of(agent, certified.get(agent.id), marked.get(agent.tenant_id, marks.NONE)))
+        (agent, context_of(agent, certified.get(agent.id), marked.get(agent.tenant_id, NO_MARKS)))
         for agent in agents
     ]

@@ -2,7 +2,8 @@
 
 Everything here runs under the agent's row lock in the event's own transaction: strikes are counted in
 PostgreSQL by the service's receive clock, so a backdated `occurred_at` evades nothing, two events can't both
-be the third, and the revocation commits with the event that caused it.
+be the third, and the revocation commits with the event that caused it. An agent in the mode `observe` is
+not stopped: that it would have been is recorded and announced, once for each series of strikes.
 """
 
 from datetime import datetime
@@ -25,6 +26,7 @@ from webhooks.vocabulary import EventName
 
 SCORER = Actor.system("risk_scorer")
 AUTO_REVOCATION = Actor.system("auto_revocation")
+WOULD_HAVE_STOPPED = {"would_have_stopped": True}
 REASON_CODE = ReasonFlags.privilege_withdrawn
 
 
@@ -37,13 +39,20 @@ def strikes_of(agent: Agent, *, now: datetime) -> int:
 
 
 def react(*, agent: Agent, event: ScoredEvent, now: datetime) -> None:
-    """Audit and announce a new high-risk event, and stop the agent if it was one too many; locked."""
+    """Audit and announce a new high-risk event, and stop the agent if it was one too many; locked.
+
+    `agent` was read with its mode (`AgentQuerySet.with_mode()`).
+    """
     strikes = strikes_of(agent, now=now)
     agent.last_high_risk_at = now
     agent.save(update_fields=["last_high_risk_at"])
     _record_high_event(agent, event, strikes, now)
-    _announce(EventName.RISK_ALERT, agent, now, **_summary(event), reasons=msgspec.to_builtins(event.reasons))
-    if strikes >= settings.HIGH_RISK_STRIKES:
+    is_over = strikes >= settings.HIGH_RISK_STRIKES
+    is_noted = (
+        is_over and agent.is_observed and note_breach(agent=agent, event=event, strikes=strikes, now=now)
+    )
+    _alert(agent, event, now, would_have_stopped=is_noted)
+    if is_over and not agent.is_observed:
         stop(agent=agent, event=event, strikes=strikes, now=now)
     elif strikes == 1:
         _announce_high_risk(agent, event, strikes, now, breached=False)
@@ -51,7 +60,7 @@ def react(*, agent: Agent, event: ScoredEvent, now: datetime) -> None:
 
 def stop(*, agent: Agent, event: BehaviorEvent | ScoredEvent, strikes: int, now: datetime) -> None:
     """Revoke the agent's certificate and halt the agent, under its row lock, because of `event`."""
-    reason = f"Automatic revocation: {strikes} high-risk events within {_window_minutes()} minutes"
+    reason = f"Automatic revocation: {_in_words(strikes)}"
     auditlog.record(
         tenant_id=agent.tenant_id,
         action=AuditAction.AGENT_HIGH_RISK,
@@ -68,8 +77,41 @@ def stop(*, agent: Agent, event: BehaviorEvent | ScoredEvent, strikes: int, now:
     _announce_high_risk(agent, event, strikes, now, breached=True)
 
 
+def note_breach(*, agent: Agent, event: BehaviorEvent | ScoredEvent, strikes: int, now: datetime) -> bool:
+    """Record that `event` would have stopped the observed agent, whose row is locked.
+
+    Returns whether it did so: only the first such event of a series is recorded. A series lasts while one of
+    the strikes that count found the agent over the threshold.
+    """
+    noted_at = agent.would_have_stopped_at
+    is_known = noted_at is not None and noted_at >= _counts_from(agent, now)
+    agent.would_have_stopped_at = event.received_at
+    agent.save(update_fields=["would_have_stopped_at"])
+    if is_known:
+        return False
+    auditlog.record(
+        tenant_id=agent.tenant_id,
+        action=AuditAction.AGENT_WOULD_HAVE_STOPPED,
+        affected_id=agent.id,
+        description=f"Agent {agent.name} is only observed and was not stopped: {_in_words(strikes)}",
+        metadata={
+            "agent_id": str(agent.id),
+            "strikes": strikes,
+            "window_minutes": _window_minutes(),
+            **_summary(event),
+        },
+        actor=AUTO_REVOCATION,
+        now=now,
+    )
+    _announce_high_risk(agent, event, strikes, now, breached=True, **WOULD_HAVE_STOPPED)
+    return True
+
+
 def sweep(*, now: datetime) -> int:
-    """Stop every active agent that stands over the threshold; how many. The safety net of `react()`."""
+    """Stop every active agent that stands over the threshold, unless it is only observed; how many.
+
+    The safety net of `react()`.
+    """
     high = BehaviorEvent.objects.high_risk().since(now - settings.HIGH_RISK_WINDOW)
     return sum(
         _stop_if_over(tenant_id, agent_id, now)
@@ -79,14 +121,23 @@ def sweep(*, now: datetime) -> int:
 
 def _stop_if_over(tenant_id: Any, agent_id: Any, now: datetime) -> bool:
     with environments.atomic():
-        agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
+        agent = Agent.objects.for_tenant(tenant_id).with_mode().locked().find(agent_id)
         strikes = strikes_of(agent, now=now)
         since = now - settings.HIGH_RISK_WINDOW
         last = BehaviorEvent.objects.of_agent(agent.id).high_risk().since(since).latest_received(1).first()
         if agent.status != AgentStatus.ACTIVE or strikes < settings.HIGH_RISK_STRIKES or last is None:
             return False
-        stop(agent=agent, event=last, strikes=strikes, now=now)
-    return True
+        if not agent.is_observed:
+            stop(agent=agent, event=last, strikes=strikes, now=now)
+        elif note_breach(agent=agent, event=last, strikes=strikes, now=now):
+            _alert(agent, last, now, would_have_stopped=True)
+    return not agent.is_observed
+
+
+def _counts_from(agent: Agent, now: datetime) -> datetime:
+    """The moment from which the agent's strikes count: its reinstatement, or the start of the window."""
+    start = now - settings.HIGH_RISK_WINDOW
+    return start if agent.reinstated_at is None else max(start, agent.reinstated_at)
 
 
 def _record_high_event(agent: Agent, event: ScoredEvent, strikes: int, now: datetime) -> None:
@@ -127,8 +178,26 @@ def _window_minutes() -> int:
     return int(settings.HIGH_RISK_WINDOW.total_seconds() // 60)
 
 
+def _in_words(strikes: int) -> str:
+    return f"{strikes} high-risk events within {_window_minutes()} minutes"
+
+
+def _alert(
+    agent: Agent, event: BehaviorEvent | ScoredEvent, now: datetime, *, would_have_stopped: bool
+) -> None:
+    reasons = msgspec.to_builtins(event.reasons)
+    more = WOULD_HAVE_STOPPED if would_have_stopped else {}
+    _announce(EventName.RISK_ALERT, agent, now, **_summary(event), reasons=reasons, **more)
+
+
 def _announce_high_risk(
-    agent: Agent, event: BehaviorEvent | ScoredEvent, strikes: int, now: datetime, *, breached: bool
+    agent: Agent,
+    event: BehaviorEvent | ScoredEvent,
+    strikes: int,
+    now: datetime,
+    *,
+    breached: bool,
+    **more: bool,
 ) -> None:
     _announce(
         EventName.AGENT_HIGH_RISK,
@@ -139,6 +208,7 @@ def _announce_high_risk(
         window_minutes=_window_minutes(),
         event_id=str(event.id),
         threshold_breached=breached,
+        **more,
     )
 
 

@@ -33,7 +33,7 @@ KEPT_TENANTS = 500
 _EVENTS, _REVIEWS = BehaviorEvent._meta.db_table, EventReview._meta.db_table
 _BASELINES = TenantBaseline._meta.db_table
 _LOW = f"""
-SELECT id, tenant_id, action_type, received_at, details::text FROM {_EVENTS} AS event
+SELECT id, tenant_id, agent_id::text, action_type, received_at, details::text FROM {_EVENTS} AS event
 WHERE id >= %(low)s AND id < %(high)s AND risk_band = 'low' AND NOT EXISTS (
     SELECT FROM {_REVIEWS} WHERE event_id = event.id AND verdict = 'confirmed'
 )
@@ -41,7 +41,8 @@ ORDER BY id LIMIT %(most)s
 """  # noqa: S608  (only names of tables are put into the text)
 # Of consecutive equal reviews of an event, the first
 _DISMISSED = f"""
-SELECT said.id, event.tenant_id, event.action_type, event.received_at, event.details::text
+SELECT said.id, event.tenant_id, event.agent_id::text, event.action_type, event.received_at,
+    event.details::text
 FROM {_REVIEWS} AS said JOIN {_EVENTS} AS event ON event.id = said.event_id
 WHERE said.id >= %(low)s AND said.id < %(high)s AND said.verdict = 'dismissed' AND event.risk_band <> 'low'
     AND NOT EXISTS (
@@ -128,9 +129,9 @@ def _pool(rows: list[Any], *, trusted: bool) -> None:
     stored = TenantBaseline.objects.in_bulk(list(by_tenant))
     for tenant_id, events in sorted(by_tenant.items()):
         baseline = _decoded(stored[tenant_id].baseline) if tenant_id in stored else Baseline()
-        for _, _, action_type, received_at, details in events:
+        for _, _, agent_id, action_type, received_at, details in events:
             event = Event(action_type, received_at.timestamp(), orjson.loads(details))
-            pool(baseline, event, trusted=trusted)
+            pool(baseline, event, agent=agent_id, trusted=trusted)
         sql.execute(_PUT, [tenant_id, encode_baseline(baseline)])
 
 

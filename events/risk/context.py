@@ -4,12 +4,10 @@ import msgspec
 
 from agents.models import Agent
 from certificates.models import Certificate, certified_actions
-from events.risk.scoring.contract import Context, FinancialScope, normal_actions
+from events.risk.scoring.contract import NO_MARKS, Context, FinancialScope, Marks, normal_actions
 
 
-def context_of(
-    agent: Agent, certificate: Certificate | None, marked: frozenset[str] = frozenset()
-) -> Context:
+def context_of(agent: Agent, certificate: Certificate | None, marked: Marks = NO_MARKS) -> Context:
     """Return the agent's context; `certificate`: its latest; `marked`: the tenant's places of attacks."""
     permitted, limits = certified_actions(agent, certificate), agent.financial_scope
     return Context(

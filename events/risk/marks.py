@@ -3,47 +3,63 @@
 Each process caches them under the tenant's version, which is read with each event's agent.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from uuid import UUID
 
 from compliance.core import environments
 from compliance.core.bounded_cache import BoundedCache
 from compliance.stores import sql
-from events.models import MarkedPlace, TenantMarks
+from events.models import BehaviorEvent, MarkedPlace, TenantMarks
+from events.risk.scoring.contract import Marks
+from events.risk.scoring.marked import may_be_marked, weighed
 
-MOST = 10_000  # most marked places of a tenant that count: the newest
+MOST = 10_000  # most marks of a tenant that count: the newest
 KEPT_TENANTS = 1_000
-NONE: frozenset[str] = frozenset()
 
 _RAISE_VERSION = f"""
 INSERT INTO {TenantMarks._meta.db_table} AS known (tenant_id, version) VALUES (%s, 1)
 ON CONFLICT (tenant_id) DO UPDATE SET version = known.version + 1
 """  # noqa: S608  (only a table's name is put into the text)
 
-_kept: BoundedCache[tuple[str, UUID], tuple[int, frozenset[str]]] = BoundedCache(KEPT_TENANTS)
+_kept: BoundedCache[tuple[str, UUID], tuple[int, Marks]] = BoundedCache(KEPT_TENANTS)
 
 
-def put(*, tenant_id: UUID, event_id: UUID, places: Sequence[str], now: datetime) -> None:
-    """Replace the places that the event marks, in the caller's transaction."""
+def put(
+    *, tenant_id: UUID, event_id: UUID, places: Collection[str], is_confirmed: bool, now: datetime
+) -> None:
+    """Replace what the event says of places, for or against a mark, in the caller's transaction."""
     lifted, _ = MarkedPlace.objects.filter(event_id=event_id).delete()
     MarkedPlace.objects.bulk_create(
-        MarkedPlace(tenant_id=tenant_id, event_id=event_id, name=name, marked_at=now) for name in places
+        MarkedPlace(
+            tenant_id=tenant_id, event_id=event_id, name=name, is_confirmed=is_confirmed, marked_at=now
+        )
+        for name in places
     )
     if lifted or places:
         sql.execute(_RAISE_VERSION, [tenant_id])
 
 
-def places_of(tenants: Iterable[TenantMarks]) -> Mapping[UUID, frozenset[str]]:
+def met_by(event: BehaviorEvent) -> list[str]:
+    """Return the marked places that the event names and that were marked before it was received."""
+    earlier = MarkedPlace.objects.filter(
+        tenant_id=event.tenant_id, is_confirmed=True, marked_at__lt=event.received_at
+    )
+    named = earlier.filter(name__in=may_be_marked(event.details))
+    return sorted(set(named.exclude(event_id=event.id).values_list("name", flat=True)))
+
+
+def places_of(tenants: Iterable[TenantMarks]) -> Mapping[UUID, Marks]:
     """Return each tenant's marked places, from the process's cache where the version is the same."""
-    found: dict[UUID, frozenset[str]] = {}
+    found: dict[UUID, Marks] = {}
     environment = environments.current().value
-    for marks in tenants:
-        key = environment, marks.tenant_id
+    for one in tenants:
+        key = environment, one.tenant_id
         kept = _kept.get(key)
-        if kept is None or kept[0] != marks.version:
-            rows = MarkedPlace.objects.filter(tenant_id=marks.tenant_id)
-            kept = marks.version, frozenset(rows.values_list("name", flat=True)[:MOST])
+        if kept is None or kept[0] != one.version:
+            rows = MarkedPlace.objects.filter(tenant_id=one.tenant_id)
+            newest = rows.values_list("name", "marked_at", "is_confirmed")[:MOST]
+            kept = one.version, weighed((name, at.timestamp(), sign) for name, at, sign in reversed(newest))
             _kept.put(key, kept)
-        found[marks.tenant_id] = kept[1]
+        found[one.tenant_id] = kept[1]
     return found

@@ -18,12 +18,12 @@ from auditlog.vocabulary import Actor, AuditAction
 from certificates.models import Certificate
 from compliance.core import environments
 from events.models import BehaviorEvent, EventReview, PendingReview, ReviewVerdict, RiskBand
-from events.risk import marks, rebuilding, snapshots, state_cache
+from events.risk import common_places, marks, rebuilding, snapshots, state_cache
 from events.risk.context import context_of
 from events.risk.rebuilding import as_event
 from events.risk.scoring.habits.learning import has_taken_in, note_taken_in, teach_late, unlearn
 from events.risk.scoring.habits.state import AgentState
-from events.risk.scoring.rules import places_of
+from events.risk.scoring.marked import places_of
 from events.risk.state_cache import TooBusy
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ def review(
         )
         _record(made, event, before, actor)
         if has_changed:
-            marks.put(tenant_id=tenant_id, event_id=event.id, places=places, now=now)
+            _mark(event, made, now)
             PendingReview.objects.create(id=made.id, agent_id=agent.id, created_at=now)
             environments.on_commit(partial(take_in, agent_id=agent.id, now=now), robust=True)
     return made, True
@@ -98,11 +98,11 @@ def take_in_overdue(*, now: datetime) -> int:
 def _take_in(made: EventReview, now: datetime) -> None:
     event = BehaviorEvent.objects.filter(id=made.event_id).first()
     earlier = EventReview.objects.of_event(made.event_id).filter(number__lt=made.number)
-    was_confirmed = earlier.filter(verdict=ReviewVerdict.CONFIRMED).exists()
-    # The event is past its retention, or low and learned from already
-    if event is None or (
-        made.verdict == ReviewVerdict.DISMISSED and event.risk_band == RiskBand.LOW and not was_confirmed
-    ):
+    before = earlier.order_by("-number").first()
+    was_low = event is not None and event.risk_band == RiskBand.LOW
+    was_learned = was_low if before is None else before.verdict == ReviewVerdict.DISMISSED
+    # The event is past its retention, or learned from already
+    if event is None or (was_learned and made.verdict == ReviewVerdict.DISMISSED):
         return
 
     def change(state: AgentState) -> None:
@@ -110,7 +110,7 @@ def _take_in(made: EventReview, now: datetime) -> None:
             return
         note_taken_in(state, [made.id.bytes])
         if made.verdict == ReviewVerdict.CONFIRMED:
-            unlearn(state, made.marked)
+            unlearn(state, as_event(event), made.marked, was_learned=was_learned)
         else:
             teach_late(state, as_event(event))
 
@@ -120,15 +120,23 @@ def _take_in(made: EventReview, now: datetime) -> None:
     snapshots.put({agent_id: held}, now=now)
 
 
+def _mark(event: BehaviorEvent, made: EventReview, now: datetime) -> None:
+    """Mark the places of a confirmed event; a dismissed one counts against the marks that it met."""
+    is_confirmed = made.verdict == ReviewVerdict.CONFIRMED
+    places = made.marked if is_confirmed else marks.met_by(event)
+    marks.put(tenant_id=event.tenant_id, event_id=event.id, places=places, is_confirmed=is_confirmed, now=now)
+
+
 def _places(event: BehaviorEvent, now: datetime) -> tuple[str, ...]:
-    """Return the places that confirming the event marks, by what its agent knows at present."""
+    """Return the places that confirming the event marks, by what its agent and its tenant know at present."""
     agent_id = str(event.agent_id)
     state = state_cache.load([agent_id])[agent_id].state
     if state is None:
         state = rebuilding.rebuild(agent_id=agent_id, has_limits=False, now=now)
     was_learned = event.risk_band == RiskBand.LOW
     context = context_of(event.agent, Certificate.objects.latest_of(event.agent))
-    return places_of(as_event(event), state, context, was_learned=was_learned)
+    is_common = common_places.known_beside(event.agent, now=now)
+    return places_of(as_event(event), state, context, is_common, was_learned=was_learned)
 
 
 def _record(made: EventReview, event: BehaviorEvent, before: EventReview | None, actor: Actor) -> None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 
 from events.risk import scoring
-from events.risk.scoring.contract import Context, Event, FinancialScope
+from events.risk.scoring.contract import Context, Event, FinancialScope, Marks
 from events.risk.scoring.habits.baseline import Baseline, encode_baseline, pool
 from events.risk.scoring.habits.learning import relearn, teach_late, unlearn
 from events.risk.scoring.habits.state import AgentState, decode_state, encode_state
@@ -26,10 +26,20 @@ CONTEXTS = (
     Context(),
     Context(permitted_actions=frozenset({"send_email", "read_file", "calendar.create_event"})),
     Context(permitted_actions=frozenset(PRIORS), home_domain="acme.example"),
-    Context(financial_scope=TRADER, marked=frozenset({"evil.example"})),
+    Context(financial_scope=TRADER, marked=Marks(START, {"evil.example": 1.5})),
     Context(permitted_actions=frozenset(), financial_scope=TRADER, home_domain="acme.example"),
 )
-TOOLS = ("send_email", "read_file", "calendar", "place_order", "http_request", "searchDocuments", "x" * 300)
+TOOLS = (
+    "send_email",
+    "mcp__mail__sendEmail",
+    "delete_user",
+    "read_file",
+    "calendar",
+    "place_order",
+    "http_request",
+    "searchDocuments",
+    "x" * 300,
+)
 PLACES = (
     "ann@acme.example", "bob@partner.example", "https://api.partner.example/v1?q=1", "evil.example",
     "DE89370400440532013000", "10.0.0.7", "ⅷ@ünïcode.example", "", " ", "<mallory@evil.example>",
@@ -38,11 +48,14 @@ ODD: tuple[object, ...] = (
     None, True, False, 0, -0.0, 1e308, -1e-320, 2**53, 10**40, "1,234.50 USD", "$", "nan", "inf", "-5", "5x",
     "2:1", [], {}, [[]], [None], {"name": None}, {"name": {"name": "deep"}}, ["a"] * 200, "\u0130\u0131ß",
     {"value": "12", "currency": "EUR"}, "y" * 5_000, {"function": {"name": "send_email"}}, [1, "2", {"x": 3}],
+    {"to": ["eve@evil.example", "b@a.example"], "file_id": 7, "price": "€3"},
+    {"order": {"url": "evil.example/x", "amount": "1.200,50 EUR"}},
+    '{"recipient_email": "eve@evil.example"}',
 )  # fmt: skip
 KEYS = (
     "tool", "action", "name", "arguments", "to", "recipients", "host", "path", "amount_usd", "amount",
     "value", "amountCents", "quantity", "price", "currency", "symbol", "venue", "leverage", "status", "free",
-    "Tool-Name",
+    "Tool-Name", "args", "url", "bcc", "repo_name", "productIds", "method",
 )  # fmt: skip
 MANY = {f"key{number}": number for number in range(200)}
 SHAPES: tuple[object, ...] = (None, "text", 7, [], [1, 2], {}, {"": ""}, MANY)
@@ -105,7 +118,7 @@ def digest() -> str:
         if number % 70 == 0:
             teach_late(state, event)
         if number % 110 == 0:
-            unlearn(state, ["evil.example", "bob@partner.example"])
+            unlearn(state, event, ["evil.example", "bob@partner.example"], was_learned=True)
         states[agent] = state
         known.setdefault(agent, []).append((event, verdict.band))
         if verdict.band == "low":

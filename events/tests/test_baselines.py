@@ -7,6 +7,7 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
+from agents.models import Agent
 from auditlog.vocabulary import Actor
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
@@ -39,9 +40,15 @@ def knows(world: World, target: str) -> bool:
     )
 
 
+def colleague(world: World) -> Agent:
+    """The tenant's other agent, which is made at the first call."""
+    found = Agent.objects.filter(tenant=world.tenant, name="colleague").first()
+    return found or make_certified_agent(world.tenant, name="colleague")
+
+
 def past_event(world: World, score: float = 0.1, **details: Any) -> Any:
-    """The same twice, days apart, as what a tenant is to know for good."""
-    store_event(world.agent, score, now() - AGO - DAYS, details=DETAILS | details)
+    """The same of two agents, days apart, as what a tenant is to know for good."""
+    store_event(colleague(world), score, now() - AGO - DAYS, details=DETAILS | details)
     return store_event(world.agent, score, now() - AGO, details=DETAILS | details)
 
 
@@ -73,6 +80,18 @@ def test_low_events_are_pooled_once_by_tenant(world: World) -> None:
     assert not TenantBaseline.objects.filter(tenant=make_tenant("Other")).exists()
 
 
+def test_what_one_agent_repeats_is_pooled_without_its_place(world: World) -> None:
+    for at in (now() - AGO - DAYS, now() - AGO):
+        store_event(world.agent, 0.1, at, details=DETAILS)
+
+    baselines.pool_new(now=now())
+
+    baseline = stored(world)
+    assert baseline is not None
+    assert baseline.learned == pytest.approx(2, abs=0.2)
+    assert not knows(world, "partner@known.example")
+
+
 def test_later_events_are_added(world: World) -> None:
     past_event(world)
     baselines.pool_new(now=now())
@@ -96,6 +115,7 @@ def test_steps_go_on_where_the_last_one_ended(world: World, monkeypatch: pytest.
 
 
 def test_recent_and_confirmed_events_are_not_pooled(world: World) -> None:
+    store_event(colleague(world), 0.1, now() - AGO - DAYS, details=DETAILS | {"to": "now@new.example"})
     make_event(world.agent, details=DETAILS | {"to": "now@new.example"})
     past_event(world, to="x@evil.example")
     for missed in world.events().filter(details__to="x@evil.example"):

@@ -244,7 +244,10 @@ def test_low_event_writes_no_audit_entry(world: World) -> None:
 def test_the_scope_that_counts_is_the_certified_one(
     api: ApiClient, profile: dict[str, Any] | None, is_known: bool
 ) -> None:
-    """`is_known`: the process has scored the agent before, so it holds what it was told of it."""
+    """`is_known`: the process has scored the agent before, so it holds what it was told of it.
+
+    Then the agent has used a permitted name too, and one outside the scope breaks the rule.
+    """
     tenant = make_tenant()
     client = api.as_key(make_key(tenant))
     agent = make_certified_agent(tenant, metadata={"permitted_actions": ["read_market_data"]})
@@ -255,24 +258,26 @@ def test_the_scope_that_counts_is_the_certified_one(
     edited = client.patch(f"/v1/agents/{agent.id}", {"metadata": profile})
 
     assert edited.json()["data"]["renewal_needed_for"] == ["permitted_actions"]
-    assert client.post(PATH, body).json()["data"]["risk_band"] == "high"
+    assert client.post(PATH, body).json()["data"]["risk_band"] == ("high" if is_known else "medium")
 
     client.post(f"/v1/agents/{agent.id}/renew")
 
-    assert client.post(PATH, body).json()["data"]["risk_band"] != "high"
+    assert client.post(PATH, body).json()["data"]["risk_band"] == "low"
 
 
 def test_off_scope_action_is_high_and_explained(world: World) -> None:
     agent = make_certified_agent(world.tenant, metadata={"permitted_actions": ["read_file"]})
 
-    answer = world.api.post(
-        PATH, world.report(details={"tool": "wire_money"}) | {"agent_id": str(agent.id)}
-    ).json()
+    known = {"agent_id": str(agent.id)}
+
+    world.api.post(PATH, world.report(details={"tool": "read_file"}) | known)
+    answer = world.api.post(PATH, world.report(details={"tool": "wire_money"}) | known).json()
 
     assert answer["data"]["risk_band"] == "high"
     detail = world.api.get(f"{PATH}/{answer['data']['id']}").json()["data"]
     assert detail["reasons"][0]["name"] == "off_scope"
     assert detail["reasons"][0]["observed"] == "wire_money"
+    assert detail["reasons"][0]["expected"] == "read_file"
 
 
 def test_daily_limit_counts_across_events(world: World) -> None:

@@ -308,7 +308,7 @@ def test_edited_permitted_actions_count_once_they_are_certified(world: World, we
     after = body_of(web.post(key, body))["data"]["risk_band"]
 
     assert (edited.status_code, renewed.status_code) == (200, 201)
-    assert (before, meanwhile, after) == ("low", "low", "high")
+    assert (before, meanwhile, after) == ("low", "low", "medium")
 
 
 def test_exhausted_rate_limit_is_429_with_four_headers(world: World, web: Web, settings: Settings) -> None:

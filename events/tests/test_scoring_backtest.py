@@ -21,6 +21,7 @@ from events.risk.evaluation.backtest import (
 from events.risk.scoring.contract import Context, Event
 from events.risk.scoring.habits.baseline import Baseline, encode_baseline
 from events.risk.scoring.habits.state import AgentState
+from events.risk.scoring.habits.tables import digest
 from events.risk.scoring.model import MODEL_VERSION
 
 BREACH = {"action_type": "unauthorized_access_attempt", "label_event": "attack", "label_seq": "attack"}
@@ -87,7 +88,9 @@ def test_agents_bring_their_scope(tmp_path: Path) -> None:
     agents = tmp_path / "agents.json"
     agents.write_text(json.dumps({"clerk": {"tenant": "acme", "permitted_actions": ["read_file"]}}))
 
-    figures = backtest("--events", write(tmp_path / "events.jsonl", [line(0)]), "--agents", agents)
+    events = [line(0, action_type="data_access", details={"tool": "read_file"}), line(1)]
+
+    figures = backtest("--events", write(tmp_path / "events.jsonl", events), "--agents", agents)
 
     assert figures["high"] == 1
 
@@ -108,13 +111,17 @@ def test_warm_up_is_trusted_and_lies_before_the_events_whatever_its_dates(tmp_pa
 
 
 def test_runs_apart_start_from_the_warm_up_each() -> None:
-    first = line(0, seq="one", action_type="transaction_initiated")
-    rows = read_stream([first, line(1, seq="two", action_type="transaction_initiated")])
+    days = {"02": "one", "03": "one", "05": "one", "06": "two"}
+    rows = read_stream(
+        line(0, t=f"2026-03-{day}T10:00:00Z", seq=seq, action_type="transaction_initiated")
+        for day, seq in days.items()
+    )
 
     together = [one.verdict.score for one in scored(rows)]
     apart = [one.verdict.score for one in scored(rows, runs_apart=True)]
 
-    assert apart[0] == apart[1] == together[0] > together[1]
+    assert apart[0] == apart[-1] == together[0] > together[-1]
+    assert apart[:-1] == together[:-1]
 
 
 def test_rows_are_replayed_in_the_order_of_their_times() -> None:
@@ -161,11 +168,14 @@ def test_a_run_counts_by_its_label_else_by_its_events() -> None:
 
 
 def test_history_is_learned_whatever_it_would_score() -> None:
-    history = read_stream([line(0, action_type="data_access"), line(1, details={"targets": ["new"]})])
+    read = {"tool": "read_file", "targets": ["a@acme.example"]}
+    odd = line(1, action_type="transaction_anomaly", details={"targets": ["new"]})
+    history = read_stream([line(0, action_type="data_access", details=read), odd])
 
     state = taught(history, before=0.0).states["clerk"]
 
-    assert len(state.destinations) == 1
+    assert [one.verdict.band for one in scored(history)] == ["low", "medium"]
+    assert state.destinations.names == digest("new")
     assert state.last_at <= 0
 
 

@@ -50,16 +50,36 @@ def test_the_more_habits_an_agent_has_the_less_its_tenants_count(learned: float,
     assert strange == pytest.approx(stays)
 
 
-def test_a_name_is_the_tenants_when_seen_again_three_days_after_the_first_time() -> None:
+def test_a_name_is_the_tenants_when_another_agent_names_it_three_days_after_the_first_did() -> None:
     baseline, name = Baseline(), digest("partner@known.example")
 
     known = []
-    for day in (0, 1, 2.9, 3, 3.1):
+    for day, agent in (
+        (0, "ann"),
+        (1, "bob"),
+        (2.9, "bob"),
+        (3, "ann"),
+        (9, "ann"),
+        (9.1, "bob"),
+        (9.2, "ann"),
+    ):
         at = NOON + day * DAY
-        pool(baseline, Event("api_call", at, KNOWN))
+        pool(baseline, Event("api_call", at, KNOWN), agent=agent)
         known.append(baseline.strangeness(baseline.destinations, [name], at=at, learned=0.0) < 1)
 
-    assert known == [False, False, False, True, True]
+    assert known == [False, False, False, False, False, True, True]
+
+
+def test_another_agent_vouches_for_a_name_from_three_days_on() -> None:
+    baseline, name = Baseline(), digest("partner@known.example")
+    pool(baseline, Event("api_call", NOON, KNOWN), agent="ann")
+
+    pool(baseline, Event("api_call", NOON + 3 * DAY - 1, KNOWN), agent="bob")
+    too_early = baseline.destinations.get(name)
+    pool(baseline, Event("api_call", NOON + 3 * DAY, KNOWN), agent="bob")
+
+    assert too_early == 0
+    assert baseline.strangeness(baseline.destinations, [name], at=NOON + 3 * DAY, learned=0.0) < 1
 
 
 def test_an_attack_on_all_agents_of_a_tenant_at_once_stays_as_strange() -> None:
@@ -68,7 +88,7 @@ def test_an_attack_on_all_agents_of_a_tenant_at_once_stays_as_strange() -> None:
     alone = young(baseline=baseline, to=attack["to"])
 
     for minute in range(40):
-        pool(baseline, Event("api_call", NOON + 60 * minute, attack))
+        pool(baseline, Event("api_call", NOON + 60 * minute, attack), agent=f"agent{minute}")
 
     assert young(baseline=baseline, to=attack["to"]) == alone
 

@@ -34,17 +34,20 @@ def test_keys_that_tell_nothing_change_nothing(details: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("details", "facts"),
     [
-        ({"toolName": None, "tool_name": "search"}, ActionFacts(tool="search", tools=("search",))),
-        ({"tool_name": "search", "toolName": "other"}, ActionFacts(tool="search", tools=("search",))),
+        (
+            {"toolName": None, "tool_name": "search"},
+            ActionFacts(tool="search", tools=("search",), brings_text=True),
+        ),
+        ({"tool_name": "pay", "toolName": "other"}, ActionFacts(tool="pay", tools=("pay", "other"))),
         (
             {"recipient": "a@b.example", "target": "c@d.example"},
             ActionFacts(targets=("c@d.example", "a@b.example"), hosts=("d.example", "b.example")),
         ),
         (
             {"tool": "  Search ", "amount": "$1,250.00"},
-            ActionFacts(tool="search", tools=("search",), amount=1250.0),
+            ActionFacts(tool="search", tools=("search",), amount=1250.0, brings_text=True),
         ),
-        ({"k" * 400: 1, "tool": "search"}, ActionFacts(tool="search", tools=("search",))),
+        ({"k" * 400: 1, "tool": "pay"}, ActionFacts(tool="pay", tools=("pay",))),
     ],
 )
 def test_facts(details: dict[str, Any], facts: ActionFacts) -> None:

@@ -7,6 +7,7 @@ import pytest
 from events.risk.scoring.contract import Context, Event, FinancialScope, RiskVerdict
 from events.risk.scoring.habits.learning import teach
 from events.risk.scoring.habits.state import AgentState, encode_state
+from events.risk.scoring.habits.tables import digest
 from events.risk.scoring.model import fold
 from events.tests.assessments import assess
 
@@ -104,7 +105,7 @@ def test_alternating_tools_does_not_make_a_new_tool_usual(mature: AgentState) ->
 
     names = {reason.name for reason in after(state, "api_call", wipe).reasons}
 
-    assert {"new_destination", "unusual_tool"} <= names
+    assert names == {"read_then_send", "privileged_act", "unusual_tool"}
     assert (
         after(state, "api_call", wipe).score >= after(state, "api_call", wipe | {"tool": "send_email"}).score
     )
@@ -194,27 +195,52 @@ def test_a_flood_of_ordinary_events_neither_hides_an_attack_nor_undoes_a_high(ma
 def test_attacks_never_become_habit(mature: AgentState) -> None:
     state = mature.changeable()
     attack = PAY | {"recipient": "XX99", "amount_usd": 9_000}
+    fourth_day = 63  # hours from Monday, 09:20, to Thursday
+    first = [Event("transaction_initiated", MONDAY + n * HOUR, attack) for n in range(fourth_day)]
+    later = [Event("transaction_initiated", MONDAY + n * HOUR, attack) for n in range(fourth_day, 100)]
 
-    verdicts = play(state, [Event("transaction_initiated", MONDAY + n * HOUR, attack) for n in range(100)])
+    verdicts = play(state, first)
 
-    assert "low" not in {verdict.band for verdict in verdicts}
-    assert state.amounts == mature.amounts
     assert state.destinations.names == mature.destinations.names
 
+    verdicts += play(state, later)
 
-def test_what_was_read_has_to_wait_before_its_destination_is_trusted(mature: AgentState) -> None:
+    assert {verdict.band for verdict in verdicts} == {"medium"}
+    assert state.destinations.names == mature.destinations.names + digest("xx99")
+    assert (state.amounts, state.usual_amount) == (mature.amounts, mature.usual_amount)
+    assert (state.learned, state.tools.weights) == (mature.learned, mature.tools.weights)
+    assert state.waiting.names == b""
+
+
+@pytest.mark.parametrize(
+    ("untrusted", "trusted"),
+    [((0, 1, 2, 3), (6, 7)), ((0, 1, 3), (4,)), ((0, 3, 4), (5,)), ((0, 6, 7), (8,)), ((0, 7), (8,))],
+)
+def test_what_was_read_has_to_wait_before_its_destination_is_trusted(
+    mature: AgentState, untrusted: tuple[int, ...], trusted: tuple[int, ...]
+) -> None:
+    """It is trusted after meetings on three days that span three, or on two that span seven."""
     state = mature.changeable()
-    named = Event("api_call", MONDAY + MINUTE, {"tool": "send_email", "to": "new@acme.example"})
-    scores = []
-    for day in (0, 1, 2, 3, 6, 7):
+    named = {"tool": "send_email", "to": "new@acme.example"}
+    scores = {}
+    for day in untrusted + trusted:
         at = MONDAY + day * DAY
-        events = [
-            Event("data_access", at, READ.details),
-            Event("api_call", at + MINUTE, named.details),
-        ]
-        scores.append(play(state, events, Context(home_domain="acme.example"))[1].score)
+        events = [Event("data_access", at, READ.details), Event("api_call", at + MINUTE, named)]
+        scores[day] = play(state, events, Context(home_domain="acme.example"))[1].score
 
-    assert min(scores[:5]) > 1.5 * scores[5]
+    assert min(scores[day] for day in untrusted) > 1.5 * max(scores[day] for day in trusted)
+
+
+def test_meeting_a_destination_often_on_one_day_does_not_end_its_wait(mature: AgentState) -> None:
+    state = mature.changeable()
+    events = [
+        Event("api_call", MONDAY + n * MINUTE, {"tool": "send_email", "to": "new@acme.example"})
+        for n in range(200)
+    ]
+
+    play(state, [Event("data_access", MONDAY, READ.details), *events], Context(home_domain="acme.example"))
+
+    assert state.destinations.names == mature.destinations.names
 
 
 def test_two_agents_that_split_an_attack_are_judged_each_by_its_own_habits(mature: AgentState) -> None:

@@ -15,6 +15,7 @@ from events.risk.scoring.weights import PRIORS, SENDING
 from events.tests.assessments import Assessment, assess
 
 NOON = 1_700_049_600.0
+DAY = 86_400.0
 UNKNOWN = Context()
 PAY = {"tool": "pay", "recipient": "DE01", "amount_usd": 100.0}
 Step = tuple[str, dict[str, object]]
@@ -37,13 +38,13 @@ def history(count: int = 80) -> list[Step]:
 
 
 def live(
-    steps: Iterable[Step], context: Context = UNKNOWN, state: AgentState | None = None
+    steps: Iterable[Step], context: Context = UNKNOWN, state: AgentState | None = None, start: float = NOON
 ) -> list[Assessment]:
     """Assess the steps one minute apart."""
     verdicts: list[Assessment] = []
     state = state or AgentState()
     for minute, (action_type, details) in enumerate(steps):
-        verdicts.append(assess(state, Event(action_type, NOON + 60 * minute, details), context))
+        verdicts.append(assess(state, Event(action_type, start + 60 * minute, details), context))
         state = verdicts[-1].state
     return verdicts
 
@@ -63,8 +64,22 @@ def mature() -> AgentState:
     return state
 
 
-def test_new_agent_of_good_conduct_is_never_high() -> None:
-    assert {verdict.band for verdict in live(history())} == {"low"}
+def test_new_agent_that_only_sends_is_low_from_its_first_event() -> None:
+    sends = [step for step in history() if step[0] != "data_access"]
+
+    assert {verdict.band for verdict in live(sends)} == {"low"}
+
+
+def test_new_agent_that_sends_after_reading_is_low_before_and_after_its_places_are_known() -> None:
+    state, weights = AgentState(), []
+    for day in range(6):
+        verdicts = live(history(), state=state, start=NOON + day * DAY)
+        state = verdicts[-1].state
+        told = [reason.name for reason in verdicts[1].reasons]
+        weights.append("read_then_send" in told)
+        assert {verdict.band for verdict in verdicts} == {"low"}
+
+    assert weights == [True, True, True, True, False, False]
 
 
 def test_same_events_replay_to_same_numbers() -> None:
@@ -150,12 +165,16 @@ def test_an_invitation_carries_less_than_a_message(mature: AgentState) -> None:
     assert weight_of("read_then_send", invitation) < weight_of("read_then_send", message)
 
 
-def test_a_stranger_beside_somebody_known_counts_half(mature: AgentState) -> None:
+def test_a_stranger_beside_somebody_known_counts_nine_tenths(mature: AgentState) -> None:
+    """The weights of a new place sum to 4 * (1 - exp(-x / 4)); in company x is nine tenths of that alone."""
+    names = ("new_destination", "read_then_send")
     alone = next_event(mature, "transaction_initiated", PAY | {"recipient": "XX99"})
     beside = next_event(mature, "transaction_initiated", PAY | {"recipient": ["XX99", PAY["recipient"]]})
+    whole = sum(weight_of(name, alone) for name in names)
+    share = 4.0 * (1.0 - (1.0 - whole / 4.0) ** 0.9) / whole
 
-    for name in ("new_destination", "read_then_send"):
-        assert weight_of(name, beside) == pytest.approx(weight_of(name, alone) / 2, abs=0.001)
+    for name in names:
+        assert weight_of(name, beside) == pytest.approx(weight_of(name, alone) * share, abs=0.001)
 
 
 @pytest.mark.parametrize(("left_out", "is_new"), [(0, True), (1, True), (3, False)])

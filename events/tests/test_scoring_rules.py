@@ -87,16 +87,17 @@ def test_first_ordinary_event_within_scope_is_low(action_type: str, details: dic
     assert first(action_type, details, context).band == "low"
 
 
-@pytest.mark.parametrize("action_type", ["authentication_failure", "message_verification_failed"])
-def test_repeated_failure_is_medium_and_never_high_by_itself(action_type: str) -> None:
+@pytest.mark.parametrize(
+    ("action_type", "low"), [("authentication_failure", 3), ("message_verification_failed", 1)]
+)
+def test_repeated_failure_is_medium_and_never_high_by_itself(action_type: str, low: int) -> None:
     state, bands = AgentState(), []
     for second in range(30):
         assessment = assess(state, Event(action_type, NOON + second, {}), Context())
         state = assessment.state
         bands.append(assessment.band)
 
-    assert bands[0] == "low"
-    assert set(bands[1:]) == {"medium"}
+    assert bands == ["low"] * low + ["medium"] * (30 - low)
 
 
 def test_third_anomaly_within_minutes_is_high() -> None:
@@ -125,9 +126,10 @@ def test_third_anomaly_within_minutes_is_high() -> None:
     ],
 )
 def test_action_outside_declared_scope_is_high(details: dict[str, object]) -> None:
-    assessment = first(
-        "api_call", details, Context(permitted_actions=normal_actions(["read_file", "Send_Email"]))
-    )
+    context = Context(permitted_actions=normal_actions(["read_file", "Send_Email"]))
+    state = assess(AgentState(), Event("api_call", NOON, {"tool": "send_email"}), context).state
+
+    assessment = assess(state, Event("api_call", NOON + 60, details), context)
 
     assert assessment.band == "high"
     assert "off_scope" in names(assessment)
@@ -162,7 +164,7 @@ def test_action_inside_declared_scope_is_low(details: dict[str, object]) -> None
         (["api_call", "data_access"], "data_mutation", {}, "high"),
         (["api_call", "data_access"], "authentication_failure", {}, "low"),
         (["api_call", "read_file"], "data_mutation", {}, "low"),
-        (["read"], "data_mutation", {"operation": "delete"}, "high"),
+        (["read"], "data_mutation", {"operation": "delete"}, "medium"),
     ],
 )
 def test_scope_of_names_and_types(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +10,7 @@ import pytest
 from django.db import connections
 from redis.exceptions import ConnectionError as Unreachable
 
-from agents.models import Agent
+from agents.models import Agent, AgentStatus
 from auditlog.vocabulary import Actor
 from certificates.tests.factories import make_certified_agent
 from compliance.celery import schedule
@@ -21,8 +22,17 @@ from compliance.stores import redis
 from compliance.tenancy.tests.factories import make_tenant
 from events import tasks
 from events.ingest.storage import ScoredEvent
-from events.models import EventReview, MarkedPlace, PendingReview, ReviewVerdict, ScorerSnapshot
-from events.risk import rebuilding, reviewing, state_cache
+from events.models import (
+    EventReview,
+    MarkedPlace,
+    PendingReview,
+    ReviewVerdict,
+    ScorerSnapshot,
+    TenantBaseline,
+)
+from events.risk import rebuilding, reviewing, snapshots, state_cache
+from events.risk.scoring.contract import Event
+from events.risk.scoring.habits.baseline import Baseline, encode_baseline, pool
 from events.risk.scoring.habits.state import AgentState, encode_state
 from events.risk.scoring.habits.tables import digest
 from events.tests.factories import make_event
@@ -51,9 +61,16 @@ def redis_fails(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
         yield patch
 
 
-def say(event: ScoredEvent, verdict: ReviewVerdict, note: str | None = None) -> EventReview:
+def say(
+    event: ScoredEvent, verdict: ReviewVerdict, note: str | None = None, *, at: datetime | None = None
+) -> EventReview:
     made, _ = reviewing.review(
-        tenant_id=UUID(event.tenant_id), event_id=event.id, verdict=verdict, note=note, actor=ACTOR, now=now()
+        tenant_id=UUID(event.tenant_id),
+        event_id=event.id,
+        verdict=verdict,
+        note=note,
+        actor=ACTOR,
+        now=at or now(),
     )
     return made
 
@@ -62,6 +79,17 @@ def medium(agent: Agent, **fields: Any) -> ScoredEvent:
     event = make_event(agent, "transaction_anomaly", details=EVIL, **fields)
     assert event.risk_band == "medium"
     return event
+
+
+def on_days(agent: Agent, *days_ago: int) -> list[ScoredEvent]:
+    """Low events at one place, so many days ago; on three days over three, its probation is over."""
+    moment = now()
+    events = [
+        make_event(agent, "transaction_initiated", details=EVIL, received_at=moment - timedelta(days=days))
+        for days in days_ago
+    ]
+    assert {event.risk_band for event in events} == {"low"}
+    return events
 
 
 def rebuilt(agent: Agent) -> AgentState:
@@ -113,7 +141,7 @@ def test_verdict_and_events_that_arrive_meanwhile_lose_nothing_of_each_other(age
     assert recalled(agent).learned == pytest.approx(16, abs=0.01)
 
 
-def test_confirmed_place_is_high_for_every_agent_of_the_tenant_and_no_other(agent: Agent) -> None:
+def test_confirmed_place_is_medium_for_every_agent_of_the_tenant_and_no_other(agent: Agent) -> None:
     sibling, stranger = make_certified_agent(agent.tenant), make_certified_agent(make_tenant("Other"))
     make_event(sibling, details={"tool": "a"})
 
@@ -122,10 +150,10 @@ def test_confirmed_place_is_high_for_every_agent_of_the_tenant_and_no_other(agen
     theirs = make_event(stranger, "transaction_initiated", details=EVIL)
 
     assert made.marked == ["mule-7"]
-    assert again.risk_band == "high"
+    assert again.risk_band == "medium"
     assert again.reasons[0].name == "confirmed_destination"
     assert again.reasons[0].observed == "mule-7"
-    assert theirs.risk_band != "high"
+    assert theirs.risk_band == "low"
 
 
 def test_mark_of_live_is_none_of_the_sandbox(agent: Agent) -> None:
@@ -135,7 +163,7 @@ def test_mark_of_live_is_none_of_the_sandbox(agent: Agent) -> None:
     say(medium(agent), CONFIRMED)
 
     with environments.use(Environment.TEST):
-        assert make_event(sandboxed, "transaction_initiated", details=EVIL).risk_band != "high"
+        assert make_event(sandboxed, "transaction_initiated", details=EVIL).risk_band == "low"
 
 
 def test_mark_is_lifted_when_the_officer_changes_their_mind(agent: Agent) -> None:
@@ -155,16 +183,122 @@ def test_place_stays_marked_while_another_event_marks_it(agent: Agent) -> None:
 
     say(first, DISMISSED)
 
-    assert make_event(agent, "transaction_initiated", details=EVIL).risk_band == "high"
+    sibling = make_certified_agent(agent.tenant)
+    assert make_event(sibling, "transaction_initiated", details=EVIL).risk_band == "medium"
+
+
+def test_agent_that_only_meets_a_marked_place_keeps_its_certificate(agent: Agent) -> None:
+    sibling = make_certified_agent(agent.tenant)
+    for event in (medium(agent), medium(agent)):
+        say(event, CONFIRMED)
+
+    met = [make_event(sibling, "transaction_initiated", details=EVIL) for _ in range(5)]
+
+    assert {event.risk_band for event in met} == {"medium"}
+    sibling.refresh_from_db()
+    assert sibling.status == AgentStatus.ACTIVE
+
+
+def test_what_another_agent_knows_is_not_marked(agent: Agent) -> None:
+    on_days(make_certified_agent(agent.tenant), 3, 1, 0)
+    event = medium(agent)
+
+    made = say(event, CONFIRMED)
+
+    assert made.marked == []
+    assert not MarkedPlace.objects.filter(event_id=event.id).exists()
+
+
+@pytest.mark.parametrize("days_ago", [(0, 0, 0), (2, 1, 0), (3, 0)])
+def test_what_another_agent_has_on_probation_is_marked(agent: Agent, days_ago: tuple[int, ...]) -> None:
+    on_days(make_certified_agent(agent.tenant), *days_ago)
+
+    assert say(medium(agent), CONFIRMED).marked == ["mule-7"]
+
+
+def test_what_an_agent_of_another_tenant_knows_is_marked(agent: Agent) -> None:
+    on_days(make_certified_agent(make_tenant("Other")), 3, 1, 0)
+
+    assert say(medium(agent), CONFIRMED).marked == ["mule-7"]
+
+
+def test_what_another_agent_knew_by_its_snapshot_is_not_marked(agent: Agent) -> None:
+    sibling = make_certified_agent(agent.tenant)
+    on_days(sibling, 3, 1, 0)
+    snapshots.put(state_cache.stored([str(sibling.id)]), now=now())
+    state_cache.forget(agent_id=str(sibling.id))
+
+    assert say(medium(agent), CONFIRMED).marked == []
+
+
+@pytest.mark.parametrize(("first", "marked"), [("the agent", ["mule-7"]), ("another", [])])
+def test_what_the_tenant_knows_from_two_agents_is_not_marked(
+    agent: Agent, first: str, marked: list[str]
+) -> None:
+    baseline, moment = Baseline(), now().timestamp()
+    name = str(agent.id) if first == "the agent" else first
+    pool(baseline, Event("transaction_initiated", moment - 3 * 86_400, EVIL), agent=name)
+    for _ in range(5):
+        pool(baseline, Event("transaction_initiated", moment, EVIL), agent=str(agent.id))
+    TenantBaseline.objects.create(tenant=agent.tenant, version=1, baseline=encode_baseline(baseline))
+    on_days(agent, 0, 0, 0)
+
+    assert say(medium(agent), CONFIRMED).marked == marked
+
+
+def test_mark_fades(agent: Agent) -> None:
+    say(medium(agent), CONFIRMED, at=now() - timedelta(days=60))
+
+    event = make_event(agent, "transaction_initiated", details=EVIL)
+
+    assert event.risk_band == "low"
+    assert event.reasons[0].name == "confirmed_destination"
+
+
+def test_dismissing_a_later_event_at_the_place_takes_one_confirmation_away(agent: Agent) -> None:
+    say(medium(agent), CONFIRMED)
+    later = make_event(agent, "transaction_initiated", details=EVIL)
+    assert later.risk_band == "medium"
+
+    made = say(later, DISMISSED)
+
+    assert made.marked == []
+    sibling = make_certified_agent(agent.tenant)
+    assert make_event(sibling, "transaction_initiated", details=EVIL).risk_band == "low"
+
+
+def test_dismissal_taken_back_counts_no_more(agent: Agent) -> None:
+    say(medium(agent), CONFIRMED)
+    later = make_event(agent, "transaction_initiated", details=EVIL)
+
+    say(later, DISMISSED)
+    say(later, CONFIRMED)
+
+    sibling = make_certified_agent(agent.tenant)
+    assert make_event(sibling, "transaction_initiated", details=EVIL).risk_band == "medium"
+
+
+def test_dismissals_are_no_credit_for_later_attacks(agent: Agent) -> None:
+    say(medium(agent), CONFIRMED)
+    for event in [make_event(agent, "transaction_initiated", details=EVIL) for _ in range(4)]:
+        say(event, DISMISSED)
+
+    say(medium(agent), CONFIRMED)
+
+    sibling = make_certified_agent(agent.tenant)
+    assert make_event(sibling, "transaction_initiated", details=EVIL).risk_band == "medium"
 
 
 def test_confirmed_low_event_marks_and_is_unlearned(agent: Agent) -> None:
-    missed = make_event(agent, "transaction_initiated", details=EVIL)
-    assert missed.risk_band == "low"
+    [missed] = on_days(agent, 0)
+    for state in (recalled(agent), rebuilt(agent)):
+        assert state.waiting.get(digest("mule-7"))
 
     say(missed, CONFIRMED)
 
-    assert make_event(agent, "transaction_initiated", details=EVIL).risk_band == "high"
+    for state in (recalled(agent), rebuilt(agent)):
+        assert not state.waiting.get(digest("mule-7"))
+    assert make_event(agent, "transaction_initiated", details=EVIL).risk_band == "medium"
     for state in (recalled(agent), rebuilt(agent)):
         assert not state.destinations.knows(digest("mule-7"), state.fading(now().timestamp()))
 

@@ -85,8 +85,8 @@ def test_row_is_read_on_in_its_own_database(origin: Environment, elsewhere: Envi
     """A deferred column, a refreshed row, and what it leads to, wherever the code is by then."""
     tenant = make_tenant("Original")
     with environments.use(Environment.TEST):
-        Tenant.objects.filter(id=tenant.id).update(name="Mirrored")
-    name = "Mirrored" if origin is Environment.TEST else "Original"
+        Tenant.objects.filter(id=tenant.id).update(enforcement="observe")
+    mode = "observe" if origin is Environment.TEST else "enforce"
     with environments.use(origin):
         issued = services.create_key(tenant=Tenant.objects.get(), name="k", actor=ACTOR, now=now()).row
         row = Tenant.objects.only("id").get()
@@ -95,9 +95,9 @@ def test_row_is_read_on_in_its_own_database(origin: Environment, elsewhere: Envi
     with environments.use(elsewhere or Environment.LIVE):
         if elsewhere is None:
             environments.leave()
-        assert (row.name, key.name, key.tenant.name) == (name, "k", name)
+        assert (row.enforcement, key.name, key.tenant.enforcement) == (mode, "k", mode)
         row.refresh_from_db()
-        assert (row.name, row._state.db) == (name, origin.alias)
+        assert (row.enforcement, row._state.db) == (mode, origin.alias)
 
 
 @pytest.mark.parametrize("act", ["save", "delete"])

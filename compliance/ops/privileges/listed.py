@@ -46,15 +46,14 @@ TABLES: Final[Mapping[str, Access]] = {
         Access(ADD_AND_REMOVE), "auth_group_permissions", "auth_user_groups", "auth_user_user_permissions"
     ),
     "django_session": Access(CHANGE_AND_REMOVE, NOTHING),
-    # `FOR UPDATE` needs the privilege to update a column, though the service changes no tenant.
-    "tenancy_tenant": Access(APPEND | {"UPDATE (name)"}),
+    "tenancy_tenant": Access(APPEND | {"UPDATE (enforcement)"}),
     "tenancy_apikey": Access(CHANGE, secret=frozenset({"digest"})),
     # An answer stored for a retry may hold a secret that is shown once.
     "api_idempotencyrecord": Access(CHANGE_AND_REMOVE, NOTHING),
     **_all(Access(CHANGE), "auth_group", "agents_agent", "delegation_tokenkey", "reports_report"),
     **_all(Access(CHANGE), "certificates_certificate", "certificates_certificateauthority"),
     **_all(Access(CHANGE), "certificates_issuance", "webhooks_delivery"),
-    **_all(Access(CHANGE), "events_riskwatermark", "events_scorerprogress"),
+    **_all(Access(CHANGE), "events_riskwatermark", "events_scorerprogress", "events_simulation"),
     **_all(Access(CHANGE), "events_tenantbaseline", "events_tenantmarks"),
     **_all(Access(CHANGE_AND_REMOVE), "tenancy_membership", "certificates_revocationlist"),
     **_all(Access(CHANGE_AND_REMOVE), "events_riskday", "events_scorersnapshot"),

@@ -84,6 +84,11 @@ def _frame(frame: Frame) -> Json:
 def _summary(facts: Facts) -> Json:
     return {
         "agents": facts.agent_count,
+        "enforcement": {
+            "tenant": facts.enforcement,
+            "agents_observed": facts.observed_agents,
+            "would_have_stopped": facts.would_have_stopped_count,
+        },
         "events": facts.event_count,
         "events_by_band": _bands(facts.events_by_band),
         "events_by_action": dict(sorted(facts.events_by_action.items())),

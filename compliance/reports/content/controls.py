@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from compliance.reports.content.facts import Facts
 from compliance.reports.vocabulary import ControlState
 
 OLDEST = "The oldest record kept is {} old; the service deletes no event and no audit entry"
@@ -56,6 +57,13 @@ class Findings:
         else:
             state = ControlState.PARTIAL if self.gaps else ControlState.EVIDENCED
         return Control(self.id, state, self.evidence, self.gaps)
+
+
+def mode_gaps(found: Findings, facts: Facts) -> None:
+    """Add the agents that the service only observed, and the stops that it did not make."""
+    observed, not_made = facts.observed_agents, facts.would_have_stopped_count
+    found.lacks_number(observed, "agent", "only observed, at least part of the time: no automatic stop then")
+    found.lacks_number(not_made, "automatic stop", "recorded but not made, as the agent was only observed")
 
 
 def counted(number: int, singular: str, plural: str | None = None) -> str:

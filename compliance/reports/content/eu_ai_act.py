@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from compliance.reports.content.controls import OLDEST, Control, Findings, counted, spoken
+from compliance.reports.content.controls import OLDEST, Control, Findings, counted, mode_gaps, spoken
 from compliance.reports.content.facts import Facts, Frame
 
 SIX_MONTHS = timedelta(days=183)
@@ -73,6 +73,7 @@ def oversight(facts: Facts) -> Control:
     found = Findings("aia-14")
     stops = facts.audit_by_type.get("agent.suspended", 0)
     found.shows_number(stops, "suspension", "of agents audited, with who and when")
+    mode_gaps(found, facts)
     found.shows_number(facts.revocation_count, "certificate", "revoked, with who, when and why")
     people = facts.human_interventions
     found.shows_number(people, "intervention", "by people or their API keys")

@@ -1,9 +1,10 @@
 """Gathering of a report's facts from the other apps' rows; PostgreSQL counts, and lists are bounded."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Count, F, Max, Model, OuterRef, Q, QuerySet, Subquery
@@ -16,6 +17,8 @@ from auditlog.vocabulary import ActorType, AuditAction
 from certificates.models import Certificate, CertificateStatus
 from compliance.reports.content.facts import Facts, Frame, Row
 from compliance.reports.content.mica import MAX_VALIDITY
+from compliance.reports.content.observation import AgentMode, ModeChange, ModeHistory, agent_mode
+from compliance.tenancy.models import Tenant
 from events.models import ActionType, BehaviorEvent
 
 LISTED = 200
@@ -28,6 +31,8 @@ INTERVENTIONS = (
     AuditAction.AGENT_RETIRED,
     AuditAction.CERTIFICATE_REVOKED,
 )
+MODE_CHANGES = (AuditAction.TENANT_ENFORCEMENT_CHANGED, AuditAction.AGENT_ENFORCEMENT_CHANGED)
+OVERSIGHT = (*INTERVENTIONS, *MODE_CHANGES, AuditAction.AGENT_WOULD_HAVE_STOPPED)
 TRANSACTIONS = (ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY)
 _UNDECLARED_SCOPE = Q(metadata__permitted_actions__isnull=True) | Q(metadata__permitted_actions=None)
 
@@ -35,17 +40,20 @@ _UNDECLARED_SCOPE = Q(metadata__permitted_actions__isnull=True) | Q(metadata__pe
 def gather(frame: Frame) -> Facts:
     """Return all facts of `frame`. Call it inside a snapshot, so that they are consistent."""
     agents, certificates = _agents(frame), _certificates(frame)
+    tenants_mode, modes = _modes(frame, agents)
     events, entries = _events(frame), _entries(frame)
     active = agents.filter(status=AgentStatus.ACTIVE)
     transactions = events.filter(action_type__in=TRANSACTIONS)
     issued = entries.filter(event_type=AuditAction.DELEGATION_ISSUED)
     span = trend_span(frame.end - frame.start)
     return Facts(
-        agents=tuple(_agent_facts(frame, agents, events)),
+        agents=tuple(_agent_facts(frame, agents, events, modes)),
         agent_count=agents.count(),
         agents_without_model_or_version=agents.filter(_blank("model") | _blank("version")).count(),
         agents_without_scope=agents.filter(_UNDECLARED_SCOPE).count(),
         uncertified_active_agents=active.exclude(id__in=_certified_ids(frame)).count(),
+        enforcement=tenants_mode,
+        observed_agents=sum(mode.time_observed > timedelta() for mode in modes.values()),
         certificates=tuple(_certificate_facts(frame, certificates)),
         certificate_count=certificates.count(),
         revocation_count=_revoked(frame, certificates).count(),
@@ -103,7 +111,32 @@ def _entries(frame: Frame) -> QuerySet[AuditEntry]:
     if frame.agent_ids is None:
         return found
     ids = [str(agent_id) for agent_id in frame.agent_ids]
-    return found.filter(Q(affected_id__in=ids) | Q(metadata__agent_id__in=ids))
+    of_all = Q(event_type=AuditAction.TENANT_ENFORCEMENT_CHANGED)
+    return found.filter(Q(affected_id__in=ids) | Q(metadata__agent_id__in=ids) | of_all)
+
+
+def _modes(frame: Frame, agents: QuerySet[Agent]) -> tuple[str, dict[UUID, AgentMode]]:
+    """Return the tenant's mode and each agent's; a retired agent is observed no longer."""
+    changes = _mode_changes(frame)
+    current = Tenant.objects.get(id=frame.tenant_id).enforcement
+    tenants = ModeHistory(current, changes[str(frame.tenant_id)])
+    found = {}
+    for agent in agents.only("enforcement", "created_at", "status", "status_changed_at"):
+        own = ModeHistory(agent.enforcement, changes[str(agent.id)])
+        is_retired = agent.status == AgentStatus.RETIRED
+        end = min(frame.covered_until, agent.status_changed_at) if is_retired else frame.covered_until
+        found[agent.id] = agent_mode(own, tenants, start=max(frame.start, agent.created_at), end=end)
+    return tenants.at(frame.covered_until) or current, found
+
+
+def _mode_changes(frame: Frame) -> dict[str, list[ModeChange]]:
+    """Return all changes up to now by the id of their tenant or agent: later ones tell what stood before."""
+    entries = AuditEntry.objects.for_tenant(frame.tenant_id).filter(event_type__in=MODE_CHANGES)
+    names = ("affected_id", "created_at", "metadata__before", "metadata__after")
+    found: dict[str, list[ModeChange]] = defaultdict(list)
+    for row_id, *change in entries.order_by("created_at", "id").values_list(*names):
+        found[str(row_id)].append(ModeChange(*change))
+    return found
 
 
 def _revoked(frame: Frame, certificates: QuerySet[Certificate]) -> QuerySet[Certificate]:
@@ -115,7 +148,12 @@ def _certified_ids(frame: Frame) -> QuerySet[Any, Any]:
     return Certificate.objects.for_tenant(frame.tenant_id).filter(**standing).values("agent_id")
 
 
-def _agent_facts(frame: Frame, agents: QuerySet[Agent], events: QuerySet[BehaviorEvent]) -> Iterable[Row]:
+def _agent_facts(
+    frame: Frame,
+    agents: QuerySet[Agent],
+    events: QuerySet[BehaviorEvent],
+    modes: Mapping[UUID, AgentMode],
+) -> Iterable[Row]:
     listed = list(agents.order_by("-risk_score", "id")[:LISTED_AGENTS])
     certified = {row["agent_id"] for row in _certified_ids(frame)}
     bands: dict[Any, dict[str, int]] = defaultdict(dict)
@@ -131,6 +169,8 @@ def _agent_facts(frame: Frame, agents: QuerySet[Agent], events: QuerySet[Behavio
             "permitted_actions": agent.permitted_actions,
             "has_financial_limits": bool(agent.financial_scope),
             "is_certified": agent.id in certified,
+            "enforcement": modes[agent.id].at_end,
+            "seconds_observed": int(modes[agent.id].time_observed.total_seconds()),
             "events_by_band": bands.get(agent.id, {}),
             "last_event_at": latest.get(agent.id),
         }
@@ -164,7 +204,7 @@ def _high_risk_facts(events: QuerySet[BehaviorEvent]) -> Iterable[Row]:
 
 
 def _oversight_facts(entries: QuerySet[AuditEntry]) -> Iterable[Row]:
-    for entry in entries.filter(event_type__in=INTERVENTIONS).order_by("-created_at", "-id")[:LISTED]:
+    for entry in entries.filter(event_type__in=OVERSIGHT).order_by("-created_at", "-id")[:LISTED]:
         yield {
             **_fields(entry, "actor_type", "actor_id"),
             "at": entry.created_at,

@@ -30,13 +30,18 @@ class Frame:
 
 @dataclass(frozen=True)
 class Facts:
-    """All facts of one report. Counts are complete; lists hold the newest rows, up to a limit."""
+    """All facts of one report. Counts are complete; lists hold the newest rows, up to a limit.
+
+    `enforcement`: the tenant's mode at the end. `observed_agents`: those not enforced all the time.
+    """
 
     agents: tuple[Row, ...] = ()
     agent_count: int = 0
     agents_without_model_or_version: int = 0
     agents_without_scope: int = 0
     uncertified_active_agents: int = 0
+    enforcement: str = "enforce"
+    observed_agents: int = 0
     certificates: tuple[Row, ...] = ()
     certificate_count: int = 0
     revocation_count: int = 0
@@ -64,6 +69,10 @@ class Facts:
     @property
     def oldest_record_at(self) -> datetime | None:
         return min(filter(None, (self.oldest_event_at, self.oldest_entry_at)), default=None)
+
+    @property
+    def would_have_stopped_count(self) -> int:
+        return self.audit_by_type.get("agent.would_have_stopped", 0)
 
     @property
     def high_risk_count(self) -> int:

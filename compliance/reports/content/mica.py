@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from compliance.reports.content.controls import OLDEST, Control, Findings, counted, spoken
+from compliance.reports.content.controls import OLDEST, Control, Findings, counted, mode_gaps, spoken
 from compliance.reports.content.facts import Facts, Frame
 
 FIVE_YEARS = timedelta(days=5 * 365 + 2)
@@ -18,6 +18,7 @@ def controls(frame: Frame, facts: Facts) -> list[Control]:
         attribution(facts),
         retention(frame, facts),
         validity(facts),
+        automatic_stops(facts),
     ]
 
 
@@ -39,6 +40,8 @@ def amendments(facts: Facts) -> Control:
     changes = facts.audit_by_type.get("agent.updated", 0)
     found.shows_number(changes, "change", "of agents' profiles audited with the fields changed")
     found.shows("Every change of state writes an audit entry in the same transaction")
+    modes = sum(facts.audit_by_type.get(f"{kind}.enforcement_changed", 0) for kind in ("tenant", "agent"))
+    found.shows_number(modes, "change", "of modes audited with what stood before")
     found.lacks("Entries name the fields changed, not their former values", when=changes > 0)
     return found.control()
 
@@ -89,4 +92,15 @@ def validity(facts: Facts) -> Control:
     )
     found.lacks_number(longer, "certificate", "valid for longer")
     found.lacks("No certificate was in force in the period", when=facts.certificate_count == 0)
+    return found.control()
+
+
+def automatic_stops(facts: Facts) -> Control:
+    found = Findings("policy-automatic-stops")
+    enforced = facts.agent_count - facts.observed_agents
+    found.shows_number(enforced, "agent", "subject to automatic stops for all of the period")
+    stops = facts.audit_by_type.get("agent.high_risk", 0)
+    found.shows_number(stops, "automatic stop", "audited, with the event that caused it")
+    mode_gaps(found, facts)
+    found.lacks("No agent is registered", when=facts.agent_count == 0)
     return found.control()

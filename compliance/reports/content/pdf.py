@@ -134,13 +134,18 @@ def _story(document: Json, title: str) -> list[Flowable]:
 
 def _facts_table(document: Json) -> Flowable:
     summary = document["summary"]
-    bands = summary["events_by_band"]
+    bands, modes = summary["events_by_band"], summary["enforcement"]
     rows = [
         ("Tenant", f"{document['tenant']['name']} ({document['tenant']['id']})"),
         ("Environment", document["environment"]),
         ("Period", f"{_when(document['period_start'])} to {_when(document['period_end'])}"),
         ("Generated", f"{_when(document['generated_at'])}, report {document['report_id']}"),
         ("Agents", f"{summary['agents']:,}" + ("" if document["agent_ids"] is None else " (chosen)")),
+        (
+            "Mode",
+            f"{modes['tenant']}; agents only observed, at least partly: {modes['agents_observed']:,}; "
+            f"automatic stops recorded but not made: {modes['would_have_stopped']:,}",
+        ),
         ("Events", f"{summary['events']:,}: {' / '.join(_band_cells(bands))} low / medium / high"),
         ("Certificates", f"{summary['certificates']:,} in force, {summary['revocations']:,} revoked"),
         ("Delegations", f"{summary['delegations']['issued']:,} issued"),
@@ -193,14 +198,15 @@ def _agents(document: Json) -> Iterable[Flowable]:
             agent["name"],
             " ".join(filter(None, (agent["model"], agent["version"]))) or "\u2013",
             agent["status"] + ("" if agent["is_certified"] else ", no certificate"),
+            agent["enforcement"],
             f"{agent['risk_score']:.2f}",
             " / ".join(_band_cells(agent["events_by_band"])),
         ]
         for agent in document["agents"]
     ]
-    head = ["Agent", "Model", "Status", "Risk", "Low / medium / high"]
+    head = ["Agent", "Model", "Status", "Mode", "Risk", "Low / medium / high"]
     title = _of("Agents", len(rows), document["summary"]["agents"])
-    yield from _section(title, head, rows, [4, 4, 3, 1.2, 3])
+    yield from _section(title, head, rows, [4, 3.4, 3, 1.6, 1.2, 3])
 
 
 def _certificates(document: Json) -> Iterable[Flowable]:
@@ -240,7 +246,9 @@ def _oversight(document: Json) -> Iterable[Flowable]:
         [_when(act["at"]), act["what"], f"{act['actor_type']} {act['actor_id']}", act["description"]]
         for act in document["oversight"]
     ]
-    yield from _section("Interventions", ["At", "What", "Who", "Description"], rows, [2.4, 2.6, 4, 5])
+    yield from _section(
+        "Interventions and modes", ["At", "What", "Who", "Description"], rows, [2.4, 2.6, 4, 5]
+    )
 
 
 def _section(

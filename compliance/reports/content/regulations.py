@@ -138,6 +138,11 @@ MICA = Regulation(
             "A rule of this service. Article 70 is about safekeeping of clients' assets and does not ask "
             "for it.",
         ),
+        "policy-automatic-stops": Provision(
+            "Policy of the service",
+            "Agents over the risk threshold are stopped",
+            "A rule of this service, which the mode observe suspends for an agent or a tenant.",
+        ),
     },
 )
 

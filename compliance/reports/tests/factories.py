@@ -39,6 +39,8 @@ def make_agent_fact(**fields: Any) -> Row:
         "has_financial_limits": True,
         "risk_score": 0.42,
         "is_certified": True,
+        "enforcement": "enforce",
+        "seconds_observed": 0,
         "events_by_band": {"low": 90, "medium": 7, "high": 3},
         "last_event_at": END - timedelta(hours=1),
     }

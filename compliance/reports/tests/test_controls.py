@@ -48,6 +48,7 @@ def test_a_busy_month_under_mica() -> None:
         "mica-2025-1140-10": EVIDENCED,
         "mica-68-9": PARTIAL,
         "policy-certificate-validity": EVIDENCED,
+        "policy-automatic-stops": EVIDENCED,
     }
 
 

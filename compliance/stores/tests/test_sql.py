@@ -199,3 +199,14 @@ def test_connection_that_failed_is_asked_in_earnest() -> None:
 
     assert not connection.errors_occurred
     assert connection.connection is not None
+
+
+def test_streamed_rows_come_in_pieces_and_end_the_transaction_when_closed(committed: None) -> None:
+    rows = sql.streamed("SELECT generate_series(1, %s)", [5], most=2)
+
+    first = next(rows)
+    was_open = environments.in_transaction()
+    rows.close()
+
+    assert (first, was_open, environments.in_transaction()) == ([(1,), (2,)], True, False)
+    assert [len(some) for some in sql.streamed("SELECT generate_series(1, 5)", None, most=2)] == [2, 2, 1]

@@ -11,6 +11,7 @@ from auditlog.models import AuditEntry
 from compliance.api.rest.permissions import Scope
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.tenancy.services import get_tenant
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.client import ApiClient
 
@@ -56,6 +57,28 @@ def test_rolled_key_leaves_both_usable_for_the_overlap(api: ApiClient) -> None:
     assert api.as_key(new["key"]).get("/v1/audit-log").status_code == 403
 
 
+@pytest.mark.parametrize("environment", list(Environment))
+def test_tenant_enforcement_sets_the_mode_of_one_environment(environment: Environment) -> None:
+    tenant = make_tenant()
+    command = ("tenant_enforcement", str(tenant.id), "--environment", environment.value, "--reason", "pilot")
+
+    printed = [run(*command, mode)["enforcement"] for mode in ("observe", "observe", "enforce", "observe")]
+
+    assert printed == ["observe", "observe", "enforce", "observe"]
+    for one in Environment:
+        with environments.use(one):
+            found = get_tenant(tenant_id=tenant.id).enforcement
+            assert found == ("observe" if one is environment else "enforce")
+    with environments.use(environment):
+        told = AuditEntry.objects.about(tenant.id).of_type("tenant.enforcement_changed")
+        changes = [entry.metadata or {} for entry in told.order_by("created_at", "id")]
+    assert [(one["before"], one["after"], one["reason"]) for one in changes] == [
+        ("enforce", "observe", "pilot"),
+        ("observe", "enforce", "pilot"),
+        ("enforce", "observe", "pilot"),
+    ]
+
+
 def test_key_list_shows_no_secret() -> None:
     tenant = make_tenant()
     made = run("key_create", "--tenant", str(tenant.id), "--environment", "live")
@@ -72,6 +95,7 @@ def test_key_list_shows_no_secret() -> None:
         (("key_create", "--tenant", "0" * 32, "--environment", "live"), 3),
         (("key_revoke", "0" * 32, "--environment", "live"), 3),
         (("tenant_create", "--name", " "), 2),
+        (("tenant_enforcement", "0" * 32, "observe", "--environment", "test", "--reason", "x"), 3),
     ],
 )
 def test_refusals_have_exit_codes(arguments: tuple[str, ...], code: int) -> None:

@@ -9,7 +9,7 @@ optional; agents of one tenant share its baseline.
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import NamedTuple
 
@@ -23,13 +23,14 @@ from events.risk.scoring.habits.learning import teach
 from events.risk.scoring.habits.state import DAY, AgentState
 from events.risk.scoring.model import MODEL_VERSION, fold
 from events.risk.scoring.weights import PRIORS
+from events.risk.strikes import is_breach
 
 ATTACK = "attack"
 PREPARATION = "prep"
 READ = "data_access"
 LOW = "low"
 STRIKES = 3
-STRIKE_SECONDS = 15 * 60
+STRIKE_WINDOW = timedelta(minutes=15)
 FEW_FALSE_ALARMS = 0.01
 
 
@@ -49,8 +50,11 @@ class StreamEvent(msgspec.Struct, frozen=True):
 
     @property
     def event(self) -> Event:
-        at = self.t if self.t.tzinfo else self.t.replace(tzinfo=UTC)
-        return Event(self.action_type, at.timestamp(), self.details)
+        return Event(self.action_type, self.received_at.timestamp(), self.details)
+
+    @property
+    def received_at(self) -> datetime:
+        return self.t if self.t.tzinfo else self.t.replace(tzinfo=UTC)
 
     @property
     def run(self) -> str:
@@ -141,7 +145,7 @@ def taught(history: Iterable[StreamEvent], agents: Agents = NOBODY, *, before: f
         event = msgspec.structs.replace(row.event, received_at=row.event.received_at - shift)
         teach(states[row.agent], event)
         if row.agent in agents.tenants:
-            pool(baselines[agents.tenants[row.agent]], event, trusted=True)
+            pool(baselines[agents.tenants[row.agent]], event, agent=row.agent, trusted=True)
     return Learned(states, baselines)
 
 
@@ -172,7 +176,7 @@ def scored(
             look(states[key], event, context, baseline)
         verdict = fold(states[key], event, context, baseline)
         if baseline is not None and not runs_apart and verdict.band == LOW:
-            pool(baseline, event)
+            pool(baseline, event, agent=agent)
         yield ReplayedEvent(row, event, verdict)
 
 
@@ -215,7 +219,7 @@ def revoked(found: Iterable[ReplayedEvent]) -> tuple[list[str], list[str]]:
             continue
         last = highs[agent]
         last.append(one)
-        if len(last) == STRIKES and one.event.received_at - last[0].event.received_at <= STRIKE_SECONDS:
+        if is_breach([high.row.received_at for high in last], strikes=STRIKES, window=STRIKE_WINDOW):
             stopped[agent] = any(high.row.is_attack or high.row.label_seq == ATTACK for high in last)
     rightly, wrongly = ([agent for agent in stopped if stopped[agent] is right] for right in (True, False))
     return rightly, wrongly

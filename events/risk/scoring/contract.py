@@ -1,8 +1,10 @@
 """The scorer's input and output."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
+
+from events.risk.scoring.names import normal_name
 
 
 class FinancialScope(msgspec.Struct, frozen=True):
@@ -16,18 +18,28 @@ class FinancialScope(msgspec.Struct, frozen=True):
     max_leverage_ratio: float | None = None
 
 
+class Marks(msgspec.Struct, frozen=True):
+    """The places marked for a tenant, and how often each was confirmed, faded to `at` (epoch seconds)."""
+
+    at: float = 0.0
+    confirmed: Mapping[str, float] = {}
+
+
+NO_MARKS = Marks()
+
+
 class Context(msgspec.Struct, frozen=True):
     """What the service knows of the agent apart from its events.
 
     `permitted_actions`, from `normal_actions()`: None applies no scope rule, an empty set permits no named
-    action. `home_domain`: the domain of the agent's own mail or network, if known. `marked`: the places, from
-    `places_of()`, of the attacks on the tenant that an officer confirmed.
+    action. `home_domain`: the domain of the agent's own mail or network, if known. `marked`: the places of
+    the attacks on the tenant that an officer confirmed.
     """
 
     permitted_actions: frozenset[str] | None = None
     financial_scope: FinancialScope | None = None
     home_domain: str | None = None
-    marked: frozenset[str] = frozenset()
+    marked: Marks = NO_MARKS
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
@@ -64,5 +76,5 @@ class RiskVerdict(msgspec.Struct, frozen=True, gc=False):
 
 
 def normal_actions(actions: Iterable[object]) -> frozenset[str]:
-    """Return declared action names as the scope rule compares them: without case and outer blanks."""
-    return frozenset(action.strip().casefold() for action in actions if isinstance(action, str))
+    """Return declared action names as the scope rule spells them; a blank one permits nothing."""
+    return frozenset(normal_name(one) for one in actions if isinstance(one, str) and one.strip())

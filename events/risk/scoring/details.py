@@ -1,24 +1,44 @@
 """Read an event's free-form details into a few bounded facts.
 
 Details are hostile: any JSON type anywhere, huge strings, deep nesting. Reading looks at the first keys of
-the object and of a few well-known inner objects, cuts every text, and never raises.
+the object and of objects within it, three levels deep, cuts every text, and never raises. What the keys
+of an object state is planned once for each set of keys.
 """
 
-from collections.abc import Callable
-from functools import lru_cache
-from itertools import chain
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain, islice
+from typing import Any
 
 import msgspec
 
-from events.risk.scoring.amounts import MONEY, amount_of, leverage_of, number
-from events.risk.scoring.keys import KIND_OF, MAX_KEY, MAX_TEXT, by_kind, flat_of, key_of, text_of, with_inner
+from events.risk.scoring.acts import act_of, is_reading
+from events.risk.scoring.amounts import amount_of, leverage_of
+from events.risk.scoring.keys import ARGUMENTS, MAX_KEYS, MAX_TEXT, MONEY, Key, key_of, text_of
+from events.risk.scoring.names import habit_name, normal_name
+from events.risk.scoring.places import (
+    MAX_LIST,
+    by_shape,
+    containers_of,
+    hosts_of,
+    hosts_stated,
+    resources_of,
+    targets_of,
+    texts,
+    url_resources,
+    url_targets,
+    within_owner,
+)
 
-MAX_LIST = 8
-FEW_KEYS, SHORT_KEYS = 24, 384  # most keys, and most characters in all of them, of a cached plan
-KEPT_TEXTS = 4_096  # size of the caches of short texts, since most come again
+FEW_KEYS, SHORT_KEYS = 24, 384  # most keys, and most characters in all of them, of a kept plan
+MOST_PLANS = 2_048
+MAX_DEPTH, MAX_IN_ALL = 3, 512  # levels within the details; objects and keys in all, where reading ends
+MAX_JSON = 8_192  # longest text that is read as the JSON of a call's arguments
 
-NAME_KEYS = ("name", "tool", "function", "action")
+NAME_KEYS = ("name", "tool", "toolname", "function", "functionname", "action")
+OUTERMOST = frozenset({"tool", "verb", "method", "status"})  # kinds that count in the details themselves only
+FIRST = frozenset({"instrument", "venue", "leverage"})  # kinds of which the most telling value counts
+HOLDING = frozenset({"tool", "other", "free", "resource", "container"})  # kinds whose objects are read
 REFUSED = frozenset({"denied", "forbidden", "unauthorized", "refused", "401", "403"})
 """Statuses of a refused request; other failures say nothing of the agent."""
 REFUSALS = frozenset({401, 403})
@@ -27,8 +47,12 @@ REFUSALS = frozenset({401, 403})
 class ActionFacts(msgspec.Struct, frozen=True, gc=False):
     """What the details say, case-folded and cut; an absent fact is None or empty.
 
-    `tools` and `verbs` name the action, `tool` is what counts in the agent's habits. `amount`: in dollars, at
-    least 0; None for an unknown currency. `leverage`: a ratio.
+    `tools` and `verbs` name the action as `names.normal_name()` spells it; `tool` counts in habits.
+    `targets`: every destination; a host or URL counts as one where no other is stated. `hosts`: those of the
+    targets, and stated ones. `resources`: what the event acts on, `resource` the first; `containers`: the
+    folder, owner, bucket or host that holds each. `amount`: in dollars, at least 0; None for an unknown
+    currency. `leverage`: a ratio. `brings_text`: by its name the action reads, so outside text comes in (a
+    `data_access` does so whatever its name). `act`: see `acts.act_of()`.
     """
 
     tool: str | None = None
@@ -42,195 +66,230 @@ class ActionFacts(msgspec.Struct, frozen=True, gc=False):
     venues: tuple[str, ...] = ()
     leverage: float | None = None
     refused: bool = False
+    resources: tuple[str, ...] = ()
+    containers: tuple[str, ...] = ()
+    brings_text: bool = False
+    act: str | None = None
 
 
 NOTHING = ActionFacts()
-QUOTES = "'\"<>[] "
-Read = TypeVar("Read")
-Reader = Callable[[object], object]
-Plan = tuple[tuple[str, int, Reader], ...]
-MOST_PLANS = 2_048
-_plans: dict[tuple[str, ...], Plan | None] = {}
+Values = tuple[Any, ...]
+Reader = Callable[[Any], Values]
+Plan = tuple[tuple[str, str, Reader | None], ...]
+"""The keys of an object, the most telling first, each with its kind and reader."""
+_plans: dict[tuple[str, ...], Plan] = {}
+
+
+class Reading:
+    """What was read so far: `said`, facts by kind; `money`, values by kind; `size`, of objects and keys."""
+
+    said: dict[str, Values]
+    money: dict[str, list[object]]
+    size: int
+
+    def __init__(self) -> None:
+        self.said = {}
+        self.money = {}
+        self.size = 0
 
 
 def read(details: object) -> ActionFacts:
     """Return the facts of a details object; anything else has none."""
     if not isinstance(details, dict):
         return NOTHING
-    keys = tuple(details)
-    try:
-        plain = _plans[keys]
-    except KeyError:
-        plain = _planned(keys)
-    if plain is None:
-        return _read_any(details)
-    found: list[Any] = [(), (), (), (), None, None, (), (), None, False]
-    for key, place, reader in plain:
-        value = details[key]
-        if value is not None:
-            found[place] = reader(value)
+    found = Reading()
+    _take(found, details, 0)
     return _facts(found)
 
 
-def _read_any(details: dict[str, object]) -> ActionFacts:
-    flat = flat_of(details)
-    top = stated = by_kind(flat)
-    if "inner" in top:
-        stated = by_kind(with_inner(flat, top["inner"]))
-    return _facts([
-        _each(_names, top.get("tool")),
-        _each(_names, top.get("verb")),
-        _each(_targets, stated.get("target")),
-        _each(_stated_hosts, stated.get("host")),
-        _first(_resource, stated.get("resource")),
-        None if MONEY.isdisjoint(stated) else amount_of(stated),
-        _first(_texts, stated.get("instrument")) or (),
-        _first(_texts, stated.get("venue")) or (),
-        _first(leverage_of, stated.get("leverage")),
-        any(map(_is_refusal, top.get("status", ()))),
-    ])  # fmt: skip
+def _take(found: Reading, details: dict[str, object], depth: int) -> None:
+    """Read an object, then those within it, so that what stands further out comes first."""
+    found.size += 1 + len(details)
+    said, inner = found.said, []
+    for key, kind, reader in _plan_of(details):
+        value = details[key]
+        if value is None:
+            continue
+        if kind in MONEY:
+            found.money.setdefault(kind, []).append(value)
+            continue
+        if kind in HOLDING and _may_hold(kind, value):
+            inner.append(value)
+        if reader is None or (depth and kind in OUTERMOST) or (kind in said and kind in FIRST):
+            continue
+        values = reader(value)
+        if values:
+            said[kind] = said[kind] + values if kind in said else values
+    for value in inner:
+        _take_inner(found, value, depth + 1)
 
 
-def _facts(found: list[Any]) -> ActionFacts:
-    """Return the facts from the values found, in the order of `READERS`."""
-    tools, verbs, targets, hosts, resource, amount, instruments, venues, leverage, refused = found
-    if hosts or len(targets) > 1:
-        hosts = tuple(dict.fromkeys((*chain.from_iterable(map(_hosts_of, targets)), *hosts)))
-    elif targets:
-        hosts = _hosts_of(targets[0])
-    tool = tools[0] if tools else verbs[0] if verbs else None
-    # By position, which is faster than by keyword
-    return ActionFacts(
-        tool, tools, verbs, targets, hosts, resource, amount, instruments, venues, leverage, refused
-    )
+def _may_hold(kind: str, value: object) -> bool:
+    if isinstance(value, str):
+        return kind == "other" and len(value) <= MAX_JSON and value.lstrip().startswith("{")
+    return isinstance(value, (dict, list))
 
 
-def _each(reader: Callable[[object], tuple[str, ...]], values: list[object] | None) -> tuple[str, ...]:
-    return tuple([text for value in values for text in reader(value)]) if values else ()
+def _take_inner(found: Reading, value: object, depth: int) -> None:
+    if isinstance(value, str):
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError):
+            return
+    if depth <= MAX_DEPTH:
+        for item in value[:MAX_LIST] if isinstance(value, list) else (value,):
+            if isinstance(item, dict) and found.size < MAX_IN_ALL:
+                _take(found, item, depth)
 
 
-def _first(reader: Callable[[object], Read | None], values: list[object] | None) -> Read | None:
-    for value in values or ():
-        found = reader(value)
-        if found is not None and found != ():
-            return found
-    return None
-
-
-def _planned(keys: tuple[str, ...]) -> Plan | None:
+def _plan_of(details: dict[str, object]) -> Plan:
+    keys = tuple(details)
+    plan = _plans.get(keys)
+    if plan is not None:
+        return plan
     if len(keys) > FEW_KEYS or len("".join(keys)) > SHORT_KEYS:
-        return None
+        return _plan(keys[:MAX_KEYS])
     if len(_plans) >= MOST_PLANS:
         _plans.clear()
     return _plans.setdefault(keys, _plan(keys))
 
 
-def _plan(keys: tuple[str, ...]) -> Plan | None:
-    """Plan each known key's place and reader; None if two state one kind, or a kind needs other keys."""
-    kinds = {key: KIND_OF[name] for key in keys if len(key) <= MAX_KEY and (name := key_of(key)) is not None}
-    if len(set(kinds.values())) < len(kinds) or not READERS.keys() >= set(kinds.values()):
-        return None
-    return tuple((key, *READERS[kind]) for key, kind in kinds.items())
+def _plan(keys: tuple[str, ...]) -> Plan:
+    """Plan what to read of each key. A name beside arguments is that of a call."""
+    known = sorted([(key_of(key), key) for key in keys], key=_rank)
+    is_call = any(key.replace("_", "").lower() in ARGUMENTS for key in keys)
+    plan: list[tuple[str, str, Reader | None]] = []
+    for what, key in known:
+        kind = "call" if what.kind == "name" and is_call else what.kind
+        if kind not in ("closed", "name"):
+            is_thing = kind in ("resource", "kept")
+            reader = partial(resources_of, noun=what.noun) if is_thing else READERS.get(kind)
+            plan.append((key, kind, reader))
+    return tuple(plan)
 
 
-def _texts(value: object) -> tuple[str, ...]:
-    """Return a text, or each in a list; the rest of a long list counts as one."""
-    if not isinstance(value, list):
-        if isinstance(value, str) and len(value) <= MAX_TEXT:
-            return _text(value)
-        text = text_of(value)
-        return () if text is None else (text,)
-    texts = [text for item in value[:MAX_LIST] if (text := text_of(item)) is not None]
-    if len(value) > MAX_LIST:
-        texts.append(f"{len(value) - MAX_LIST} more")
-    return tuple(texts)
+def _rank(known: tuple[Key, str]) -> int:
+    return known[0].rank
 
 
-@lru_cache(maxsize=KEPT_TEXTS)
-def _text(value: str) -> tuple[str, ...]:
+def _facts(found: Reading) -> ActionFacts:
+    said, nothing = found.said, ()
+    tools = said.get("tool") or said.get("call", nothing)
+    verbs = said.get("verb", nothing)
+    targets, hosts = _places(said)
+    resources, containers = _resources(said)
+    resource = resources[0] if resources else None
+    names = tools + verbs + said["method"] if "method" in said else tools + verbs
+    # By position, which is faster than by keyword
+    return ActionFacts(
+        habit_name(tools[0] if tools else verbs[0]) if tools or verbs else None,
+        tools,
+        verbs,
+        targets,
+        hosts,
+        resource,
+        amount_of(found.money, "instrument" in said) if found.money else None,
+        said.get("instrument", nothing),
+        said.get("venue", nothing),
+        said["leverage"][0] if "leverage" in said else None,
+        "status" in said,
+        resources,
+        containers,
+        is_reading(names) if names else False,
+        act_of(names, resource) if names else None,
+    )
+
+
+def _places(said: dict[str, Values]) -> tuple[Values, Values]:
+    """Return every destination and every host."""
+    targets, stated = said.get("target", ()), said.get("host", ())
+    if "url" in said:
+        targets += url_targets(said["url"])
+    if "other" in said:
+        targets += said["other"]
+    targets = _bounded(targets or stated)
+    if stated or len(targets) > 1:
+        return targets, _bounded((*chain.from_iterable(map(hosts_of, targets)), *stated))
+    return targets, hosts_of(targets[0]) if targets else ()
+
+
+def _resources(said: dict[str, Values]) -> tuple[Values, Values]:
+    """Return what the event acts on and what holds it; a holder alone is what it acts on."""
+    resources, stated = said.get("resource", ()), said.get("container", ())
+    if "url" in said:
+        resources += url_resources(said["url"])
+    resources = resources or said.get("kept", ())
+    if not resources:
+        return _bounded(stated), ()
+    if stated:
+        resources = within_owner(resources, stated[0])
+    return _bounded(resources), _bounded((*containers_of(resources), *stated))
+
+
+def _bounded(values: Sequence[str]) -> Values:
+    """Return the different ones; beyond `MAX_LIST` the rest counts as one."""
+    if len(values) < 2:
+        return tuple(values)
+    found = tuple(dict.fromkeys(values))
+    return found if len(found) <= MAX_LIST + 1 else (*found[:MAX_LIST], f"{len(found) - MAX_LIST} more")
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """Return action names in their normal spelling: a text, an object with a name, or a list of either."""
+    if isinstance(value, str):
+        return _named(value)
+    found: Values = ()
+    for item in value[:MAX_LIST] if isinstance(value, list) else (value,):
+        found += _inner_name(item) if isinstance(item, dict) else _named(item)
+    # No scope permits what a long list hides
+    return (
+        (*found, f"{len(value) - MAX_LIST} more") if isinstance(value, list) and value[MAX_LIST:] else found
+    )
+
+
+def _named(value: object) -> tuple[str, ...]:
+    if isinstance(value, str) and len(value) <= MAX_TEXT:
+        name = normal_name(value)
+        return (name,) if name else ()
     text = text_of(value)
     return () if text is None else (text,)
 
 
-def _targets(value: object) -> tuple[str, ...]:
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
-        value = value[0]
-    if isinstance(value, str) and len(value) <= MAX_TEXT:
-        return _target(value)
-    return tuple([_destination(text) for text in _texts(value)])
-
-
-@lru_cache(maxsize=KEPT_TEXTS)
-def _target(value: str) -> tuple[str, ...]:
-    return tuple(map(_destination, _text(value)))
-
-
-def _stated_hosts(value: object) -> tuple[str, ...]:
-    return tuple([_bare_host(text.partition("://")[2] or text).strip(QUOTES) for text in _texts(value)])
-
-
-def _resource(value: object) -> str | None:
-    texts = _texts(value)
-    return texts[0] if texts else None
-
-
-def _is_refusal(value: object) -> bool:
-    if type(value) is int:
-        return value in REFUSALS
-    return not REFUSED.isdisjoint(_texts(value))
-
-
-def _names(value: object) -> tuple[str, ...]:
-    """Return action names: a text, an object with a name, or a list of either."""
-    if isinstance(value, str):
-        return _texts(value)
-    names = []
-    for item in value[:MAX_LIST] if isinstance(value, list) else (value,):
-        name = _inner_name(item) if isinstance(item, dict) else text_of(item)
-        if name is not None:
-            names.append(name)
-    return tuple(names)
-
-
-def _inner_name(item: dict[str, object]) -> str | None:
-    flat = flat_of(item)
+def _inner_name(item: dict[str, object]) -> tuple[str, ...]:
+    flat = {key.replace("_", "").lower(): value for key, value in islice(item.items(), MAX_KEYS)}
     for key in NAME_KEYS:
         value = flat.get(key)
         if isinstance(value, dict):
-            value = flat_of(value).get("name")
-        if value is not None and (name := text_of(value)):
+            value = value.get("name")
+        if value is not None and (name := _named(value)):
             return name
-    return None
+    return ()
 
 
-def _destination(text: str) -> str:
-    return _bare_host(text.partition("://")[2]) if "://" in text else text.strip(QUOTES) or text
+def _leverage(value: object) -> Values:
+    ratio = leverage_of(value)
+    return () if ratio is None else (ratio,)
 
 
-def _bare_host(text: str) -> str:
-    host = text.replace("\\", "/").partition("/")[0].partition("?")[0].partition("#")[0]
-    return host.rpartition("@")[2].partition(":")[0].rstrip(".") or text[:MAX_TEXT]
+def _refusals(value: object) -> Values:
+    if type(value) is int:
+        return (True,) if value in REFUSALS else ()
+    return () if REFUSED.isdisjoint(texts(value)) else (True,)
 
 
-@lru_cache(maxsize=KEPT_TEXTS)
-def _hosts_of(target: str) -> tuple[str, ...]:
-    if "@" in target:
-        host = target.rpartition("@")[2].strip(QUOTES)
-        return (host,) if host else ()
-    is_host = "." in target and " " not in target and not target.replace(".", "").isdigit()
-    return (target,) if is_host else ()
-
-
-READERS: dict[str, tuple[int, Reader]] = {
-    "tool": (0, _names),
-    "verb": (1, _names),
-    "target": (2, _targets),
-    "host": (3, _stated_hosts),
-    "resource": (4, _resource),
-    "dollars": (5, number),
-    "instrument": (6, _texts),
-    "venue": (7, _texts),
-    "leverage": (8, leverage_of),
-    "status": (9, _is_refusal),
+READERS: dict[str, Reader] = {
+    "tool": _names,
+    "call": _names,
+    "verb": _names,
+    "method": texts,
+    "target": targets_of,
+    "url": texts,
+    "host": hosts_stated,
+    "container": texts,
+    "instrument": texts,
+    "venue": texts,
+    "leverage": _leverage,
+    "status": _refusals,
+    "other": by_shape,
 }
-"""The kinds of fact that a value states by itself: their place in `_facts()`, and their reader."""
+"""What reads the values of each kind of key; `_plan()` adds that of resources."""

@@ -7,19 +7,20 @@ from functools import cache
 from agents.risk import band_of
 from events.risk.scoring.contract import Context, Event, RiskVerdict, ScoreReason
 from events.risk.scoring.details import read
-from events.risk.scoring.features import signals
+from events.risk.scoring.features.evidence import signals
 from events.risk.scoring.habits.baseline import Baseline
 from events.risk.scoring.habits.comparison import compare
 from events.risk.scoring.habits.learning import learn
 from events.risk.scoring.habits.state import DAY, AgentState
+from events.risk.scoring.marked import marked_signals
 from events.risk.scoring.reasons import LEAST_TOLD, Signal, strongest
-from events.risk.scoring.rules import broken_rules, floor_of
-from events.risk.scoring.weights import PRIOR_LOGITS, PRIORS, TRANSACTIONS
+from events.risk.scoring.rules import broken_rules, floor_of, scope_mismatch
+from events.risk.scoring.weights import PRIOR_LOGITS, PRIORS, REPORTED, TRANSACTIONS
 
-MODEL_VERSION = "2.2"  # changes whenever the same events would score differently; stored with every event
-COLD_CAP = 0.84  # the most that habits alone can reach while the agent has too few to judge by
-ENOUGH_HABITS = 30.0  # learned events (faded) from which an agent's own habits may carry a score into high
-BEND, PAST_BEND = 1.0, 0.2  # past a score of 0.73 evidence counts for less: habits alone seldom reach high
+MODEL_VERSION = "3.0"  # changes whenever the same events would score differently; stored with every event
+HABITS_CAP = 0.84  # the most that differences from habit reach by themselves: they stop nobody
+ENOUGH_HABITS = 30.0  # learned events (faded) from which habits may carry a reported anomaly into high
+BEND, PAST_BEND = 1.0, 0.2  # past a score of 0.73 evidence counts for less
 
 
 def fold(state: AgentState, event: Event, context: Context, baseline: Baseline | None = None) -> RiskVerdict:
@@ -31,9 +32,13 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
     prior_logit = PRIOR_LOGITS[event.action_type]
     seen = compare(state, event)
     broken = broken_rules(seen, context)
-    evidence = signals(seen, context, baseline)
+    evidence = signals(seen, context, baseline) + scope_mismatch(seen, context)
+    said = marked_signals(seen, context.marked) if context.marked.confirmed else []
+    # Beside what the agent or an officer said, habits may make an event high; alone they may not
     judged = seen.learned >= ENOUGH_HABITS or (baseline is not None and baseline.is_enough(seen.at))
-    score = combine(prior_logit, evidence, len(broken), not judged)
+    capped = not (judged and (said or event.action_type in REPORTED))
+    evidence += said
+    score = combine(prior_logit, evidence, len(broken), capped)
     band = band_of(score)
     reasons = strongest(broken + evidence if broken else evidence) or _nothing_unusual(event.action_type)
     learn(seen, band)
@@ -49,8 +54,8 @@ def combine(prior_logit: float, evidence: list[Signal], broken: int, capped: boo
     if logit > BEND:
         logit = BEND + (logit - BEND) * PAST_BEND
     score = 1 / (1 + math.exp(-logit))
-    if capped and score > COLD_CAP:
-        score = COLD_CAP
+    if capped and score > HABITS_CAP:
+        score = HABITS_CAP
     if broken:
         score = max(score, floor_of(broken))
     return int(score * 10_000 + 0.5) / 10_000  # round() takes three times as long

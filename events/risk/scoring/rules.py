@@ -1,23 +1,27 @@
 """Rules: what is forbidden outright. A broken rule makes an event high, whatever the agent's habits."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from math import log
 from typing import Any
 
 from events.risk.scoring.amounts import MAX_AMOUNT
 from events.risk.scoring.contract import Context, Event, FinancialScope
-from events.risk.scoring.details import QUOTES, ActionFacts, read
+from events.risk.scoring.details import ActionFacts
 from events.risk.scoring.habits.comparison import Comparison
-from events.risk.scoring.habits.state import DAY, AgentState
+from events.risk.scoring.habits.packed import NAME
+from events.risk.scoring.habits.state import DAY, EVENT
 from events.risk.scoring.habits.tables import digest
+from events.risk.scoring.names import habit_name, scope_of
 from events.risk.scoring.reasons import Signal
 from events.risk.scoring.weights import DOING, PRIOR_LOGITS, PRIORS, TRANSACTIONS
 
 RULE_FLOOR = 0.90
 MORE_RULES = 0.6  # each further broken rule leaves this share of the distance to 1
+MISMATCH_LOGIT = log(0.4 / 0.6)  # to which a name that may be spelled otherwise lifts the prior
+FIRST_EVENTS = 50  # an agent's first events, in which names outside its scope may be spellings
 ACTION_TYPES = frozenset(PRIORS)
-JOINTS = (".", ":", "/", "_")
+KEPT_NAMES = 4_096
 MANNERS = frozenset({
     "get", "post", "put", "patch", "delete", "head", "options", "create", "read", "update", "insert",
     "select", "upsert", "query", "list", "search", "write", "send", "fetch", "call", "execute", "run",
@@ -26,22 +30,16 @@ MANNERS = frozenset({
 """Verbs that say how a named tool was used rather than naming an action of their own."""
 MAY_BE_TRADES = frozenset({"api_call", "data_mutation"})
 REPEATED_ANOMALIES = 2.5
-MOST_PLACES = 16  # most places that one event can mark
-MORE_THAN_ONCE = 1.5  # faded sightings from which a place is known apart from the event, if that was learned
 
 
 def broken_rules(seen: Comparison, context: Context) -> list[Signal]:
     """Return a signal for each rule that the event breaks, by what was declared or reported."""
     event, facts = seen.event, seen.facts
     found = _reported(event, seen.anomalies)
-    place = marked_place(facts, context.marked) if context.marked else None
-    if place is not None:
-        found.append(("confirmed_destination", place, None))
     permitted = context.permitted_actions
-    if permitted is not None and event.action_type not in permitted:
-        name = undeclared_action(event.action_type, permitted, facts)
-        if name is not None:
-            found.append(("off_scope", name, len(permitted)))
+    name = _outside_scope(event, facts, permitted)
+    if name is not None and permitted is not None and not _may_be_misnamed(seen, permitted):
+        found.append(("off_scope", name, scope_of(permitted).told(name)))
     if context.financial_scope is not None and concerns_money(event, facts):
         found += _limits(seen, context.financial_scope)
     if not found:
@@ -49,6 +47,47 @@ def broken_rules(seen: Comparison, context: Context) -> list[Signal]:
     # At least 0.1, so that the reasons tell it
     weight = max(log(RULE_FLOOR / (1 - RULE_FLOOR)) - PRIOR_LOGITS[event.action_type], 0.1)
     return [(name, weight, observed, expected) for name, observed, expected in found]
+
+
+def scope_mismatch(seen: Comparison, context: Context) -> list[Signal]:
+    """Return the signal that scope and reports may not speak of actions by the same names.
+
+    So it is while a new agent's reports have not had one permitted name: then a name outside the scope is
+    worth a look, and doesn't count towards stopping the agent.
+    """
+    permitted = context.permitted_actions
+    name = _outside_scope(seen.event, seen.facts, permitted)
+    if name is None or permitted is None or not _may_be_misnamed(seen, permitted):
+        return []
+    weight = max(MISMATCH_LOGIT - PRIOR_LOGITS[seen.event.action_type], 0.1)
+    return [("scope_mismatch", weight, name, scope_of(permitted).told(name))]
+
+
+def _outside_scope(event: Event, facts: ActionFacts, permitted: frozenset[str] | None) -> str | None:
+    if permitted is None or event.action_type in permitted:
+        return None
+    return undeclared_action(event.action_type, permitted, facts.tools, facts.verbs)
+
+
+def _may_be_misnamed(seen: Comparison, permitted: frozenset[str]) -> bool:
+    """Return whether neither this event nor a learned one has a permitted name, early in an agent's life.
+
+    A scope of the service's own action types, or of nothing, can't be misnamed.
+    """
+    if permitted <= ACTION_TYPES or seen.state.trials_of(EVENT) >= FIRST_EVENTS:
+        return False
+    scope = scope_of(permitted)
+    if any(map(scope.permits, seen.facts.tools + seen.facts.verbs)):
+        return False
+    used, known = seen.state.tools.names, _habits_within(permitted)
+    return not any(used[at : at + NAME] in known for at in range(0, len(used), NAME))
+
+
+@lru_cache(maxsize=1024)
+def _habits_within(permitted: frozenset[str]) -> frozenset[bytes]:
+    """Return the names under which habits may count what a scope permits, with or without a namespace."""
+    names = {part for name in permitted for part in (habit_name(name), *name.rsplit(".", 1))}
+    return frozenset(digest(one) for name in names for one in (name, name.replace("_", "")))
 
 
 def floor_of(broken: int) -> float:
@@ -67,22 +106,26 @@ def _reported(event: Event, anomalies: float) -> list[Broken]:
     return []
 
 
-def undeclared_action(action_type: str, permitted: frozenset[str], facts: ActionFacts) -> str | None:
+@lru_cache(maxsize=KEPT_NAMES)
+def undeclared_action(
+    action_type: str, permitted: frozenset[str], tools: tuple[str, ...], verbs: tuple[str, ...]
+) -> str | None:
     """Return the action outside the scope that the event names, if any.
 
     A scope permits a tool or action by its own name or joined (`calendar.create_event`). A plain verb beside
     a permitted tool is how it was used, unless the scope has such verbs. A type counts in a scope of types.
     """
-    verbs = [verb for verb in facts.verbs if verb != action_type] if facts.verbs else []
+    scope = scope_of(permitted)
+    verbs = tuple([verb for verb in verbs if verb != action_type])
     for verb in verbs[:2]:
-        if not permitted.isdisjoint([f"{tool}{joint}{verb}" for tool in facts.tools[:2] for joint in JOINTS]):
+        if any(scope.states(f"{tool}.{verb}") for tool in tools[:2]):
             return None
-    for tool in facts.tools:
-        if tool not in permitted and tool != action_type:
+    for tool in tools:
+        if tool != action_type and not scope.permits(tool):
             return tool
-    manners_allowed = bool(verbs and facts.tools) and permitted.isdisjoint(MANNERS)
+    manners_allowed = bool(verbs and tools) and permitted.isdisjoint(MANNERS)
     for verb in verbs:
-        if verb not in permitted and not (manners_allowed and verb in MANNERS):
+        if not (manners_allowed and verb in MANNERS) and not scope.permits(verb):
             return verb
     if permitted and permitted <= ACTION_TYPES and action_type in DOING:
         return action_type
@@ -133,54 +176,3 @@ def _symbol(name: str) -> str:
     """Return the name by which `BTC/USD`, `btc-usd` and `BTCUSD` are one instrument."""
     plain = "".join(character for character in name.casefold() if character.isalnum())
     return plain or name.casefold()
-
-
-def places_of(event: Event, state: AgentState, context: Context, *, was_learned: bool) -> tuple[str, ...]:
-    """Return the places to mark when `event` is part of an attack; `was_learned`: it scored low.
-
-    Those that the agent didn't know from other events; if it knew all, its accounts and addresses without
-    hosts, which others share. Never the agent's own domain, hosts of mail addresses or paths.
-    """
-    facts = read(event.details)
-    fading = state.fading(event.received_at)
-    hosts = set(_own_hosts(facts))
-    found = [name for name in dict.fromkeys((*facts.targets, *_own_hosts(facts))) if _is_place(name, context)]
-    enough = MORE_THAN_ONCE if was_learned else 0.0
-
-    def is_known(name: str) -> bool:
-        tables = (state.destinations, state.hosts) if name in hosts else (state.destinations,)
-        return any(table.get(digest(name)) * fading > enough for table in tables)
-
-    new = [name for name in found if not is_known(name)]
-    return tuple((new or [name for name in found if name not in hosts])[:MOST_PLACES])
-
-
-def marked_place(facts: ActionFacts, marked: Collection[str]) -> str | None:
-    """Return the first marked place that an event names: a target, a host, or a host in a marked domain."""
-    for target in facts.targets:
-        if target in marked:
-            return target
-    for host in facts.hosts:
-        for domain in _upwards(host):
-            if domain in marked:
-                return host
-    return None
-
-
-def _upwards(host: str) -> Iterator[str]:
-    while host:
-        yield host
-        host = host.partition(".")[2]
-
-
-def _own_hosts(facts: ActionFacts) -> list[str]:
-    mail = {target.rpartition("@")[2].strip(QUOTES) for target in facts.targets if "@" in target}
-    return [host for host in facts.hosts if host not in mail]
-
-
-def _is_place(name: str, context: Context) -> bool:
-    home, host = context.home_domain, name.rpartition("@")[2]
-    is_home = home is not None and (host == home or host.endswith("." + home))
-    # "3 more" stands for the rest of a long list
-    hides = name.endswith(" more") and name.partition(" ")[0].isdigit()
-    return not (is_home or hides or name.startswith("/"))

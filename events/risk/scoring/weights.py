@@ -7,11 +7,11 @@ shows truly: timing, failures, declared limits.
 
 from math import log
 
-# Judged: an ordinary action is low, one failure just under medium, a reported anomaly medium
+# Judged: an ordinary action is low, the fourth failure in minutes medium, a reported anomaly medium
 PRIORS: dict[str, float] = {
     "api_call": 0.05,
-    "authentication_attempt": 0.06,
-    "authentication_failure": 0.20,
+    "authentication_attempt": 0.03,
+    "authentication_failure": 0.06,
     "data_access": 0.03,
     "data_mutation": 0.06,
     "transaction_initiated": 0.06,
@@ -27,25 +27,38 @@ TRANSACTIONS = frozenset({"transaction_initiated", "transaction_anomaly"})
 # Actions that carry something out of the agent, so that where they go matters
 SENDING = frozenset({"api_call", "data_mutation"}) | TRANSACTIONS
 FAILURES = frozenset({"authentication_failure", "message_verification_failed"})
+REPORTED = FAILURES | {"transaction_anomaly", "unauthorized_access_attempt"}
+"""What an agent says went wrong."""
 DOING = frozenset({"api_call", "data_access", "data_mutation", "transaction_initiated"})
 """Actions an agent takes of its own accord; the rest are outcomes that need no permission."""
 
 # Chosen
-NEW_DESTINATION = 0.14
-READ_THEN_SEND = 1.4
-NEW_HOST = 0.2
-EXTERNAL_HOST = 0.9
-UNUSUAL_TOOL = 0.1
+NEW_DESTINATION = 0.6
+READ_THEN_SEND = 6.0
+EXTERNAL_HOST = 4.0
+UNUSUAL_TOOL = 0.14
 UNUSUAL_SEQUENCE = 0.06
 NEW_RESOURCE = 0.05
+NEW_OBJECT = 1.0
+NEW_CONTAINER = 1.7
+PRIVILEGED_ACT = 0.4
 UNUSUAL_AMOUNT = 1.9
 TOKEN_AMOUNT = 1.2
 
 # Judged
 NEAR_TRADE_LIMIT = 0.9
 DRIFTED_AMOUNT = 1.2
+MANY_RESOURCES = 1.1
+MANY_DESTINATIONS = 0.5
+OUTFLOW = 0.3
 BURST = 0.5
 UNUSUAL_HOUR = 0.25
-FAILURE = 1.0
+FAILURE = 1.4
 FAILURE_BEFORE = 0.25
 ANOMALY_BEFORE = 0.6
+MARKED_ALONE = 0.4
+"""The score of an event that is unremarkable but for a fresh mark, at a place that is new to its agent."""
+MARKED_MORE = 1.0
+"""What a mark weighs where that says less."""
+MARKED_AGAIN = 1.7
+"""What a second confirmation adds."""

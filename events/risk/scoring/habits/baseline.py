@@ -17,13 +17,14 @@ MAX_DESTINATIONS, MAX_HOSTS, MAX_TOOLS, MAX_WAITING = 1_024, 256, 256, 512
 ENOUGH_EVENTS = 100.0  # events (faded) from which a tenant's habits may carry a young agent's score into high
 SHARED = 0.9  # share of a name's novelty that goes if the tenant knows it, for an agent without habits
 GROWN = 300.0  # learned events (faded) from which an agent is judged by its own habits alone
-BASELINE_LAYOUT = 2
+TAGS = 1 << 16  # a waiting name has the second of its first sighting, times this, plus a tag of its agent
+BASELINE_LAYOUT = 3
 
 
 class Baseline:
     """A tenant's pooled destinations, hosts and tools, which fade as a state's do.
 
-    `learned` counts events; `waiting` has the time when a name was first seen that isn't known yet.
+    `learned` counts events; `waiting` has the names that one agent named: when, and which (as `TAGS` says).
     """
 
     def __init__(self) -> None:
@@ -52,11 +53,12 @@ class Baseline:
         return 1.0 - SHARED * (1.0 - learned / GROWN)
 
 
-def pool(baseline: Baseline, event: Event, *, trusted: bool = False) -> None:
-    """Fold an event that scored low, of any of the tenant's agents, into `baseline`.
+def pool(baseline: Baseline, event: Event, *, agent: str = "", trusted: bool = False) -> None:
+    """Fold an event of `agent` that scored low into its tenant's `baseline`.
 
-    A name is known once it is seen again three days after the first time: an attack on several agents at once
-    doesn't make its destination familiar. A `trusted` event is known to be ordinary; its names need no wait.
+    A name is known once another agent names it three days after the first one did: an attack on several
+    agents at once, or on one for long, doesn't make its destination familiar. The names of a `trusted` event,
+    which is known to be ordinary, need no wait.
     """
     facts = read(event.details)
     now = event.received_at
@@ -69,8 +71,19 @@ def pool(baseline: Baseline, event: Event, *, trusted: bool = False) -> None:
         names += [(baseline.hosts, host, MAX_HOSTS) for host in facts.hosts]
     for table, text, limit in names:
         name = digest(text)
-        if trusted or table.get(name) or baseline.waiting.has_waited(name, now, PROBATION, MAX_WAITING):
+        if trusted or table.get(name) or _is_vouched_for(baseline.waiting, name, now, agent):
             table.add(name, weight, limit)
+
+
+def _is_vouched_for(waiting: Table, name: bytes, now: float, agent: str) -> bool:
+    """Return whether another agent named it at least three days ago; the first call for a name notes it."""
+    tag = int.from_bytes(digest(agent)[:2], "little")
+    number = waiting.get(name)
+    if not number:
+        waiting.add(name, float(int(now) * TAGS + tag), MAX_WAITING)
+        return False
+    since, first = divmod(int(number), TAGS)
+    return now - since >= PROBATION and first != tag
 
 
 def _rescale(baseline: Baseline, now: float) -> None:

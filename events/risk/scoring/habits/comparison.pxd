@@ -3,19 +3,20 @@ from libc cimport math
 from events.risk.scoring.habits.state cimport AgentState
 from events.risk.scoring.habits.tables cimport Table
 
-cdef double MATURITY_HALF, BURST_FADE, READ_FADE, FAILURE_FADE, ANOMALY_FADE, EXPECTED
+cdef double MATURITY_HALF, BURST_FADE, READ_FADE, FRESH_FADE, FAILURE_FADE, ANOMALY_FADE, EXPECTED
 
 @cython.no_gc
 cdef class Comparison:
     cdef public AgentState state
     cdef public object event, facts
     cdef public double at, unigram, bigram, fading, learned, maturity, burst, reads, failures, anomalies
-    cdef public bytes tool, pair, resource
-    cdef public bint has_tool, aims
-    cdef public list destinations, new, new_names, hosts
-    cdef public Py_ssize_t hour
+    cdef public double fresh, day_new, outflow
+    cdef public bytes tool, pair, resource, act
+    cdef public bint has_tool, aims, begins_day, is_fresh
+    cdef public list destinations, new, new_names, hosts, objects, new_objects, containers, new_containers
+    cdef public Py_ssize_t hour, day
 
-@cython.locals(at=double, elapsed=double, seen=Comparison, targets=tuple, sends=bint)
+@cython.locals(at=double, elapsed=double, seen=Comparison, targets=tuple, sends=bint, known=Table)
 cpdef Comparison compare(AgentState state, event)
 
 @cython.locals(tools=Table, share=double, count=double, before=double)

@@ -6,14 +6,17 @@ from events.risk.scoring.contract import Event
 from events.risk.scoring.details import ActionFacts, read
 from events.risk.scoring.habits.state import DAY, KIND, NO_NAME, AgentState
 from events.risk.scoring.habits.tables import OMITTED, digest, pair_digest
-from events.risk.scoring.weights import DOING, SENDING
+from events.risk.scoring.weights import DOING, SENDING, TRANSACTIONS
 
+READ = "data_access"
 MATURITY_HALF = 15.0  # learned events at which habits count for half
 HOST, RESOURCE, AMOUNT = KIND["host"], KIND["resource"], KIND["amount"]
-BURST_FADE, READ_FADE, FAILURE_FADE, ANOMALY_FADE = 60.0, 600.0, 600.0, 900.0  # seconds to 1/e
+OBJECT, CONTAINER = KIND["object"], KIND["container"]
+BURST_FADE, READ_FADE, FAILURE_FADE, ANOMALY_FADE = 60.0, 7_200.0, 600.0, 900.0  # seconds to 1/e
 SESSION_GAP = 300.0  # seconds of silence that end a run of tools
 HOUR = 3_600.0
 EXPECTED = 0.9  # share of a tool's uses with a target from which leaving the target out is no habit
+FRESH_FADE = 3_600.0  # seconds to 1/e of the count of new resources
 READ_BEFORE = 0.1  # faded reads from which a send counts as one after reading (23 minutes after one)
 
 
@@ -44,14 +47,25 @@ class Comparison:
     aims: bool
     hosts: list[bytes]
     resource: bytes | None
+    objects: list[bytes]
+    new_objects: list[bytes]
+    containers: list[bytes]
+    new_containers: list[bytes]
+    act: bytes | None
     fading: float
     learned: float
     maturity: float
     hour: int
+    day: int
+    begins_day: bool
     burst: float
     reads: float
     failures: float
     anomalies: float
+    is_fresh: bool
+    fresh: float
+    day_new: float
+    outflow: float
 
 
 def compare(state: AgentState, event: Event) -> Comparison:
@@ -66,12 +80,20 @@ def compare(state: AgentState, event: Event) -> Comparison:
     seen.learned = state.learned * seen.fading
     seen.maturity = seen.learned / (seen.learned + MATURITY_HALF)
     seen.hour = int(event.received_at % DAY // HOUR)
+    seen.day = int(at // DAY)
+    seen.begins_day = seen.day != int(state.last_at // DAY)
     seen.burst = state.burst * math.exp(-elapsed / BURST_FADE)
     seen.reads = state.reads * math.exp(-elapsed / READ_FADE) if state.reads else 0.0
     seen.failures = state.failures * math.exp(-elapsed / FAILURE_FADE) if state.failures else 0.0
     seen.anomalies = state.anomalies * math.exp(-elapsed / ANOMALY_FADE) if state.anomalies else 0.0
     _see_tool(seen, state, facts, action_type in DOING, state.last_tool if elapsed < SESSION_GAP else NO_NAME)
-    sends = action_type in SENDING
+    # What is reported as a read and names where it goes, but not that it reads, may be a send
+    sends = action_type in SENDING or (action_type == READ and bool(targets) and not facts.brings_text)
+    seen.fresh = state.fresh * math.exp(-elapsed / FRESH_FADE) if state.fresh else 0.0
+    seen.day_new = 0.0 if seen.begins_day else state.day_new
+    seen.outflow = 0.0
+    if action_type in TRANSACTIONS:
+        seen.outflow = (state.day_usd if state.day == seen.day else 0.0) + (facts.amount or 0.0)
     seen.destinations = list(map(digest, targets))
     seen.new, seen.new_names = [], []
     if sends and targets:
@@ -79,6 +101,13 @@ def compare(state: AgentState, event: Event) -> Comparison:
     seen.aims = sends and (bool(targets) or _expects_target(state, action_type, facts, seen.tool))
     seen.hosts = list(map(digest, facts.hosts)) if sends else []
     seen.resource = digest(facts.resource) if facts.resource else None
+    seen.is_fresh = seen.resource is not None and not state.resources.knows(seen.resource, seen.fading)
+    seen.objects = list(map(digest, facts.resources)) if sends else []
+    seen.containers = list(map(digest, facts.containers)) if sends else []
+    known = state.objects
+    seen.new_objects = [name for name in seen.objects if not known.knows(name, seen.fading)]
+    seen.new_containers = [name for name in seen.containers if not known.knows(name, seen.fading)]
+    seen.act = digest(facts.act) if facts.act is not None and sends else None
     return seen
 
 
@@ -110,6 +139,6 @@ def _expects_target(state: AgentState, action_type: str, facts: ActionFacts, too
     A mutation that names its resource needs no target, unless its tool usually names one too.
     """
     uses = state.tools.get(tool)
-    if action_type == "data_mutation" and facts.resource is not None and not uses:
+    if facts.resource is not None and not uses:
         return False
     return state.aimed.get(tool) >= uses * EXPECTED

@@ -3,9 +3,15 @@ from libc cimport math
 from events.risk.scoring.habits.comparison cimport Comparison, compare
 from events.risk.scoring.habits.state cimport AgentState
 
-cdef double LONG_RATE
+cdef double LONG_RATE, MOST_READS, MOST_DAYS, MOST_GROWTH
 
 cpdef learn(Comparison seen, band, bint trusted=*)
+
+@cython.locals(state=AgentState, new=double)
+cdef _begin_day(Comparison seen)
+
+@cython.locals(state=AgentState, out=double, usual=double)
+cdef _begin_outflow(Comparison seen)
 
 @cython.locals(state=AgentState)
 cdef _last_minutes(Comparison seen)
@@ -13,8 +19,14 @@ cdef _last_minutes(Comparison seen)
 @cython.locals(state=AgentState, share=double, weight=double)
 cdef _habits(Comparison seen, bint trusted)
 
-@cython.locals(state=AgentState, fading=double, least=double, names=list)
+@cython.locals(state=AgentState, fading=double, before=double, names=list)
 cdef _remember_names(Comparison seen, double weight, bint trusted)
+
+@cython.locals(state=AgentState, least=double)
+cdef _remember_places(Comparison seen, double weight, double fading, bint trusted)
+
+@cython.locals(state=AgentState)
+cdef _meet(Comparison seen)
 
 @cython.locals(factor=double)
 cdef _rescale(AgentState state, double now)

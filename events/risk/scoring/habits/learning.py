@@ -6,39 +6,53 @@ from collections.abc import Iterable
 from events.risk.scoring.contract import Event
 from events.risk.scoring.habits.comparison import (
     AMOUNT,
+    CONTAINER,
     HOST,
-    READ_BEFORE,
+    OBJECT,
     RESOURCE,
     SESSION_GAP,
     Comparison,
     compare,
 )
-from events.risk.scoring.habits.packed import NAME
-from events.risk.scoring.habits.state import DAY, FADE, KIND, MEAN_RATE, PROBATION, RESCALE_AFTER, AgentState
+from events.risk.scoring.habits.packed import NAME, NUMBER
+from events.risk.scoring.habits.probation import meet, uncounted
+from events.risk.scoring.habits.state import (
+    AIM,
+    EVENT,
+    FADE,
+    MAX_AMOUNTS,
+    MEAN_RATE,
+    RESCALE_AFTER,
+    AgentState,
+)
 from events.risk.scoring.habits.tables import FORGOTTEN, OMITTED, digest
 from events.risk.scoring.weights import FAILURES, TRANSACTIONS
 
-LONG_RATE = 0.005  # share of a new value in the usual amount, which lags behind a slow climb
-MAX_DESTINATIONS, MAX_RESOURCES, MAX_HOSTS, MAX_WAITING = 56, 32, 16, 24
-MAX_TOOLS, MAX_BIGRAMS = 40, 40
+LONG_RATE = 0.002  # share of a new value in the usual amount, which lags behind a slow climb
+MAX_DESTINATIONS, MAX_RESOURCES, MAX_HOSTS, MAX_WAITING = 56, 32, 16, 48
+MAX_TOOLS, MAX_BIGRAMS, MAX_OBJECTS, MAX_ACTS = 40, 40, 48, 8
+MOST_READS, MOST_DAYS, MOST_GROWTH = 3.0, 20.0, 2.0
 ORDINARY = "ordinary"  # the band under which `relearn()` takes an event that an officer dismissed
 MOST_TAKEN_IN = 32
 LAST_MINUTES = (
     "last_at", "burst", "reads", "failures", "anomalies", "last_tool", "day", "day_usd", "burst_level",
+    "fresh", "day_new", "days", "usual_outflow", "usual_new", "fresh_level",
 )  # fmt: skip
 
 
 def learn(seen: Comparison, band: str, trusted: bool = False) -> None:
     """Fold the event into its agent's state: its last minutes always, its habits only if it scored low.
 
-    A medium event only counts as going somewhere new, so that an agent that always does isn't medium for
-    good; the place itself is not learned.
+    The new places of a medium event are only met: met on several days, they become known, and after three
+    days they count in the agent's rate of novelty, unless an officer confirms an attack.
     """
+    if seen.begins_day:
+        _begin_day(seen)
     _last_minutes(seen)
     if band == "low":
         _habits(seen, trusted)
-    elif band == "medium" and seen.aims and (seen.new or not seen.destinations):
-        seen.state.count_trial(KIND[seen.event.action_type], True)
+    elif band == "medium" and seen.new_names:
+        _meet(seen)
 
 
 def teach(state: AgentState, event: Event) -> None:
@@ -68,11 +82,17 @@ def relearn(known: Iterable[tuple[Event, str]], *, start: AgentState | None = No
     return state
 
 
-def unlearn(state: AgentState, places: Iterable[str]) -> None:
+def unlearn(state: AgentState, event: Event, places: Iterable[str], *, was_learned: bool) -> None:
+    """Take an attack's places off probation, and take back what the event taught of them if it was learned.
+
+    What the agent knows from other events stays.
+    """
+    taught = math.exp((event.received_at - state.landmark) / FADE) if was_learned else 0.0
     for name in map(digest, places):
-        for table in (state.destinations, state.hosts, state.waiting):
-            if weight := table.get(name):
-                table.add(name, -weight, 1)
+        state.waiting.remove(name)
+        for table in (state.destinations, state.hosts):
+            if taught and (weight := table.get(name)):
+                table.add(name, -min(weight, taught), 1)
 
 
 def has_taken_in(state: AgentState, identity: bytes) -> bool:
@@ -87,22 +107,46 @@ def note_taken_in(state: AgentState, identities: Iterable[bytes]) -> None:
     state.taken_in = held[-MOST_TAKEN_IN * NAME :]
 
 
+def _begin_day(seen: Comparison) -> None:
+    """Take the totals of the agent's last day into its habits, at most a multiple of what was usual."""
+    state = seen.state
+    for kind in uncounted(state.waiting, seen.day):
+        state.count_trial(kind, True)
+    if state.last_at:
+        state.days = min(state.days + 1.0, MOST_DAYS)
+        new = min(state.day_new, state.usual_new * MOST_GROWTH + 1.0) if state.days > 1.0 else state.day_new
+        state.usual_new += (new - state.usual_new) / state.days
+    state.day_new = 0.0
+
+
+def _begin_outflow(seen: Comparison) -> None:
+    """The same for the day's transactions, as log-dollars."""
+    state = seen.state
+    if state.day_usd:
+        out = math.log1p(state.day_usd)
+        usual = state.usual_outflow
+        state.usual_outflow = usual + (min(out, usual + 1.0) - usual) * 0.2 if usual else out
+
+
 def _last_minutes(seen: Comparison) -> None:
     """Count what just happened; a transaction counts toward its day even if it was over a limit."""
     state, event, facts = seen.state, seen.event, seen.facts
+    state.count_trial(EVENT, False)
     # Events overtake each other by moments, but a clock that was set back is followed
     is_near = event.received_at > state.last_at - SESSION_GAP
     state.last_at = max(state.last_at, event.received_at) if is_near else event.received_at
     state.burst = seen.burst + 1.0
-    state.reads = seen.reads + (event.action_type == "data_access")
+    state.reads = min(seen.reads + (event.action_type == "data_access" or facts.brings_text), MOST_READS)
     state.failures = seen.failures + (event.action_type in FAILURES or facts.refused)
+    state.fresh = seen.fresh + seen.is_fresh
+    state.day_new = seen.day_new + bool(seen.new_names)
     state.anomalies = seen.anomalies + (event.action_type == "transaction_anomaly")
     if seen.has_tool:
         state.last_tool = seen.tool
     if event.action_type in TRANSACTIONS:
-        today = int(event.received_at // DAY)
-        state.day_usd = (state.day_usd if state.day == today else 0.0) + (facts.amount or 0.0)
-        state.day = today
+        if state.day != seen.day:
+            _begin_outflow(seen)
+        state.day_usd, state.day = seen.outflow, seen.day
 
 
 def _habits(seen: Comparison, trusted: bool) -> None:
@@ -116,6 +160,7 @@ def _habits(seen: Comparison, trusted: bool) -> None:
         _rescale(state, event.received_at)
     weight = math.exp((event.received_at - state.landmark) / FADE)
     state.burst_level += (math.log1p(seen.burst) - state.burst_level) * share
+    state.fresh_level += (math.log1p(seen.fresh) - state.fresh_level) * share
     state.learned += weight
     state.add_hour(seen.hour, weight)
     _remember_names(seen, weight, trusted)
@@ -123,31 +168,58 @@ def _habits(seen: Comparison, trusted: bool) -> None:
         state.count_trial(AMOUNT, facts.amount is None)
         if facts.amount is not None:
             state.add_amount(math.sqrt(facts.amount))
-            share = max(LONG_RATE, 1.0 / state.trials_of(AMOUNT))
+            known = len(state.amounts) // NUMBER
+            share = LONG_RATE if known == MAX_AMOUNTS else max(LONG_RATE, 1.0 / known)
             state.usual_amount += (math.log1p(facts.amount) - state.usual_amount) * share
 
 
 def _remember_names(seen: Comparison, weight: float, trusted: bool) -> None:
     state, fading = seen.state, 1 / weight
     if seen.aims:
-        names = seen.destinations
-        if seen.new and seen.reads > READ_BEFORE and not trusted:
-            waits, new = state.waiting, seen.new_names
-            names = [n for n in names if n not in new or waits.has_waited(n, seen.at, PROBATION, MAX_WAITING)]
-        for name in names:
-            state.destinations.add(name, weight, MAX_DESTINATIONS)
-        state.count_trial(KIND[seen.event.action_type], bool(seen.new) or not seen.destinations)
-    if seen.hosts:
-        least = min([state.hosts.add(name, weight, MAX_HOSTS) for name in seen.hosts])
-        state.count_trial(HOST, least * fading < FORGOTTEN)
+        _remember_places(seen, weight, fading, trusted)
     if seen.resource is not None:
         before = state.resources.add(seen.resource, weight, MAX_RESOURCES)
         state.count_trial(RESOURCE, before * fading < FORGOTTEN)
+    for names, new, kind in (
+        (seen.objects, seen.new_objects, OBJECT),
+        (seen.containers, seen.new_containers, CONTAINER),
+    ):
+        if names:
+            for name in names:
+                state.objects.add(name, weight, MAX_OBJECTS)
+            state.count_trial(kind, bool(new))
+    if seen.act is not None:
+        state.acts.add(seen.act, weight, MAX_ACTS)
     if seen.tool != OMITTED:
         state.tools.add(seen.tool, weight, MAX_TOOLS)
         state.bigrams.add(seen.pair, weight, MAX_BIGRAMS)
         if seen.destinations:
             state.aimed.add(seen.tool, weight, MAX_TOOLS)
+
+
+def _remember_places(seen: Comparison, weight: float, fading: float, trusted: bool) -> None:
+    """Learn where an event went; new places, and hosts of theirs, wait until they were met on other days."""
+    state, kind = seen.state, AIM[seen.event.action_type]
+    if not trusted:
+        _meet(seen)
+    wait = [] if trusted else [name for name in seen.new_names if not state.destinations.knows(name, fading)]
+    for name in seen.destinations:
+        if trusted or name not in seen.new_names:  # `_meet()` added those whose probation is over
+            state.destinations.add(name, weight, MAX_DESTINATIONS)
+    if trusted or not wait:
+        state.count_trial(kind, bool(seen.new_names) or not seen.destinations)
+    known = [name for name in seen.hosts if not wait or state.hosts.knows(name, fading)]
+    if known:
+        least = min([state.hosts.add(name, weight, MAX_HOSTS) for name in known])
+        state.count_trial(HOST, least * fading < FORGOTTEN)
+
+
+def _meet(seen: Comparison) -> None:
+    """Note the new places as met; those whose probation is over are known from now on."""
+    state, kind = seen.state, AIM[seen.event.action_type]
+    for name in seen.new_names:
+        if meet(state.waiting, name, seen.day, kind, MAX_WAITING):
+            state.destinations.add(name, math.exp((seen.at - state.landmark) / FADE), MAX_DESTINATIONS)
 
 
 def _rescale(state: AgentState, now: float) -> None:

@@ -8,10 +8,11 @@ cdef Py_ssize_t _HEAD, _NUMBERS, _TRIALS, _RATES, _HOURS, _TABLES
 @cython.no_gc
 cdef class AgentState:
     cdef public double landmark, last_at, learned
-    cdef public Table tools, aimed, bigrams, destinations, resources, hosts, waiting
+    cdef public Table tools, aimed, bigrams, destinations, resources, hosts, waiting, objects, acts
     cdef public bytes trials, rates, amounts, hours, last_tool, taken_in
     cdef public double usual_amount, tool_surprise, bigram_surprise, burst_level
     cdef public double burst, reads, failures, anomalies, day_usd
+    cdef public double days, usual_outflow, day_new, usual_new, fresh, fresh_level
     cdef public long long day
 
     cpdef AgentState changeable(self)
@@ -27,11 +28,13 @@ cdef class AgentState:
     @cython.locals(age=double)
     cpdef double fading(self, double now) except? -1.0
 
-@cython.locals(tools=Table, aimed=Table, bigrams=Table, destinations=Table, resources=Table, hosts=Table, waiting=Table)
+@cython.locals(tools=Table, aimed=Table, bigrams=Table, destinations=Table, resources=Table, hosts=Table, waiting=Table, objects=Table, acts=Table)
 cpdef bytes encode_state(AgentState state)
 
 @cython.locals(state=AgentState, amounts=Py_ssize_t)
 cpdef AgentState decode_state(bytes data)
+
+cdef Py_ssize_t _end(bytes data) except -1
 
 @cython.locals(names=Py_ssize_t, weights=Py_ssize_t, end=Py_ssize_t)
 cdef Table _table(bytes data, Py_ssize_t place)

@@ -19,12 +19,17 @@ PROBATION = 3 * DAY  # how long a name that may be an attack's waits until it is
 
 MAX_AMOUNTS = 40
 HOURS = 24
-LAYOUT = 4
+LAYOUT = 5
 
 AIMED = ("api_call", "data_mutation", "transaction_initiated", "transaction_anomaly")
-KINDS = (*AIMED, "host", "resource", "amount")
-"""What has a rate of novelty: where each sending action goes, then hosts, resources, and unstated amounts."""
+KINDS = (*AIMED, "host", "resource", "amount", "object", "container", "event")
+"""What has a rate of novelty: where each sending action goes; hosts, resources, unstated amounts; what is
+acted on, and what holds it. Of events, whatever they score, only the number of trials counts.
+"""
 KIND = {kind: index for index, kind in enumerate(KINDS)}
+EVENT = KIND["event"]
+AIM = {kind: KIND[kind] for kind in AIMED} | {"data_access": KIND["api_call"]}
+"""The kind of novelty of where an action goes; a read that names where it sends to counts as a call."""
 
 NO_NAME = bytes(packed.NAME)
 NO_TRIALS, ALL_NEW = packed.pack((0.0,) * len(KINDS)), packed.pack((1.0,) * len(KINDS))
@@ -53,7 +58,7 @@ class AgentState:
         self.landmark = self.last_at = self.learned = 0.0
         self.tools, self.aimed, self.bigrams = Table(), Table(), Table()
         self.destinations, self.resources, self.hosts = Table(), Table(), Table()
-        self.waiting = Table()
+        self.waiting, self.objects, self.acts = Table(), Table(), Table()
         self.trials, self.rates, self.hours = NO_TRIALS, ALL_NEW, NO_HOURS
         self.amounts = b""
         self.usual_amount = self.tool_surprise = self.bigram_surprise = self.burst_level = 0.0
@@ -61,6 +66,8 @@ class AgentState:
         self.last_tool = NO_NAME
         self.day = 0
         self.day_usd = 0.0
+        self.days = self.usual_outflow = self.day_new = self.usual_new = 0.0
+        self.fresh = self.fresh_level = 0.0
         self.taken_in = b""
 
     def changeable(self) -> "AgentState":
@@ -101,7 +108,10 @@ class AgentState:
     def scale(self, factor: float) -> None:
         self.learned *= factor
         self.hours = scaled(self.hours, factor)
-        for table in (self.tools, self.aimed, self.bigrams, self.destinations, self.resources, self.hosts):
+        for table in (
+            self.tools, self.aimed, self.bigrams, self.destinations, self.resources, self.hosts,
+            self.objects, self.acts,
+        ):  # fmt: skip
             table.scale(factor)
 
     def fading(self, now: float) -> float:
@@ -110,9 +120,9 @@ class AgentState:
         return math.exp(-age) if age > 0.0 else 1.0
 
 
-_HEAD = 10  # bytes: the layout, and how many names each table has, then amounts and `taken_in`
+_HEAD = 12  # bytes: the layout, and how many names each table has, then amounts and `taken_in`
 _NUMBERS = _HEAD + packed.NAME
-_TRIALS = _NUMBERS + 13 * packed.NUMBER
+_TRIALS = _NUMBERS + 19 * packed.NUMBER
 _RATES = _TRIALS + len(KINDS) * packed.NUMBER
 _HOURS = _RATES + len(KINDS) * packed.NUMBER
 _TABLES = _HOURS + HOURS * packed.NUMBER
@@ -122,20 +132,24 @@ def encode_state(state: AgentState) -> bytes:
     """Return the state as little-endian bytes, about 4 KB at its fullest."""
     tools, aimed, bigrams, destinations = state.tools, state.aimed, state.bigrams, state.destinations
     resources, hosts, waiting = state.resources, state.hosts, state.waiting
+    objects, acts = state.objects, state.acts
     head = bytes((
         LAYOUT, len(tools), len(aimed), len(bigrams), len(destinations), len(resources), len(hosts),
-        len(waiting), len(state.amounts) // packed.NUMBER, len(state.taken_in) // packed.NAME,
+        len(waiting), len(objects), len(acts),
+        len(state.amounts) // packed.NUMBER, len(state.taken_in) // packed.NAME,
     ))  # fmt: skip
     numbers = packed.pack((
         state.landmark, state.last_at, state.learned, state.usual_amount, state.tool_surprise,
         state.bigram_surprise, state.burst_level, state.burst, state.reads, state.failures, state.anomalies,
-        float(state.day), state.day_usd,
+        float(state.day), state.day_usd, state.days, state.usual_outflow, state.day_new, state.usual_new,
+        state.fresh, state.fresh_level,
     ))  # fmt: skip
     return b"".join((
         head, state.last_tool, numbers, state.trials, state.rates, state.hours,
         tools.names, tools.weights, aimed.names, aimed.weights, bigrams.names, bigrams.weights,
         destinations.names, destinations.weights, resources.names, resources.weights,
-        hosts.names, hosts.weights, waiting.names, waiting.weights, state.amounts, state.taken_in,
+        hosts.names, hosts.weights, waiting.names, waiting.weights,
+        objects.names, objects.weights, acts.names, acts.weights, state.amounts, state.taken_in,
     ))  # fmt: skip
 
 
@@ -143,14 +157,15 @@ def decode_state(data: bytes) -> AgentState:
     """Return the state from `encode_state()`. Raises StateUnreadable for anything else or an older layout."""
     if not data or data[0] != LAYOUT:
         raise StateUnreadable(f"layout {data[:1].hex() or 'none'}, this version reads {LAYOUT}")
-    if len(data) < _TABLES or len(data) != _start(data, 8) + data[8] * packed.NUMBER + data[9] * packed.NAME:
+    if len(data) < _TABLES or len(data) != _end(data):
         raise StateUnreadable(f"{len(data)} bytes aren't what its head says")
     state = AgentState.__new__(AgentState)
     state.last_tool = packed.part(data, _HEAD, _NUMBERS)
     (
         state.landmark, state.last_at, state.learned, state.usual_amount, state.tool_surprise,
         state.bigram_surprise, state.burst_level, state.burst, state.reads, state.failures, state.anomalies,
-        day, state.day_usd,
+        day, state.day_usd, state.days, state.usual_outflow, state.day_new, state.usual_new,
+        state.fresh, state.fresh_level,
     ) = packed.unpack(packed.part(data, _NUMBERS, _TRIALS))  # fmt: skip
     state.day = int(day)
     state.trials = packed.part(data, _TRIALS, _RATES)
@@ -158,11 +173,15 @@ def decode_state(data: bytes) -> AgentState:
     state.hours = packed.part(data, _HOURS, _TABLES)
     state.tools, state.aimed, state.bigrams = _table(data, 1), _table(data, 2), _table(data, 3)
     state.destinations, state.resources, state.hosts = _table(data, 4), _table(data, 5), _table(data, 6)
-    state.waiting = _table(data, 7)
-    amounts = _start(data, 8)
-    state.amounts = packed.part(data, amounts, amounts + data[8] * packed.NUMBER)
-    state.taken_in = packed.part(data, amounts + data[8] * packed.NUMBER, len(data))
+    state.waiting, state.objects, state.acts = _table(data, 7), _table(data, 8), _table(data, 9)
+    amounts = _start(data, 10)
+    state.amounts = packed.part(data, amounts, amounts + data[10] * packed.NUMBER)
+    state.taken_in = packed.part(data, amounts + data[10] * packed.NUMBER, len(data))
     return state
+
+
+def _end(data: bytes) -> int:
+    return _start(data, 10) + data[10] * packed.NUMBER + data[11] * packed.NAME
 
 
 def _table(data: bytes, place: int) -> Table:
@@ -173,7 +192,7 @@ def _table(data: bytes, place: int) -> Table:
 
 
 def _start(data: bytes, place: int) -> int:
-    """Return where the table of a place in the head begins; for place 8, where the last one ends."""
+    """Return where the table of a place in the head begins; for place 10, where the last one ends."""
     names = 0
     for before in range(1, place):
         names += data[before]

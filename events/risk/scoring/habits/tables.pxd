@@ -9,5 +9,6 @@ cdef class Table:
     cpdef bint knows(self, bytes name, double fading) except -1
     @cython.locals(at=Py_ssize_t, before=double)
     cpdef double add(self, bytes name, double weight, Py_ssize_t limit) except? -1.0
-    @cython.locals(since=double)
-    cpdef bint has_waited(self, bytes name, double now, double seconds, Py_ssize_t limit) except -1
+    cpdef set(self, bytes name, double weight)
+    @cython.locals(at=Py_ssize_t)
+    cpdef remove(self, bytes name)

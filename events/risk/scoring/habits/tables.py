@@ -42,13 +42,15 @@ class Table:
         self.weights = packed.with_double(self.weights, at, before + weight)
         return before
 
-    def has_waited(self, name: bytes, now: float, seconds: float, limit: int) -> bool:
-        """Return whether a first call for the name was at least `seconds` ago; it starts the wait."""
-        since = self.get(name)
-        if not since:
-            self.add(name, now, limit)
-            return False
-        return now - since >= seconds
+    def set(self, name: bytes, weight: float) -> None:
+        """Replace the weight of a name of the table."""
+        self.weights = packed.with_double(self.weights, packed.find(self.names, name), weight)
+
+    def remove(self, name: bytes) -> None:
+        at = packed.find(self.names, name)
+        if at >= 0:
+            self.names = self.names[:at] + self.names[at + packed.NAME :]
+            self.weights = self.weights[:at] + self.weights[at + packed.NAME :]
 
     def scale(self, factor: float) -> None:
         self.weights = scaled(self.weights, factor)

@@ -1,0 +1,159 @@
+"""Setting and showing the mode of an agent."""
+
+from typing import Any
+
+import pytest
+
+from agents.models import Agent
+from agents.tests.factories import make_agent, make_retired_agent
+from auditlog.models import AuditEntry
+from auditlog.vocabulary import Actor
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.tenancy import services as tenancy
+from compliance.tenancy.models import Enforcement, Tenant
+from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
+from compliance.tests.client import ApiClient
+
+BOTH = pytest.mark.parametrize("environment", list(Environment))
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    return make_tenant()
+
+
+@pytest.fixture
+def client(api: ApiClient, tenant: Tenant) -> ApiClient:
+    return api.as_key(make_key(tenant))
+
+
+def observe(tenant: Tenant) -> None:
+    tenancy.set_enforcement(
+        tenant_id=tenant.id,
+        enforcement=Enforcement.OBSERVE,
+        reason="pilot",
+        actor=Actor.system("tests"),
+        now=now(),
+    )
+
+
+def modes(shown: dict[str, Any]) -> tuple[str | None, str]:
+    return shown["enforcement"], shown["effective_enforcement"]
+
+
+def changes_of(agent_id: object) -> list[dict[str, Any]]:
+    """The metadata of the agent's changes of mode, oldest first."""
+    found = AuditEntry.objects.about(agent_id).of_type("agent.enforcement_changed")
+    return [entry.metadata or {} for entry in found.order_by("created_at", "id")]
+
+
+@BOTH
+def test_mode_is_set_changed_and_left_to_the_tenant(
+    api: ApiClient, tenant: Tenant, environment: Environment
+) -> None:
+    make = make_test_key if environment is Environment.TEST else make_key
+    client = api.as_key(make(tenant))
+    with environments.use(environment):
+        observe(tenancy.get_tenant(tenant_id=tenant.id))
+
+        made = client.post("/v1/agents", {"name": "bot", "model_hash": "sha256:ab"}).json()["data"]
+        path = f"/v1/agents/{made['id']}"
+        edits = [client.patch(path, {"enforcement": mode}) for mode in ("enforce", "observe", None)]
+        (listed,) = client.get("/v1/agents").json()["data"]
+
+        assert modes(made) == (None, "observe")
+        assert [edit.status_code for edit in edits] == [200] * 3
+        assert [modes(edit.json()["data"]) for edit in edits] == [
+            ("enforce", "enforce"),
+            ("observe", "observe"),
+            (None, "observe"),
+        ]
+        assert modes(client.get(path).json()["data"]) == modes(listed) == (None, "observe")
+        assert [(one["before"], one["after"]) for one in changes_of(made["id"])] == [
+            (None, "enforce"),
+            ("enforce", "observe"),
+            ("observe", None),
+        ]
+        assert not AuditEntry.objects.about(made["id"]).of_type("agent.updated").exists()
+
+
+def test_default_is_to_enforce(client: ApiClient) -> None:
+    made = client.post("/v1/agents", {"name": "bot", "model_hash": "sha256:ab"}).json()["data"]
+
+    assert modes(made) == (None, "enforce")
+    entry = AuditEntry.objects.about(made["id"]).of_type("agent.created").get()
+    assert "enforcement" not in (entry.metadata or {})
+
+
+def test_mode_given_at_registration_is_audited(client: ApiClient) -> None:
+    body = {"name": "bot", "model_hash": "sha256:ab", "enforcement": "observe"}
+
+    made = client.post("/v1/agents", body).json()["data"]
+
+    assert modes(made) == ("observe", "observe")
+    entry = AuditEntry.objects.about(made["id"]).of_type("agent.created").get()
+    assert (entry.metadata or {})["enforcement"] == "observe"
+
+
+def test_other_edits_leave_the_mode_alone(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_agent(tenant, enforcement="observe")
+
+    edited = client.patch(f"/v1/agents/{agent.id}", {"name": "new"}).json()["data"]
+    client.patch(f"/v1/agents/{agent.id}", {"enforcement": "observe"})
+
+    assert modes(edited) == ("observe", "observe")
+    assert changes_of(agent.id) == []
+
+
+def test_profile_and_mode_of_one_edit_are_audited_apart(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_agent(tenant)
+
+    client.patch(f"/v1/agents/{agent.id}", {"name": "new", "enforcement": "observe"})
+
+    (change,) = changes_of(agent.id)
+    entry = AuditEntry.objects.about(agent.id).of_type("agent.updated").get()
+    assert (change["before"], change["after"]) == (None, "observe")
+    assert (entry.metadata or {})["changed"] == ["name"]
+
+
+@pytest.mark.parametrize(
+    "mode", ["Observe", "", "off", True, 1, [], ["observe"], {"mode": "observe"}, "\x00"]
+)
+def test_unknown_modes_are_400(client: ApiClient, tenant: Tenant, mode: object) -> None:
+    agent = make_agent(tenant)
+
+    edit = client.patch(f"/v1/agents/{agent.id}", {"enforcement": mode})
+    registration = client.post("/v1/agents", {"name": "x", "model_hash": "y", "enforcement": mode})
+
+    assert (edit.status_code, list(edit.json())) == (400, ["error"])
+    assert (registration.status_code, list(registration.json())) == (400, ["error"])
+
+
+def test_whose_mode_one_may_not_set(api: ApiClient, client: ApiClient, tenant: Tenant) -> None:
+    mine, retired = make_agent(tenant), make_retired_agent(tenant)
+    foreign = make_agent(make_tenant("Other"))
+    with environments.use(Environment.TEST):
+        sandboxed = make_agent(tenancy.get_tenant(tenant_id=tenant.id))
+    body = {"enforcement": "observe"}
+
+    answers = [
+        client.patch(f"/v1/agents/{one.id}", body).status_code for one in (foreign, sandboxed, retired)
+    ]
+    reader = api.as_key(make_key(tenant, ["agents:read"])).patch(f"/v1/agents/{mine.id}", body)
+
+    assert answers == [404, 404, 422]
+    assert reader.status_code == 403
+    assert not Agent.objects.filter(enforcement="observe").exists()
+
+
+def test_pages_read_the_mode_in_their_own_query(
+    client: ApiClient, tenant: Tenant, django_assert_max_num_queries: Any
+) -> None:
+    for _ in range(5):
+        make_agent(tenant)
+    client.get("/v1/agents")
+
+    with django_assert_max_num_queries(3):
+        assert len(client.get("/v1/agents").json()["data"]) == 5

@@ -1,0 +1,150 @@
+"""The table of what the scorer shows on the open streams, suite by suite, beside what it should show."""
+
+from collections.abc import Callable, Mapping
+
+from bench.risk_model.judging import GOALS, Judgement, Key, Share, together
+from bench.risk_model.regimes import WAYS, Stream, Streams, Way
+from events.risk.evaluation.backtest import NOBODY
+
+Judged = Mapping[Key, Judgement]
+Line = list[str]
+UNSEEN, MATURE, COLD, ONE_STREAM = "unseen task", "mature", "cold", "mature, one stream"
+LABELLED = (UNSEEN, MATURE, COLD)
+AIMS = {
+    UNSEEN: "mean ≥ .94, worst ≥ .85",
+    MATURE: "mean ≥ .96, worst ≥ .90",
+    COLD: "mean ≥ .82",
+}
+PAYMENTS, TOOLS, NO_SCOPE, REAL_TIME = "payments", "tools", "tools, no scope", "real time"
+
+
+def asked(streams: Streams) -> dict[Key, tuple[Stream, Way]]:
+    """What is judged: each stream by name, in each way that it is met."""
+    suites = {name: streams.suites[name] for name in streams.suites}
+    told = {_verbatim(name): stream for name, stream in streams.verbatim.items()}
+    others = {
+        PAYMENTS: streams.payments,
+        TOOLS: streams.tools,
+        NO_SCOPE: Stream(streams.tools.rows, NOBODY),
+        REAL_TIME: streams.real_time,
+    }
+    ways = [
+        *((name, stream, way) for name, stream in (suites | told).items() for way in (*LABELLED, ONE_STREAM)),
+        *((name, stream, COLD) for name, stream in others.items()),
+    ]
+    return {(name, way): (stream, WAYS[way]) for name, stream, way in ways}
+
+
+def suites_of(judged: Judged) -> list[str]:
+    """The suites in our own vocabulary, in the order they were judged in."""
+    return [name for name, way in judged if way == UNSEEN and not name.endswith(_verbatim(""))]
+
+
+def by_suite(judged: Judged) -> list[Line]:
+    """Ranking, the plain rules, and goals, for each suite, their mean and the worst."""
+    suites = suites_of(judged)
+
+    def line(name: str, figure: Callable[[str], float | None], aim: str = "") -> Line:
+        figures = [figure(suite) for suite in suites]
+        known = [each for each in figures if each is not None]
+        mean, worst = (sum(known) / len(known), min(known)) if known else (None, None)
+        return [name, *map(decimals, (*figures, mean, worst)), aim]
+
+    def of(way: str, figure: Callable[[Judgement], float | None]) -> Callable[[str], float | None]:
+        return lambda suite: figure(judged[suite, way]) if (suite, way) in judged else None
+
+    def verbatim(way: str, figure: Callable[[Judgement], float | None]) -> Callable[[str], float | None]:
+        return lambda suite: of(way, figure)(_verbatim(suite))
+
+    return [
+        ["", *suites, "mean", "worst", "aim"],
+        *(line(f"{way}: non-read AUC", of(way, _auc), AIMS[way]) for way in LABELLED),
+        *(line(f"{way}: novelty of destination", of(way, _best_rule), "never above") for way in LABELLED),
+        *(line(f"{way}: recall at 1 %", of(way, _recall), "≥ .50" * (way == UNSEEN)) for way in LABELLED),
+        *(line(f"{way}: non-read recall at 1 %", of(way, _non_read_recall)) for way in LABELLED),
+        *(line(f"{way}: AP", of(way, _precision)) for way in LABELLED),
+        *(line(f"{way}: verbatim, non-read AUC", verbatim(way, _auc), "within .02") for way in LABELLED),
+    ]
+
+
+def below_the_rule(judged: Judged) -> list[str]:
+    """Each suite and way in which the scorer ranks worse than a plain rule."""
+    return [
+        f"{suite}, {way}: {decimals(_auc(each))} below {decimals(_best_rule(each))}"
+        for (suite, way), each in judged.items()
+        if way in LABELLED and (_auc(each) or 0.0) < (_best_rule(each) or 0.0)
+    ]
+
+
+def goals(judged: Judged) -> list[Line]:
+    """How many attacks of each class reach medium when the agent is mature, by suite."""
+    lines = [["mature, attacks at medium", *GOALS, "all"]]
+    for (suite, way), each in judged.items():
+        if way == MATURE and any(share.whole for share in each.goals.values()):
+            lines.append([suite, *map(_count, (*each.goals.values(), together(each.goals.values())))])
+    return lines
+
+
+def ordinary(judged: Judged) -> list[Line]:
+    """What happens to ordinary events and innocent agents, for each stream and way, and over all."""
+    lines = [["ordinary events", "at medium", "first 20", "first 20 acts", "at 0.85", "innocent stopped"]]
+    for (name, way), each in judged.items():
+        first = (each.first.percent, each.first_acts.percent) if way == COLD else ("", "")
+        lines.append([f"{name}, {way}", each.medium.percent, *first, _count(each.high), str(each.innocent)])
+    high, innocent = together(each.high for each in judged.values()), sum(e.innocent for e in judged.values())
+    return [*lines, ["all", "", "", "", _count(high), str(innocent)], *_means(judged)]
+
+
+def others(judged: Judged) -> list[Line]:
+    """Ranking of the streams that are no suites."""
+    return [
+        ["", "AUC", "AP", "recall at 1 %", "aim"],
+        *(
+            [name, *map(decimals, judged[name, COLD].all), "AUC ≥ .862, AP ≥ .678" * (name == PAYMENTS)]
+            for name in (PAYMENTS, TOOLS, NO_SCOPE)
+        ),
+    ]
+
+
+def decimals(figure: float | None) -> str:
+    """Three decimals, or a dash."""
+    return "-" if figure is None else f"{figure:.3f}"
+
+
+def _means(judged: Judged) -> list[Line]:
+    """The shares at medium over all suites at once, by way."""
+    lines = []
+    for way, aim in ((MATURE, "≤ 1.5 %"), (UNSEEN, ""), (COLD, "≤ 4 %, first ≤ 3 %")):
+        met = [judged[suite, way] for suite in suites_of(judged)]
+        first = ("first", "first_acts") if way == COLD else ()
+        shares = [together(getattr(each, field) for each in met).percent for field in ("medium", *first)]
+        lines.append([f"suites, {way}", *shares, *[""] * (4 - len(shares)), aim])
+    return lines
+
+
+def _verbatim(name: str) -> str:
+    return f"{name} verbatim"
+
+
+def _auc(each: Judgement) -> float | None:
+    return each.non_read.auc
+
+
+def _recall(each: Judgement) -> float | None:
+    return each.all.recall
+
+
+def _non_read_recall(each: Judgement) -> float | None:
+    return each.non_read.recall
+
+
+def _precision(each: Judgement) -> float | None:
+    return each.all.precision
+
+
+def _best_rule(each: Judgement) -> float | None:
+    return max((auc for auc in each.rules if auc is not None), default=None)
+
+
+def _count(share: Share) -> str:
+    return f"{share.part} of {share.whole}" if share.whole else "-"

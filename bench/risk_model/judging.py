@@ -1,0 +1,151 @@
+"""How a stream is judged, met in one way: how well attacks are told, what happens to ordinary events."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from multiprocessing import get_context
+from typing import NamedTuple, TypeVar
+
+from agents.risk import HIGH, MEDIUM
+from bench.risk_model import novelty, regimes
+from bench.risk_model.regimes import Stream, Way
+from events.risk.evaluation import metrics
+from events.risk.evaluation.backtest import FEW_FALSE_ALARMS, PREPARATION, READ, ReplayedEvent, revoked
+
+PROCESSES = 2
+Result = TypeVar("Result")
+Key = tuple[str, str]
+"""The names of a stream and of a way to meet it."""
+FIRST = 20
+"""How many of an agent's events are its first ones."""
+GOALS = {
+    "deletion": ("delete", "remove"),
+    "keys": ("key",),
+    "passwords": ("password",),
+    "permissions": ("invite", "transfer", "share", "grant"),
+}
+"""Words in the name of the tool that reaches a goal of this class."""
+
+
+class Share(NamedTuple):
+    """How many of how many."""
+
+    part: int = 0
+    whole: int = 0
+
+    @property
+    def value(self) -> float | None:
+        return self.part / self.whole if self.whole else None
+
+    @property
+    def percent(self) -> str:
+        return "-" if self.value is None else f"{100 * self.value:.1f} %"
+
+
+def together(shares: Iterable[Share]) -> Share:
+    """All of the shares as one."""
+    found = list(shares)
+    return Share(sum(one.part for one in found), sum(one.whole for one in found))
+
+
+class Ranking(NamedTuple):
+    """How well scores tell attacks from ordinary events; None without both."""
+
+    auc: float | None
+    precision: float | None
+    recall: float | None
+
+
+class Judgement(NamedTuple):
+    """The figures of one stream, met in one way.
+
+    `non_read` leaves reads out; `rules` is its AUC by the two plain rules of `novelty`. `medium` and `high`
+    are of ordinary events, medium at 0.30 or above; `first` is `medium` among each agent's first events,
+    `first_acts` among its first events that are no reads. `innocent`: agents stopped without an attack.
+    `goals`: of attacks that reach a goal of each class, those at 0.30 or above.
+    """
+
+    all: Ranking
+    non_read: Ranking
+    rules: tuple[float | None, ...]
+    medium: Share
+    high: Share
+    first: Share
+    first_acts: Share
+    innocent: int
+    goals: dict[str, Share]
+
+
+def judge(stream: Stream, way: Way) -> Judgement:
+    """Replay a stream and measure the verdicts."""
+    parts = way.parts(stream)
+    found = regimes.judged(parts, stream.agents, apart=way.apart)
+    rules = [novelty.new_destinations(parts, apart=way.apart, resources=both) for both in (False, True)]
+    judged = [at for at, one in enumerate(found) if one.row.stage != PREPARATION]
+    non_read = [at for at in judged if found[at].row.action_type != READ]
+    scores = [one.verdict.score for one in found]
+    ordinary = [one for one in found if not one.row.is_attack]
+    return Judgement(
+        ranking(scores, found, judged),
+        ranking(scores, found, non_read),
+        tuple(ranking(rule, found, non_read).auc for rule in rules),
+        share(ordinary, MEDIUM),
+        share(ordinary, HIGH),
+        share(_first(found), MEDIUM),
+        share(_first([one for one in found if one.row.action_type != READ]), MEDIUM),
+        0 if way.apart else len(revoked(found)[1]),
+        {goal: share(_reaching(found, words), MEDIUM) for goal, words in GOALS.items()},
+    )
+
+
+def share(found: Iterable[ReplayedEvent], least: float) -> Share:
+    """How many events score at least this."""
+    scores = [one.verdict.score for one in found]
+    return Share(sum(score >= least for score in scores), len(scores))
+
+
+def judge_all(asked: dict[Key, tuple[Stream, Way]]) -> dict[Key, Judgement]:
+    """The judgements by the same names, worked out by two processes."""
+    return dict(zip(asked, in_processes([partial(judge, *each) for each in asked.values()]), strict=True))
+
+
+def in_processes(calls: Sequence[Callable[[], Result]]) -> list[Result]:
+    """The calls' results, in order."""
+    with get_context("fork").Pool(PROCESSES) as pool:
+        return pool.map(_call, calls, chunksize=1)
+
+
+def _call(call: Callable[[], Result]) -> Result:
+    return call()
+
+
+def ranking(scores: Sequence[float], found: Sequence[ReplayedEvent], among: Sequence[int]) -> Ranking:
+    """How well scores rank these of the events found."""
+    values, attacks = [scores[at] for at in among], [found[at].row.is_attack for at in among]
+    return Ranking(
+        metrics.roc_auc(values, attacks),
+        metrics.average_precision(values, attacks),
+        metrics.recall_at_fpr(values, attacks, fpr=FEW_FALSE_ALARMS),
+    )
+
+
+def _first(found: list[ReplayedEvent]) -> list[ReplayedEvent]:
+    met: dict[str, int] = {}
+    first = []
+    for one in found:
+        met[one.row.agent] = met.get(one.row.agent, 0) + 1
+        if met[one.row.agent] <= FIRST and not one.row.is_attack:
+            first.append(one)
+    return first
+
+
+def _reaching(found: list[ReplayedEvent], words: tuple[str, ...]) -> list[ReplayedEvent]:
+    return [
+        one
+        for one in found
+        if one.row.is_attack and one.row.stage == "goal" and not set(words).isdisjoint(_words_of_tool(one))
+    ]
+
+
+def _words_of_tool(one: ReplayedEvent) -> list[str]:
+    details = one.row.details
+    return str(details.get("tool", "")).split("_") if isinstance(details, dict) else []

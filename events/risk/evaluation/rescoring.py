@@ -1,0 +1,231 @@
+"""Score a tenant's stored events anew, in order of receipt, as the live service would have.
+
+States, baseline, marked places and reviews exist only in memory and change at the moment of the stream at
+which the live service changed its own. What it reads of an agent's limits and domain is today's; scopes are
+those certified at the time.
+"""
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+from itertools import chain
+from uuid import UUID
+
+import msgspec
+import orjson
+
+from agents.models import Agent
+from certificates.models import Certificate
+from compliance.core.identifiers import first_id_at
+from events.models import EventReview, ReviewVerdict
+from events.risk.baselines import DELAY
+from events.risk.context import context_of
+from events.risk.evaluation import stored
+from events.risk.evaluation.stored import StoredEvent
+from events.risk.scoring.contract import Context, Event, Marks, RiskVerdict
+from events.risk.scoring.habits.baseline import Baseline, decode_baseline, encode_baseline, pool
+from events.risk.scoring.habits.learning import teach_late, unlearn
+from events.risk.scoring.habits.state import AgentState, decode_state, encode_state
+from events.risk.scoring.marked import may_be_marked, weighed
+from events.risk.scoring.model import fold
+
+POOL_EVERY = timedelta(minutes=10)  # of the stream's time; the live service pools each minute
+MOST_AWAKE = 2_000  # states that are kept unpacked
+LOW = "low"
+ID = 16
+
+
+class ReviewedEvent(msgspec.Struct):
+    """An event that officers judged, as the replay met it; `verdict`: the last so far."""
+
+    agent_id: UUID
+    event: Event
+    band: str
+    verdict: str | None = None
+    was_confirmed: bool = False
+
+
+class RescoringState(msgspec.Struct):
+    """What the replay has learned so far, ready to be stored.
+
+    `low`: ids of low events that wait to be pooled, one after the other. `reviews`, `dismissals`: how many
+    reviews the states and the baseline have taken in.
+    """
+
+    states: dict[UUID, bytes] = {}
+    baseline: bytes = b""
+    low: bytes = b""
+    pooled_at: datetime | None = None
+    reviews: int = 0
+    dismissals: int = 0
+    reviewed: dict[UUID, ReviewedEvent] = {}
+
+
+Said = tuple[str, float, bool]
+"""A place, when its event was reviewed, and whether that speaks for a mark."""
+
+
+class Rescoring:
+    """Scores the events of one tenant, which come in order of receipt; goes on from what was `learned`."""
+
+    def __init__(self, *, reviews: list[EventReview], scope_rule: bool, learned: RescoringState) -> None:
+        self._packed, self._awake = dict(learned.states), dict[UUID, AgentState]()
+        self._baseline = decode_baseline(learned.baseline) if learned.baseline else Baseline()
+        self._low, self._pooled_at = bytearray(learned.low), learned.pooled_at
+        self._reviews, self._next_review, self._next_dismissal = reviews, learned.reviews, learned.dismissals
+        self._to_be_reviewed = {review.event_id for review in reviews}
+        self._reviewed = dict(learned.reviewed)
+        self._said: dict[UUID, list[Said]] = {}
+        self._contexts = Contexts(scope_rule=scope_rule)
+        for review in reviews[: learned.reviews]:
+            self._mark(review, self._reviewed.get(review.event_id))
+
+    def learned(self) -> RescoringState:
+        """Return a copy of what it has learned."""
+        states = self._packed | {name: encode_state(state) for name, state in self._awake.items()}
+        return RescoringState(
+            states=states,
+            baseline=encode_baseline(self._baseline),
+            low=bytes(self._low),
+            pooled_at=self._pooled_at,
+            reviews=self._next_review,
+            dismissals=self._next_dismissal,
+            reviewed=self._reviewed,
+        )
+
+    def meet(self, agent_ids: Collection[UUID]) -> None:
+        """Read what is known of agents before their events are scored."""
+        self._contexts.meet(agent_ids)
+
+    def score(self, row: StoredEvent) -> RiskVerdict:
+        """Return the event's verdict, and learn from it."""
+        at = row.received_at
+        self._take_in_reviews(at)
+        if self._pooled_at is None or at >= self._pooled_at + POOL_EVERY:
+            self._pool(at)
+        event = Event(row.action_type, at.timestamp(), orjson.loads(row.details or "null"))
+        verdict = fold(self._state(row.agent_id), event, self._contexts.of(row.agent_id, at), self._baseline)
+        if verdict.band == LOW:
+            self._low += row.id.bytes
+        if row.id in self._to_be_reviewed:
+            self._reviewed[row.id] = ReviewedEvent(row.agent_id, event, verdict.band)
+        return verdict
+
+    def _state(self, agent_id: UUID) -> AgentState:
+        state = self._awake.get(agent_id)
+        if state is None:
+            if len(self._awake) >= MOST_AWAKE:
+                self._packed |= {name: encode_state(one) for name, one in self._awake.items()}
+                self._awake.clear()
+            packed = self._packed.get(agent_id)
+            state = self._awake[agent_id] = AgentState() if packed is None else decode_state(packed)
+        return state
+
+    def _take_in_reviews(self, at: datetime) -> None:
+        """Take in the reviews made before that moment, as `events.risk.reviewing` does."""
+        while self._next_review < len(self._reviews) and self._is_past(self._next_review, at):
+            review = self._reviews[self._next_review]
+            self._next_review += 1
+            reviewed = self._reviewed.get(review.event_id)
+            self._mark(review, reviewed)
+            if reviewed is not None and reviewed.verdict != review.verdict:
+                self._take_in(review, reviewed)
+
+    def _take_in(self, review: EventReview, reviewed: ReviewedEvent) -> None:
+        state = self._state(reviewed.agent_id)
+        if review.verdict == ReviewVerdict.CONFIRMED:
+            was_dismissed = reviewed.verdict == ReviewVerdict.DISMISSED
+            was_learned = was_dismissed or (reviewed.verdict is None and reviewed.band == LOW)
+            unlearn(state, reviewed.event, review.marked, was_learned=was_learned)
+        elif reviewed.band != LOW or reviewed.was_confirmed:
+            teach_late(state, reviewed.event)
+        reviewed.verdict = review.verdict
+        reviewed.was_confirmed |= review.verdict == ReviewVerdict.CONFIRMED
+
+    def _mark(self, review: EventReview, reviewed: ReviewedEvent | None) -> None:
+        """Have the review's places speak for a mark, or those that a dismissed event met against it."""
+        at, is_confirmed = review.reviewed_at.timestamp(), review.verdict == ReviewVerdict.CONFIRMED
+        names = review.marked if is_confirmed else self._met_by(review.event_id, reviewed)
+        self._said.pop(review.event_id, None)
+        self._said[review.event_id] = [(name, at, is_confirmed) for name in names]
+        self._contexts.mark(weighed(chain.from_iterable(self._said.values())))
+
+    def _met_by(self, event_id: UUID, reviewed: ReviewedEvent | None) -> Iterable[str]:
+        if reviewed is None:
+            return ()
+        event, others = reviewed.event, (said for name, said in self._said.items() if name != event_id)
+        marked = {name for name, at, sign in chain.from_iterable(others) if sign and at < event.received_at}
+        return sorted(marked.intersection(may_be_marked(event.details)))
+
+    def _is_past(self, number: int, moment: datetime) -> bool:
+        return self._reviews[number].reviewed_at <= moment
+
+    def _pool(self, at: datetime) -> None:
+        """Pool the low events and the dismissals that are an hour old, as `events.risk.baselines` does."""
+        self._pooled_at, settled, due = at, first_id_at(at - DELAY).bytes, 0
+        while due < len(self._low) and self._low[due : due + ID] < settled:
+            due += ID
+        ids = [UUID(bytes=bytes(self._low[start : start + ID])) for start in range(0, due, ID)]
+        del self._low[:due]
+        for event_id, agent_id, action_type, received_at, details in stored.named(ids):
+            reviewed = self._reviewed.get(event_id)
+            if reviewed is None or not reviewed.was_confirmed:
+                event = Event(action_type, received_at.timestamp(), orjson.loads(details))
+                pool(self._baseline, event, agent=agent_id)
+        self._pool_dismissals(at - DELAY)
+
+    def _pool_dismissals(self, settled: datetime) -> None:
+        pooled = set[UUID]()
+        while self._next_dismissal < len(self._reviews) and self._is_past(self._next_dismissal, settled):
+            review = self._reviews[self._next_dismissal]
+            self._next_dismissal += 1
+            reviewed = self._reviewed.get(review.event_id)
+            counts = reviewed is not None and reviewed.verdict == review.verdict == ReviewVerdict.DISMISSED
+            if counts and reviewed is not None and reviewed.band != LOW and review.event_id not in pooled:
+                pooled.add(review.event_id)
+                pool(self._baseline, reviewed.event, agent=str(reviewed.agent_id), trusted=True)
+
+
+class Contexts:
+    """The agents' contexts at moments of the past."""
+
+    def __init__(self, *, scope_rule: bool) -> None:
+        self._scope_rule = scope_rule
+        self._marked = Marks()
+        self._known: dict[UUID, tuple[list[datetime], list[Context]]] = {}
+        self._marked_contexts: dict[tuple[UUID, int], Context] = {}
+
+    def mark(self, marks: Marks) -> None:
+        """Have these places marked from now on."""
+        self._marked = marks
+        self._marked_contexts.clear()
+
+    def meet(self, agent_ids: Collection[UUID]) -> None:
+        """Read the agents that are not known yet, with all their certificates."""
+        new = [agent_id for agent_id in agent_ids if agent_id not in self._known]
+        if not new:
+            return
+        self._known |= {agent_id: ([], [Context()]) for agent_id in new}
+        certificates: dict[UUID, list[Certificate]] = {agent_id: [] for agent_id in new}
+        issued = Certificate.objects.filter(agent_id__in=new).order_by("issued_at", "id")
+        for certificate in issued:
+            certificates[certificate.agent_id].append(certificate)
+        for agent in Agent.objects.filter(id__in=new):
+            of_it = certificates[agent.id]
+            contexts = [self._judged(agent, certificate) for certificate in (None, *of_it)]
+            self._known[agent.id] = [certificate.issued_at for certificate in of_it], contexts
+
+    def of(self, agent_id: UUID, moment: datetime) -> Context:
+        """Return the agent's context at that moment."""
+        issued_at, contexts = self._known[agent_id]
+        number = bisect_right(issued_at, moment)
+        if not self._marked.confirmed:
+            return contexts[number]
+        key = agent_id, number
+        if key not in self._marked_contexts:
+            self._marked_contexts[key] = msgspec.structs.replace(contexts[number], marked=self._marked)
+        return self._marked_contexts[key]
+
+    def _judged(self, agent: Agent, certificate: Certificate | None) -> Context:
+        context = context_of(agent, certificate)
+        return context if self._scope_rule else msgspec.structs.replace(context, permitted_actions=None)

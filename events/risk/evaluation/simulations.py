@@ -1,0 +1,130 @@
+"""Simulations that people ask for in the console: requested, worked on step by step, picked up if lost."""
+
+import logging
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from compliance.core import environments
+from compliance.core.errors import Conflict, Invalid
+from compliance.core.tasks import enqueue, enqueue_on_commit
+from events.models import Simulation, SimulationStatus
+from events.risk.evaluation import replay
+from events.risk.evaluation.findings import findings
+from events.risk.evaluation.policy import candidate_of, live_policy
+from events.risk.evaluation.replay import Order, Replay
+from events.risk.scoring.model import MODEL_VERSION
+
+log = logging.getLogger(__name__)
+
+SIMULATE = "events.simulate"
+STEP_EVENTS = 20_000
+MAX_ATTEMPTS = 5
+
+
+class AlreadySimulating(Conflict):
+    message = "A simulation of this tenant's events is under way"
+
+
+def request_simulation(
+    *,
+    tenant_id: UUID,
+    changes: dict[str, Any],
+    since: datetime | None = None,
+    until: datetime | None = None,
+    requested_by: str,
+    now: datetime,
+) -> Simulation:
+    """Create a simulation of the candidate that `changes` describe, which a task works on. Raises Invalid."""
+    order = order_of(tenant_id=tenant_id, changes=changes, since=since, until=until, now=now)
+    with environments.atomic():
+        made = Simulation.objects.create(
+            tenant_id=tenant_id,
+            requested_by=requested_by,
+            policies=msgspec.to_builtins(order),
+            created_at=now,
+        )
+        enqueue_on_commit(SIMULATE, simulation_id=str(made.id))
+    return made
+
+
+def refuse_second(*, tenant_id: UUID) -> None:
+    """Raise AlreadySimulating while another simulation of the tenant is under way."""
+    if Simulation.objects.unfinished().filter(tenant_id=tenant_id).exists():
+        raise AlreadySimulating()
+
+
+def order_of(
+    *,
+    tenant_id: UUID,
+    changes: bytes | dict[str, Any],
+    since: datetime | None,
+    until: datetime | None,
+    now: datetime,
+) -> Order:
+    """Return the order of a replay from the live policy to the candidate. Raises Invalid.
+
+    Without `until` it ends at the present, less the moments in which events are still being stored.
+    """
+    live = live_policy()
+    candidate = candidate_of(changes, live)
+    end = min(until or now, now - replay.SETTLED)
+    if since is not None and since >= end:
+        raise Invalid("The period is empty: it must begin in the past and before it ends")
+    return Order(tenant_id=tenant_id, live=live, candidate=candidate, since=since, until=end)
+
+
+def step(*, simulation_id: Any, now: datetime) -> bool:
+    """Do the next step of a simulation and enqueue the one after it; return whether there was one to do.
+
+    Safe to run twice: the step is claimed first, and only the latest claim may store what it did.
+    """
+    simulation = Simulation.objects.claim(simulation_id, now)
+    if simulation is None:
+        return False
+    under_way = _resumed(simulation)
+    is_done = under_way.run(most=STEP_EVENTS)
+    changes: dict[str, Any] = {"events": under_way.events, "attempts": 0, "leased_until": None}
+    if is_done:
+        found = msgspec.to_builtins(findings(under_way, now=now))
+        changes |= {"status": SimulationStatus.READY, "findings": found, "checkpoint": b"", "progress": 1.0}
+        changes["completed_at"] = now
+    else:
+        changes |= {"checkpoint": under_way.packed(), "progress": under_way.progress}
+    claimed = Simulation.objects.filter(id=simulation.id, claims=simulation.claims)
+    if claimed.unfinished().update(**changes) and not is_done:
+        enqueue(SIMULATE, simulation_id=str(simulation.id))
+    return True
+
+
+def sweep(*, now: datetime) -> int:
+    """Enqueue simulations whose task was lost, fail those out of attempts; return how many were enqueued."""
+    due = list(Simulation.objects.claimable(now).order_by("created_at", "id"))
+    for simulation in due:
+        if simulation.attempts >= MAX_ATTEMPTS:
+            _give_up(simulation, now)
+        else:
+            enqueue(SIMULATE, simulation_id=str(simulation.id))
+    return sum(simulation.attempts < MAX_ATTEMPTS for simulation in due)
+
+
+def _resumed(simulation: Simulation) -> Replay:
+    """Return the replay where the last step left it; from the start, if another version of the model did."""
+    order = msgspec.convert(simulation.policies, Order)
+    order = msgspec.structs.replace(order, model_version=MODEL_VERSION)
+    if not simulation.checkpoint:
+        return Replay(order)
+    try:
+        return replay.resumed(bytes(simulation.checkpoint), order)
+    except Invalid as error:
+        log.warning("simulation %s begins again: %s", simulation.id, error.message)
+        return Replay(order)
+
+
+def _give_up(simulation: Simulation, now: datetime) -> None:
+    over = {"status": SimulationStatus.FAILED, "completed_at": now, "checkpoint": b""}
+    stuck = Simulation.objects.claimable(now).filter(id=simulation.id, attempts__gte=MAX_ATTEMPTS)
+    if stuck.update(**over):
+        log.error("simulation %s failed after %d attempts", simulation.id, simulation.attempts)

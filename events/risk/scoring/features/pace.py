@@ -1,0 +1,68 @@
+"""How fast and how much an agent acts, against its own pace; each is bounded."""
+
+import math
+
+from events.risk.scoring import weights
+from events.risk.scoring.habits.comparison import Comparison
+from events.risk.scoring.habits.state import HOURS
+from events.risk.scoring.reasons import Signal
+from events.risk.scoring.weights import FAILURES
+
+BURST_SLACK, MAX_BURST = 1.5, 2.0
+MAX_FAILURES = 2.9
+SETTLED_HOURS, QUIET_HOUR, MAX_HOUR = 100.0, 3.0, 2.0
+SETTLED_DAYS = 5.0  # days of activity from which the day's totals count in full
+FRESH_SLACK, NEW_SLACK, OUTFLOW_SLACK = 1.0, 0.5, math.log(4.0)  # nats above the usual that say nothing
+MAX_VOLUME = 2.0
+
+
+def pace_signals(seen: Comparison) -> list[Signal]:
+    """Weigh bursts, failures, repeated anomalies and unusual hours."""
+    found: list[Signal] = []
+    excess = math.log1p(seen.burst) - seen.state.burst_level - BURST_SLACK
+    if excess > 0:
+        found.append(("burst", weights.BURST * min(excess, MAX_BURST) * seen.maturity, seen.burst, None))
+    if seen.failures > 0.1:
+        factor = weights.FAILURE if seen.event.action_type in FAILURES else weights.FAILURE_BEFORE
+        weight = min(factor * math.log1p(seen.failures), MAX_FAILURES)
+        found.append(("repeated_failures", weight, seen.failures, None))
+    if seen.event.action_type == "transaction_anomaly" and seen.anomalies > 0.1:
+        weight = weights.ANOMALY_BEFORE * math.log1p(seen.anomalies)
+        found.append(("anomaly_before", weight, seen.anomalies, None))
+    if seen.learned >= SETTLED_HOURS:
+        excess = _hour(seen)
+        if excess > 0:
+            found.append(("unusual_hour", weights.UNUSUAL_HOUR * excess, seen.hour, None))
+    return found
+
+
+def volume_signals(seen: Comparison) -> list[Signal]:
+    """Weigh how much more than usual the agent does: new resources an hour, new places and money a day."""
+    found: list[Signal] = []
+    settled = min(seen.state.days / SETTLED_DAYS, 1.0)
+    excess = math.log1p(seen.fresh) - seen.state.fresh_level - FRESH_SLACK
+    if excess > 0 and seen.is_fresh:
+        weight = weights.MANY_RESOURCES * min(excess, MAX_VOLUME) * seen.maturity
+        found.append(("many_resources", weight, seen.fresh, None))
+    if seen.new_names:
+        excess = math.log1p(seen.day_new) - math.log1p(seen.state.usual_new) - NEW_SLACK
+        if excess > 0:
+            weight = weights.MANY_DESTINATIONS * min(excess, MAX_VOLUME) * settled
+            found.append(("many_destinations", weight, seen.day_new, seen.state.usual_new))
+    if seen.outflow and seen.state.usual_outflow:
+        excess = math.log1p(seen.outflow) - seen.state.usual_outflow - OUTFLOW_SLACK
+        if excess > 0:
+            weight = weights.OUTFLOW * min(excess, MAX_VOLUME) * settled
+            found.append(("high_outflow", weight, seen.outflow, seen.state.usual_outflow))
+    return found
+
+
+def _hour(seen: Comparison) -> float:
+    """Return how much rarer than in a third of its average hour the agent is active at this hour, in nats."""
+    # Most hours are busy enough by themselves
+    if seen.state.in_hour(seen.hour) / 2 * HOURS * QUIET_HOUR >= seen.state.learned:
+        return 0.0
+    near = seen.state.around(seen.hour)
+    if near * HOURS * QUIET_HOUR >= seen.state.learned:
+        return 0.0
+    return min(math.log((seen.learned / HOURS + 1.0) / (QUIET_HOUR * near * seen.fading + 1.0)), MAX_HOUR)

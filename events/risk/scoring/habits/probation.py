@@ -1,0 +1,79 @@
+"""Names on probation: met, but not known yet, since what is new may be an attack's.
+
+A table of waiting names has one number for each: the days (since the epoch) it was first and last met, on how
+many days it was met, its kind of novelty, and whether that novelty counts in the agent's rate already.
+"""
+
+from typing import NamedTuple
+
+from events.risk.scoring.habits import packed
+from events.risk.scoring.habits.tables import Table
+
+LEAST_SPAN, LEAST_DAYS = 3, 3  # a name is known when met on so many days, over so many days
+LONG_SPAN, FEW_DAYS = 7, 2  # or on fewer days over a longer time
+LONGEST_WAIT = 40  # days without a meeting after which a name is forgotten
+_MOST_SPAN, _MOST_DAYS, _KINDS = 64, 16, 16
+
+
+class Meeting(NamedTuple):
+    """How often a name was met; `kind` is its place in `state.KINDS`."""
+
+    first: int
+    span: int
+    days: int
+    kind: int
+    is_counted: bool
+
+    @property
+    def is_over(self) -> bool:
+        """Whether probation is over: the name is known from now on."""
+        return (self.span >= LEAST_SPAN and self.days >= LEAST_DAYS) or (
+            self.span >= LONG_SPAN and self.days >= FEW_DAYS
+        )
+
+
+def packed_meeting(met: Meeting) -> float:
+    days = min(met.span, _MOST_SPAN - 1) * _MOST_DAYS + min(met.days, _MOST_DAYS - 1)
+    return float((met.first * _MOST_SPAN * _MOST_DAYS + days) * _KINDS * 2 + met.kind * 2 + met.is_counted)
+
+
+def unpacked_meeting(number: float) -> Meeting:
+    rest, low = divmod(int(number), _KINDS * 2)
+    rest, days = divmod(rest, _MOST_DAYS)
+    first, span = divmod(rest, _MOST_SPAN)
+    return Meeting(first, span, days, low >> 1, bool(low & 1))
+
+
+def meet(waiting: Table, name: bytes, day: int, kind: int, limit: int) -> bool:
+    """Note that a name was met; return whether its probation is over, which takes it off the table."""
+    number = waiting.get(name)
+    if not number:
+        waiting.add(name, packed_meeting(Meeting(day, 0, 1, kind, False)), limit)
+        return False
+    first, span, days, kind, is_counted = unpacked_meeting(number)
+    now = max(day - first, span)
+    met = Meeting(first, now, days + (now > span), kind, is_counted)
+    if met.is_over:
+        waiting.remove(name)
+        return True
+    waiting.set(name, packed_meeting(met))
+    return False
+
+
+def uncounted(waiting: Table, day: int) -> list[int]:
+    """Return the kinds of the names that have waited long enough to count as the agent's own novelty.
+
+    Each is returned once. Names that were not met again are forgotten.
+    """
+    found = []
+    for at in range(len(waiting.names) - packed.NAME, -1, -packed.NAME):
+        name = waiting.names[at : at + packed.NAME]
+        met = unpacked_meeting(waiting.get(name))
+        if day - met.first < LEAST_SPAN:
+            continue
+        if not met.is_counted:
+            found.append(met.kind)
+            waiting.set(name, packed_meeting(met._replace(is_counted=True)))
+        if day - met.first - met.span > LONGEST_WAIT:
+            waiting.remove(name)
+    return found

@@ -1,0 +1,161 @@
+"""Names of tools in one spelling, whoever reports them, and which of them a scope permits."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+MAX_WORDS = 24
+KEPT_NAMES, KEPT_SCOPES = 4_096, 1_024
+TOLD = 3  # permitted names that a reason tells
+NEUTRAL = frozenset({"default_api", "function", "functions", "mcp", "tool", "tools"})
+"""First parts of names that frameworks put before every tool."""
+CHANGING = frozenset({
+    "add", "append", "approve", "assign", "buy", "cancel", "change", "checkout", "clear", "commit",
+    "copy", "create", "deploy", "disable", "edit", "elevate", "enable", "execute", "fill", "forward",
+    "generate", "give", "grant", "impersonate", "insert", "install", "invite", "make", "merge", "modify",
+    "move", "notify", "pay", "post", "promote", "publish", "push", "put", "refund", "register", "rename",
+    "replace", "reply", "reschedule", "reserve", "reset", "revoke", "rotate", "run", "save", "sell",
+    "send", "set", "share", "submit", "transfer", "trigger", "unshare", "update", "upload", "upsert",
+    "wire", "withdraw", "write",
+})  # fmt: skip
+DELETING = frozenset({
+    "delete", "deprovision", "destroy", "drop", "empty", "erase", "kill", "prune", "purge", "remove",
+    "shred", "terminate", "trash", "truncate", "uninstall", "unlink", "wipe",
+})  # fmt: skip
+DOING = CHANGING | DELETING
+"""Verbs that alone don't say what they act on, and with which no namespace begins."""
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEPARATORS = re.compile(r"[\s_.:/\\-]+")
+_NAMESPACES = re.compile(r"::|__|[.:/]")
+_BETWEEN_WORDS = re.compile(r"[\s_-]")
+
+
+@lru_cache(maxsize=KEPT_NAMES)
+def words_of(name: str) -> tuple[str, ...]:
+    """Return a name's words in lower case: `getHTTPHeader` and `get-http_header` have the same three."""
+    parts = _SEPARATORS.split(_CAMEL.sub("_", name))
+    return tuple([part.casefold() for part in parts if part][:MAX_WORDS])
+
+
+@lru_cache(maxsize=KEPT_NAMES)
+def normal_name(name: str) -> str:
+    """Return `gmail.send_email` for `mcp__gmail__sendEmail`, and the same for what that returns.
+
+    Case, separators and what a framework puts before every tool make no difference. A name with an empty part
+    (`send_email_`, `a..b`) stays as it is but for its case: nothing vouches that it means the same.
+    """
+    text = name.strip()
+    parts = [_BETWEEN_WORDS.split(_CAMEL.sub("_", part)) for part in _NAMESPACES.split(text)]
+    if not all(all(words) for words in parts):
+        return _lower(text)
+    joined = [_lower("_".join(words)) for words in parts]
+    while len(joined) > 1 and joined[0] in NEUTRAL:
+        del joined[0]
+    return ".".join(joined)
+
+
+def _lower(text: str) -> str:
+    """Return the text in lower case; a character that only resembles an ASCII letter doesn't become one."""
+    if text.isascii():
+        return text.lower()
+    return "".join(
+        [one if not one.isascii() and one.casefold().isascii() else one.casefold() for one in text]
+    )
+
+
+class ToolName(NamedTuple):
+    """A name as it is compared: its namespaces, and the name itself, without marks between words."""
+
+    spaces: tuple[str, ...]
+    plain: str
+    stands_alone: bool  # it means the same in every namespace
+
+
+@lru_cache(maxsize=KEPT_NAMES)
+def _parsed(name: str) -> ToolName:
+    """Return the parts of a name from `normal_name()`."""
+    *spaces, last = name.split(".")
+    if not last or not all(spaces) or not all(last.split("_")):
+        return ToolName((), name, False)
+    return ToolName(tuple(spaces), last.replace("_", ""), last not in DOING)
+
+
+@lru_cache(maxsize=KEPT_NAMES)
+def habit_name(name: str) -> str:
+    """Return the name, from `normal_name()`, under which habits count a tool: without its namespace.
+
+    A single word (`mail.delete`) keeps it, since it doesn't say what it acts on.
+    """
+    spaces, last = _parsed(name).spaces, name.rpartition(".")[2]
+    return last if spaces and "_" in last and _may_go(spaces) else name
+
+
+class ToolScope:
+    """The names that a scope permits.
+
+    A name without a namespace permits that tool in any, if the namespace is no verb and the name says what is
+    done. A namespace that the scope states is binding: `mail.send_email` permits no other's `send_email`, but
+    a report that states none.
+    """
+
+    def __init__(self, permitted: Iterable[str]) -> None:
+        self.names = sorted(permitted)
+        self.exact = frozenset([_joined(name) for name in self.names])
+        self.bare: set[str] = set()
+        self.spaced: dict[str, list[tuple[str, ...]]] = {}
+        for name in map(_parsed, self.names):
+            if not name.spaces:
+                self.bare.add(name.plain)
+            else:
+                self.spaced.setdefault(name.plain, []).append(_compact(name.spaces))
+
+    def states(self, name: str) -> bool:
+        """Return whether the scope has this very name, but for marks between its words and parts."""
+        return _joined(name) in self.exact
+
+    def permits(self, name: str) -> bool:
+        """Return whether the scope permits the name, which is from `normal_name()`."""
+        if _joined(name) in self.exact:
+            return True
+        spaces, plain, stands_alone = _parsed(name)
+        if plain in self.bare and stands_alone and _may_go(spaces):
+            return True
+        seen = _compact(spaces)
+        return any(
+            seen[-len(stated) :] == stated and _may_go(spaces[: -len(stated)]) if seen else stands_alone
+            for stated in self.spaced.get(plain, ())
+        )
+
+    def nearest(self, name: str) -> list[str]:
+        """Return the permitted names, those that share most words with `name` first."""
+        words = frozenset(words_of(name))
+        return sorted(self.names, key=lambda known: -len(words.intersection(words_of(known))))
+
+    def told(self, name: str) -> str:
+        """Return for people which names were expected instead of one that is not permitted."""
+        nearest = self.nearest(name)
+        more = f" or {len(nearest) - TOLD} more" if len(nearest) > TOLD else ""
+        return ", ".join(nearest[:TOLD]) + more if nearest else "no action at all"
+
+
+def _compact(spaces: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple([space.replace("_", "") for space in spaces])
+
+
+def _may_go(spaces: tuple[str, ...]) -> bool:
+    """Return whether the namespaces only say whose tool it is: none begins with a verb."""
+    return DOING.isdisjoint([space.partition("_")[0] for space in spaces])
+
+
+@lru_cache(maxsize=KEPT_NAMES)
+def _joined(name: str) -> str:
+    """Return the letters of a name alone; of a name with an empty part, the name."""
+    spaces, plain, _ = _parsed(name)
+    return "".join((*_compact(spaces), plain))
+
+
+@lru_cache(maxsize=KEPT_SCOPES)
+def scope_of(permitted: frozenset[str]) -> ToolScope:
+    return ToolScope(permitted)

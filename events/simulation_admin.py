@@ -1,0 +1,251 @@
+"""Policy simulations in the console: what another risk policy would have done to a tenant's agents."""
+
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+from unfold.widgets import (
+    UnfoldAdminDateWidget,
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldBooleanSwitchWidget,
+)
+
+from compliance.console.access import OFFICERS
+from compliance.console.admin import TenantScopedAdmin
+from compliance.console.display import EMPTY, STATUS_COLOURS, chip, column, facts, status_chip, visible
+from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.core.clock import now
+from compliance.core.errors import ServiceError
+from events.models import Simulation
+from events.risk.evaluation import simulations
+from events.risk.evaluation.findings import FATES, UNREVIEWED, VERDICTS
+from events.risk.evaluation.policy import WEIGHTS, live_policy
+from events.risk.words import in_words
+
+TITLE = "Simulate a policy"
+DAY = timedelta(days=1)
+MOST_SHOWN = 100
+WORDS = {
+    "missed": "stopped by the live policy only",
+    "new": "stopped by the candidate only",
+    "earlier": "stopped earlier by the candidate",
+    "later": "stopped later by the candidate",
+    "neither": "confirmed, stopped by neither",
+    "same": "stopped at the same event",
+}
+AGENT = '<a class="text-link" href="{}">{}</a>'
+COLUMNS = ("Agent", "Stopped then", "Live policy", "Candidate", "Verdict", "Why")
+
+
+class NewSimulationForm(forms.ModelForm):
+    threshold = forms.FloatField(
+        widget=UnfoldAdminDecimalFieldWidget, help_text="Score from which an event is a strike, 0 to 1."
+    )
+    strikes = forms.IntegerField(
+        widget=UnfoldAdminIntegerFieldWidget, help_text="Strikes within the window that stop an agent."
+    )
+    window_minutes = forms.FloatField(widget=UnfoldAdminDecimalFieldWidget, label="Window, minutes")
+    scope_rule = forms.BooleanField(
+        required=False,
+        initial=True,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="Off: actions outside the certified scope break no rule. Scores all events anew.",
+    )
+    weights = forms.JSONField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
+        help_text='Weights that differ, as {"BURST": 0.8}. Scores all events anew. ' + ", ".join(WEIGHTS),
+    )
+    rescore = forms.BooleanField(
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        label="Score anew",
+        help_text="By the present model, instead of counting the stored scores.",
+    )
+    first_day = forms.DateField(
+        required=False,
+        widget=UnfoldAdminDateWidget,
+        help_text="From midnight UTC; empty: all that is stored.",
+    )
+    last_day = forms.DateField(
+        required=False, widget=UnfoldAdminDateWidget, help_text="Included; empty: up to the present."
+    )
+
+    class Meta:
+        model = Simulation
+        fields = ("tenant",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        live = live_policy()
+        for name in ("threshold", "strikes", "window_minutes"):
+            if name in self.fields:
+                self.fields[name].initial = getattr(live, name)
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or {}
+        if not self.errors:
+            try:
+                simulations.refuse_second(tenant_id=data["tenant"].id)
+                simulations.order_of(**self.request_of(data), now=now())
+            except ServiceError as error:
+                self.add_error(None, error.message)
+        return data
+
+    def request_of(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments by which the service is asked for the simulation."""
+        names = ("threshold", "strikes", "window_minutes", "scope_rule", "rescore")
+        changes = {name: data[name] for name in names}
+        changes["weights"] = {} if data["weights"] is None else data["weights"]
+        first, last = data["first_day"], data["last_day"]
+        return {
+            "tenant_id": data["tenant"].id,
+            "changes": changes,
+            "since": datetime.combine(first, time.min, UTC) if first else None,
+            "until": datetime.combine(last, time.min, UTC) + DAY if last else None,
+        }
+
+
+class SimulationAdmin(TenantScopedAdmin):
+    """Simulations; a task works on them step by step."""
+
+    form = NewSimulationForm
+    add_roles = OFFICERS
+    related_links = ()
+    list_display = ("created_at", "policy", "state", "progress_text", "tenant", "requested_by")
+    list_select_related = ("tenant",)
+    list_filter = (
+        ("status", ChoicesDropdownFilter),
+        tenant_filter(),
+        ("created_at", RangeDateTimeFilter),
+    )
+    ordering = ("-created_at", "-id")
+    fieldsets = (
+        (None, {"fields": ("state", "progress_text", "tenant", "requested_by")}),
+        ("Policies", {"fields": ("live_facts", "candidate_facts", "period")}),
+        ("Check against what happened", {"fields": ("reproduction",)}),
+        ("Agents", {"fields": ("counts", "agents")}),
+        ("Times", {"fields": ("created_at", "completed_at")}),
+    )
+    add_fieldsets = (
+        (None, {"fields": ("tenant", "threshold", "strikes", "window_minutes")}),
+        ("Scoring", {"fields": ("scope_rule", "weights", "rescore")}),
+        ("Period", {"fields": ("first_day", "last_day")}),
+    )
+    readonly_fields = (
+        *("policy", "state", "progress_text", "live_facts", "candidate_facts", "period"),
+        *("reproduction", "counts", "agents"),
+    )
+
+    state = column("status", lambda row: status_chip(row.status), ordering="status")
+    progress_text = column("progress", lambda row: f"{row.progress:.0%}, {row.events:,} events read")
+    policy = column("candidate", lambda row: _summary(row.policies["candidate"]))
+    live_facts = column("live", lambda row: _policy(row.policies["live"]))
+    candidate_facts = column("candidate", lambda row: _policy(row.policies["candidate"]))
+    reproduction = column("revocations", lambda row: _reproduction(row.findings))
+    counts = column("counts", lambda row: _counts(row.findings))
+    agents = column("agents", lambda row: _agents(row.findings))
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        """Defer what may be large; a row's page reads the findings when it shows them."""
+        return super().get_queryset(request).defer("checkpoint", "findings")
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        return super().add_view(request, form_url, {"title": TITLE, **(extra_context or {})})
+
+    def save_model(self, request: HttpRequest, obj: Simulation, form: Any, change: bool) -> None:
+        made = simulations.request_simulation(
+            **form.request_of(form.cleaned_data), requested_by=request.user.get_username(), now=now()
+        )
+        obj.pk, obj.created_at = made.pk, made.created_at
+
+    @display(description="period")
+    def period(self, row: Simulation) -> str:
+        since = row.policies["since"]
+        return f"{_moment(since) if since else 'the first stored event'} to {_moment(row.policies['until'])}"
+
+
+def _policy(policy: dict[str, Any]) -> SafeString:
+    weights = ", ".join(f"{name} {value:g}" for name, value in policy["weights"].items())
+    return facts([
+        ("a strike", f"score of {policy['threshold']:g} or more"),
+        ("stops at", f"{policy['strikes']} strikes in {policy['window_minutes']:g} minutes"),
+        ("scores", "anew" if policy["rescored"] else "as stored"),
+        ("scope rule", "on" if policy["scope_rule"] else "off"),
+        ("weights", weights or "as in the model"),
+    ])  # fmt: skip
+
+
+def _summary(policy: dict[str, Any]) -> str:
+    scored = ", scored anew" if policy["rescored"] else ""
+    return f"{policy['strikes']} of {policy['threshold']:g} in {policy['window_minutes']:g} min{scored}"
+
+
+def _reproduction(found: dict[str, Any] | None) -> SafeString | str:
+    if found is None:
+        return EMPTY
+    pairs = [("reproduced under the live policy", f"{found['reproduced']} of {found['recorded']}")]
+    pairs += [
+        (f"not reproduced: {one['agent_id']}", f"{_moment(one['at'])}: {one['reason']}")
+        for one in found["not_reproduced"][:MOST_SHOWN]
+    ]
+    pairs.append(("stops that the service did not make", str(found["unrecorded"])))
+    if found["comparable_scores"]:
+        same = f"{found['equal_scores']:,} of {found['comparable_scores']:,}"
+        pairs.append(("stored scores of this model met again", same))
+    return facts(pairs)
+
+
+def _counts(found: dict[str, Any] | None) -> SafeString | str:
+    if found is None:
+        return EMPTY
+    rows = [(WORDS[fate], *(found["counts"][fate][verdict] for verdict in VERDICTS)) for fate in FATES]
+    return _table(("", *VERDICTS), rows)
+
+
+def _agents(found: dict[str, Any] | None) -> SafeString | str:
+    if found is None or not found["agents"]:
+        return EMPTY
+    return _table(COLUMNS, [_row(one) for one in found["agents"][:MOST_SHOWN]])
+
+
+def _row(one: dict[str, Any]) -> tuple[Any, ...]:
+    verdict = chip(one["verdict"], STATUS_COLOURS.get(one["verdict"], "default"))
+    stop = one["candidate"] or one["live"]
+    names = dict.fromkeys(name for strike in (stop["strikes"] if stop else ()) for name in strike["reasons"])
+    live, candidate = (_moment(one[policy] and one[policy]["at"]) for policy in ("live", "candidate"))
+    return (
+        format_html(
+            AGENT, reverse("admin:agents_agent_change", args=[one["agent_id"]]), visible(one["agent"])
+        ),
+        _moment(one["stopped_at"]),
+        live,
+        format_html("{}<br>{}{}", candidate, WORDS[one["fate"]], _by(one["earlier_seconds"])),
+        verdict if one["verdict"] != UNREVIEWED else UNREVIEWED,
+        format_html_join("", "{}<br>", ((in_words(name),) for name in names)),
+    )
+
+
+def _by(seconds: float | None) -> str:
+    """Return the distance of the two stops in words, as in `, by 0:04:00`."""
+    return f", by {timedelta(seconds=round(abs(seconds)))}" if seconds else ""
+
+
+def _moment(text: str | None) -> str:
+    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S}" if text else "never"
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> SafeString:
+    cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
+    return format_html(
+        '<table class="console-reasons"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
+        format_html_join("", '<th scope="col">{}</th>', ((name,) for name in head)),
+        format_html_join("", "<tr>{}</tr>", cells),
+    )

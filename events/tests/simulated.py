@@ -1,0 +1,63 @@
+"""Replays for tests: a candidate's findings in one call, and pasts in which agents were stopped."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from agents.models import Agent
+from auditlog.vocabulary import Actor
+from certificates import services as certificates
+from certificates.tests.factories import make_certificate
+from compliance.core.clock import now
+from compliance.tenancy.models import Tenant
+from events.models import BehaviorEvent, ReviewVerdict
+from events.risk import reviewing
+from events.risk.evaluation.findings import Fate, ReplayFindings, findings
+from events.risk.evaluation.replay import Order, Replay
+from events.risk.evaluation.simulations import order_of
+from events.tests.factories import make_high_event
+
+START = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+ACTOR = Actor.console_user("officer")
+
+
+def minutes(count: float) -> datetime:
+    return START + timedelta(minutes=count)
+
+
+def order_for(tenant: Tenant, changes: bytes | dict[str, Any] = b"{}", **period: Any) -> Order:
+    return order_of(
+        tenant_id=tenant.id, changes=changes, **{"since": None, "until": None, "now": now(), **period}
+    )
+
+
+def simulated(tenant: Tenant, changes: bytes | dict[str, Any] = b"{}", **period: Any) -> ReplayFindings:
+    replay = Replay(order_for(tenant, changes, **period))
+    while not replay.run(most=1_000):
+        pass
+    return findings(replay, now=now())
+
+
+def fate_of(found: ReplayFindings, agent: Agent) -> Fate:
+    (fate,) = [one for one in found.agents if one.agent_id == agent.id]
+    return fate
+
+
+def high_events(agent: Agent, *at: float) -> list[Any]:
+    """High events received at these minutes, as the live service takes them: the third in time stops it."""
+    return [make_high_event(agent, received_at=minutes(minute)) for minute in at]
+
+
+def reinstated(agent: Agent, at: datetime) -> Agent:
+    certificates.reinstate_agent(
+        tenant_id=agent.tenant_id, agent_id=agent.id, reason="fixed", actor=ACTOR, now=at
+    )
+    made = Agent.objects.get(id=agent.id)
+    make_certificate(made)
+    return made
+
+
+def judge(event: Any, verdict: ReviewVerdict, at: datetime | None = None) -> None:
+    row = BehaviorEvent.objects.get(id=event.id)
+    reviewing.review(
+        tenant_id=row.tenant_id, event_id=row.id, verdict=verdict, note=None, actor=ACTOR, now=at or now()
+    )

@@ -1,0 +1,305 @@
+"""An observed agent is scored, audited and announced as ever, and never stopped by the service."""
+
+import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
+from agents import services as agents
+from agents.models import Agent, AgentStatus
+from auditlog.models import AuditEntry
+from auditlog.vocabulary import Actor, AuditAction
+from certificates import services as certificates
+from certificates.models import Certificate
+from certificates.tests.factories import make_certified_agent
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.tenancy import services as tenancy
+from compliance.tenancy.models import Enforcement
+from compliance.tenancy.tests.factories import make_tenant, make_test_key
+from events.ingest import threshold
+from events.models import BehaviorEvent
+from events.tests.conftest import World
+from events.tests.factories import make_high_event
+from events.tests.web import Web, body_of
+from webhooks.models import Webhook
+from webhooks.openapi import EXAMPLE_DATA
+from webhooks.vocabulary import EventName
+
+START = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+ACTOR = Actor.system("tests")
+OBSERVE, ENFORCE = Enforcement.OBSERVE, Enforcement.ENFORCE
+
+
+def minutes(count: float) -> datetime:
+    return START + timedelta(minutes=count)
+
+
+def set_mode(world: World, agents_own: str | None, tenants: str = ENFORCE) -> None:
+    agents.update(
+        tenant_id=world.tenant.id,
+        agent_id=world.agent.id,
+        changes={"enforcement": agents_own},
+        actor=ACTOR,
+        now=START,
+    )
+    tenancy.set_enforcement(
+        tenant_id=world.tenant.id, enforcement=Enforcement(tenants), reason="pilot", actor=ACTOR, now=START
+    )
+
+
+@pytest.fixture
+def observed(world: World) -> World:
+    """A world whose agent is only observed, and a webhook for every event name."""
+    set_mode(world, OBSERVE)
+    Webhook.objects.create(
+        tenant=world.tenant,
+        url="https://example.com/hook",
+        events=EventName.values,
+        secret=b"",
+        secret_hint="",
+        created_at=START,
+        updated_at=START,
+    )
+    return world
+
+
+def strike(world: World, *at: float) -> None:
+    for minute in at:
+        make_high_event(world.agent, received_at=minutes(minute))
+
+
+def standing_of(agent: Agent) -> tuple[str, str]:
+    return Agent.objects.get(id=agent.id).status, Certificate.objects.filter(agent=agent).latest("id").status
+
+
+def notes(world: World) -> list[dict[str, Any]]:
+    """The metadata of what would have stopped the agent, oldest first."""
+    found = AuditEntry.objects.about(world.agent.id).of_type(AuditAction.AGENT_WOULD_HAVE_STOPPED)
+    return [entry.metadata or {} for entry in found.order_by("created_at", "id")]
+
+
+def told(world: World, event: str) -> list[dict[str, Any]]:
+    sent = world.messages(event).order_by("created_at", "id")
+    return [json.loads(bytes(message.body))["data"] for message in sent]
+
+
+@pytest.mark.parametrize(
+    ("agents_own", "tenants", "status"),
+    [
+        (None, ENFORCE, AgentStatus.SUSPENDED),
+        (None, OBSERVE, AgentStatus.ACTIVE),
+        (ENFORCE, OBSERVE, AgentStatus.SUSPENDED),
+        (OBSERVE, ENFORCE, AgentStatus.ACTIVE),
+        (OBSERVE, OBSERVE, AgentStatus.ACTIVE),
+    ],
+)
+def test_agents_own_mode_counts_before_its_tenants(
+    world: World, agents_own: str | None, tenants: str, status: str
+) -> None:
+    set_mode(world, agents_own, tenants)
+
+    strike(world, 0, 1, 2)
+
+    assert standing_of(world.agent)[0] == status
+
+
+def test_observed_agent_reports_on_and_keeps_its_certificate(observed: World) -> None:
+    answers = [
+        observed.api.post("/v1/events", observed.report("unauthorized_access_attempt")) for _ in range(5)
+    ]
+
+    assert [answer.status_code for answer in answers] == [201] * 5
+    assert {answer.json()["data"]["risk_band"] for answer in answers} == {"high"}
+    assert "would_have_stopped" not in answers[2].json()["data"]
+    assert standing_of(observed.agent) == ("active", "active")
+
+
+def test_the_third_strike_is_audited_with_its_event_and_window(observed: World) -> None:
+    strike(observed, 0, 1, 2)
+
+    third = observed.events().latest("received_at")
+    (note,) = notes(observed)
+    assert (note["strikes"], note["window_minutes"]) == (3, 15)
+    assert (note["event_id"], note["risk_score"]) == (str(third.id), third.risk_score)
+    assert Agent.objects.get(id=observed.agent.id).would_have_stopped_at == minutes(2)
+    audited = Counter(AuditEntry.objects.for_tenant(observed.tenant.id).values_list("event_type", flat=True))
+    assert audited[AuditAction.EVENT_HIGH_RISK] == audited[AuditAction.AGENT_REVIEW_TRIGGERED] == 3
+    assert audited[AuditAction.AGENT_SUSPENDED] == audited[AuditAction.CERTIFICATE_REVOKED] == 0
+    assert audited[AuditAction.AGENT_HIGH_RISK] == 0
+
+
+def test_a_series_is_announced_as_ever_and_says_once_what_would_have_been(observed: World) -> None:
+    strike(observed, 0, 1, 2, 3, 4)
+
+    heard = Counter(observed.messages().values_list("event", flat=True))
+    alerts, high = told(observed, "risk.alert"), told(observed, "agent.high_risk")
+    assert heard == {"risk.alert": 5, "agent.high_risk": 2}
+    assert [alert.get("would_have_stopped") for alert in alerts] == [None, None, True, None, None]
+    assert set(alerts[2]) - {"would_have_stopped"} == set(EXAMPLE_DATA["risk.alert"])
+    assert [one["threshold_breached"] for one in high] == [False, True]
+    assert [one.get("would_have_stopped") for one in high] == [None, True]
+
+
+@pytest.mark.parametrize(
+    ("times", "noted"),
+    [
+        ((0, 1, 2, 3, 4, 5), 1),
+        ((0, 7, 14, 21, 28, 35), 1),
+        ((0, 1, 2, 16.5, 17), 1),
+        ((0, 1, 2, 18, 19, 20), 2),
+        ((0, 1, 16, 17), 0),
+    ],
+)
+def test_each_series_of_strikes_is_recorded_once(
+    observed: World, times: tuple[float, ...], noted: int
+) -> None:
+    strike(observed, *times)
+
+    assert len(notes(observed)) == noted
+    assert sum("would_have_stopped" in alert for alert in told(observed, "risk.alert")) == noted
+
+
+def test_reinstatement_begins_a_new_series(observed: World) -> None:
+    strike(observed, 0, 1, 2)
+    given: dict[str, Any] = {
+        "tenant_id": observed.tenant.id,
+        "agent_id": observed.agent.id,
+        "reason": "x",
+        "actor": ACTOR,
+    }
+    certificates.suspend_agent(**given, now=minutes(3))
+    certificates.reinstate_agent(**given, now=minutes(4))
+
+    strike(observed, 5, 6)
+    assert len(notes(observed)) == 1
+    strike(observed, 7)
+
+    assert len(notes(observed)) == 2
+
+
+def test_sweep_stops_no_observed_agent_and_notes_it_once(observed: World) -> None:
+    set_mode(observed, ENFORCE)
+    strike(observed, 0, 1)
+    copy(observed.events().earliest("received_at"))
+    set_mode(observed, OBSERVE)
+
+    stopped = [threshold.sweep(now=minutes(at)) for at in (2, 3, 14)]
+
+    assert stopped == [0, 0, 0]
+    assert standing_of(observed.agent) == ("active", "active")
+    assert len(notes(observed)) == 1
+    assert [alert.get("would_have_stopped") for alert in told(observed, "risk.alert")] == [None, None, True]
+
+
+def test_sweep_repeats_nothing_that_ingest_recorded(observed: World) -> None:
+    strike(observed, 0, 1, 2, 3)
+
+    for minute in (3, 10, 15.5, 17):
+        threshold.sweep(now=minutes(minute))
+
+    assert len(notes(observed)) == 1
+    assert len(told(observed, "risk.alert")) == 4
+
+
+def test_enforcing_again_stops_an_agent_whose_window_still_holds_three(observed: World) -> None:
+    strike(observed, 0, 1, 2)
+
+    set_mode(observed, None)
+
+    assert standing_of(observed.agent) == ("active", "active")
+    assert threshold.sweep(now=minutes(14)) == 1
+    assert standing_of(observed.agent) == ("suspended", "revoked")
+
+
+def test_enforcing_again_forgives_strikes_that_left_the_window(observed: World) -> None:
+    strike(observed, 0, 1, 2)
+    set_mode(observed, None)
+
+    assert threshold.sweep(now=minutes(15.5)) == 0
+    strike(observed, 18, 19)
+    assert standing_of(observed.agent) == ("active", "active")
+    strike(observed, 20)
+
+    assert standing_of(observed.agent) == ("suspended", "revoked")
+
+
+def test_simultaneous_high_events_are_all_accepted_and_noted_once(committed: None) -> None:
+    agent = make_certified_agent(make_tenant(), enforcement=OBSERVE)
+
+    def send(_: int) -> None:
+        with environments.use(Environment.LIVE):
+            try:
+                make_high_event(agent)
+            finally:
+                connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(send, range(12)))
+
+    assert BehaviorEvent.objects.of_agent(agent.id).high_risk().count() == 12
+    assert standing_of(agent) == ("active", "active")
+    assert AuditEntry.objects.about(agent.id).of_type(AuditAction.AGENT_WOULD_HAVE_STOPPED).count() == 1
+
+
+def test_mode_is_read_with_the_locked_agent_alone(world: World) -> None:
+    with CaptureQueriesContext(connections["default"]) as captured:
+        strike(world, 0)
+
+    reads = [query["sql"] for query in captured if "tenancy_tenant" in query["sql"]]
+    assert ["NO KEY UPDATE" in read for read in reads] == [True]
+
+
+def test_people_still_stop_an_observed_agent(observed: World) -> None:
+    answer = observed.api.post(f"/v1/agents/{observed.agent.id}/suspend", {"reason": "odd"})
+
+    assert answer.status_code == 200
+    assert standing_of(observed.agent) == ("suspended", "revoked")
+
+
+def test_modes_of_the_environments_are_apart(world: World) -> None:
+    with environments.use(Environment.TEST):
+        tenant = tenancy.get_tenant(tenant_id=world.tenant.id)
+        tenancy.set_enforcement(
+            tenant_id=tenant.id, enforcement=OBSERVE, reason="pilot", actor=ACTOR, now=START
+        )
+        sandboxed = make_certified_agent(tenant)
+        api = world.api.as_key(make_test_key(tenant))
+        body = {"agent_id": str(sandboxed.id), "action_type": "unauthorized_access_attempt"}
+        for _ in range(4):
+            assert api.post("/v1/events", body).status_code == 201
+        assert standing_of(sandboxed) == ("active", "active")
+
+    strike(world, 0, 1, 2)
+
+    assert standing_of(world.agent) == ("suspended", "revoked")
+
+
+@pytest.mark.parametrize("environment", list(Environment))
+def test_observed_agent_reports_on_over_the_fast_path(
+    committed: None, world: World, web: Web, environment: Environment
+) -> None:
+    with environments.use(environment):
+        tenant = tenancy.get_tenant(tenant_id=world.tenant.id)
+        agent = make_certified_agent(tenant, enforcement=OBSERVE)
+        key = make_test_key(tenant) if environment is Environment.TEST else str(world.api.key)
+        body = {"agent_id": str(agent.id), "action_type": "unauthorized_access_attempt"}
+
+        answers = [web.post(key, body) for _ in range(4)]
+
+        assert [answer.status for answer in answers] == [201] * 4
+        assert {body_of(answer)["data"]["risk_band"] for answer in answers} == {"high"}
+        assert standing_of(agent) == ("active", "active")
+        noted = AuditEntry.objects.about(agent.id).of_type(AuditAction.AGENT_WOULD_HAVE_STOPPED)
+        assert noted.count() == 1
+
+
+def copy(event: BehaviorEvent) -> None:
+    """Store a copy past `ingest()`."""
+    fields = ("tenant_id", "agent_id", "action_type", "risk_score", "risk_band", "occurred_at", "received_at")
+    BehaviorEvent.objects.create(**{name: getattr(event, name) for name in fields})

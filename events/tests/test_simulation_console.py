@@ -1,0 +1,145 @@
+"""Policy simulations in the console: officers ask, their tenants' members read, others see nothing."""
+
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from agents.models import Agent
+from agents.tests.factories import make_agent
+from certificates.tests.factories import make_certificate
+from compliance.core.clock import now
+from compliance.tenancy.models import Role, Tenant
+from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.console import console_of, make_member, make_operator
+from events.models import ReviewVerdict, Simulation
+from events.risk.evaluation import simulations
+from events.tests.simulated import high_events, judge
+
+HOSTILE = "<script>alert(1)</script>"
+ADD = "admin:events_simulation_add"
+FORM = {"threshold": "0.85", "strikes": "2", "window_minutes": "15", "scope_rule": "on", "weights": "{}"}
+
+
+@pytest.fixture
+def acme() -> Tenant:
+    return make_tenant("Acme")
+
+
+@pytest.fixture
+def agent(acme: Tenant) -> Agent:
+    made = make_agent(acme, name=HOSTILE)
+    make_certificate(made)
+    return made
+
+
+def ask(user: Any, tenant: Tenant, **fields: Any) -> Any:
+    return console_of(user).post(reverse(ADD), {"tenant": tenant.id, **FORM, **fields})
+
+
+def page(user: Any, simulation: Simulation) -> str:
+    return (
+        console_of(user).get(reverse("admin:events_simulation_change", args=[simulation.pk])).content.decode()
+    )
+
+
+def test_officer_asks_and_reads_what_was_found(acme: Tenant, agent: Agent) -> None:
+    judge(high_events(agent, 0, 10, 14)[0], ReviewVerdict.CONFIRMED)
+    officer = make_member(acme, Role.OFFICER)
+
+    ask(officer, acme)
+    simulation = Simulation.objects.get(tenant=acme)
+    waiting = page(officer, simulation)
+    simulations.step(simulation_id=simulation.id, now=now())
+    ready = page(officer, simulation)
+
+    assert (simulation.requested_by, simulation.policies["candidate"]["strikes"]) == ("officer", 2)
+    assert "0%, 0 events read" in waiting
+    for words in (
+        "1 of 1",
+        "stopped earlier by the candidate, by 0:04:00",
+        "2026-05-01 12:10:00",
+        "2026-05-01 12:14:00",
+    ):
+        assert words in ready
+    assert "Confirmed" in ready or "confirmed" in ready
+    assert HOSTILE not in ready
+    assert "&lt;script&gt;alert(1)" in ready
+
+
+def test_the_form_begins_with_the_live_policy(acme: Tenant) -> None:
+    form = console_of(make_member(acme, Role.OFFICER)).get(reverse(ADD))
+
+    assert "Simulate a policy" in form.content.decode()
+    fields = form.context["adminform"].form.fields
+    assert [fields[name].initial for name in ("threshold", "strikes", "window_minutes")] == [0.85, 3, 15.0]
+
+
+def test_weights_scope_and_period_reach_the_order(acme: Tenant) -> None:
+    fields = {
+        "weights": '{"BURST": 0.8}',
+        "scope_rule": "",
+        "first_day": "2026-05-01",
+        "last_day": "2026-05-31",
+    }
+
+    ask(make_member(acme, Role.OFFICER), acme, **fields)
+
+    order = Simulation.objects.get(tenant=acme).policies
+    assert order["candidate"]["weights"] == {"BURST": 0.8}
+    assert order["candidate"]["rescored"] is True
+    assert order["candidate"]["scope_rule"] is False
+    assert (order["since"][:10], order["until"][:10]) == ("2026-05-01", "2026-06-01")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"threshold": "2"},
+        {"strikes": "0"},
+        {"strikes": ""},
+        {"window_minutes": "nan"},
+        {"weights": "["},
+        {"weights": "[]"},
+        {"weights": '"x"'},
+        {"weights": '{"LUCK": 1}'},
+        {"weights": '{"BURST": "x"}'},
+        {"first_day": "2096-01-01"},
+        {"first_day": "2026-05-02", "last_day": "2026-05-01"},
+    ],
+)
+def test_senseless_forms_are_shown_again(acme: Tenant, fields: dict[str, str]) -> None:
+    answer = ask(make_member(acme, Role.OFFICER), acme, **fields)
+
+    assert answer.status_code == 200
+    assert not Simulation.objects.exists()
+
+
+def test_a_second_simulation_waits_for_the_first(acme: Tenant) -> None:
+    officer = make_member(acme, Role.OFFICER)
+    ask(officer, acme)
+
+    assert "under way" in ask(officer, acme).content.decode()
+    assert Simulation.objects.count() == 1
+
+
+@pytest.mark.parametrize("role", [Role.AUDITOR, Role.DEVELOPER])
+def test_auditors_and_developers_simulate_nothing(acme: Tenant, role: Role) -> None:
+    assert ask(make_member(acme, role), acme).status_code == 403
+
+
+def test_officers_simulate_and_see_their_own_tenant_only(acme: Tenant) -> None:
+    rival = make_tenant("Rival")
+    ask(make_operator(), rival)
+    foreign = Simulation.objects.get(tenant=rival)
+    officer = make_member(acme, Role.OFFICER)
+
+    refused = ask(officer, rival)
+    listed = console_of(officer).get(reverse("admin:events_simulation_changelist"))
+    opened: Any = console_of(officer).get(reverse("admin:events_simulation_change", args=[foreign.pk]))
+
+    assert refused.status_code == 200
+    assert "Rival" not in refused.content.decode()
+    assert Simulation.objects.count() == 1
+    assert listed.context["cl"].queryset.count() == 0
+    assert opened.url == reverse("admin:index")
