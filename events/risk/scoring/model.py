@@ -9,7 +9,7 @@ from events.risk.scoring.contract import Context, Event, RiskVerdict, ScoreReaso
 from events.risk.scoring.details import read
 from events.risk.scoring.features.evidence import signals
 from events.risk.scoring.habits.baseline import Baseline
-from events.risk.scoring.habits.comparison import compare
+from events.risk.scoring.habits.comparison import READ, compare
 from events.risk.scoring.habits.learning import learn
 from events.risk.scoring.habits.state import DAY, AgentState
 from events.risk.scoring.marked import marked_signals
@@ -31,6 +31,8 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
     """
     prior_logit = PRIOR_LOGITS[event.action_type]
     seen = compare(state, event)
+    if seen.aims and event.action_type == READ:  # it says where it sends to, so it is no read
+        prior_logit = PRIOR_LOGITS["api_call"]
     broken = broken_rules(seen, context)
     evidence = signals(seen, context, baseline) + scope_mismatch(seen, context)
     said = marked_signals(seen, context.marked) if context.marked.confirmed else []

@@ -68,7 +68,7 @@ WORDS: dict[str, tuple[str | Worded, str | Worded]] = {
     "unusual_hour": ("active at {:02d} h UTC".format, "the agent's usual hours"),
     "burst": ("{:.0f} events in about a minute".format, "the agent's usual pace"),
     "many_resources": ("{:.0f} new resources in about an hour".format, "the agent's usual pace"),
-    "many_destinations": ("{:.0f} new destinations today".format, "about {:.1f} a day".format),
+    "many_destinations": ("{:.0f} new destinations in about an hour".format, "about {:.1f} a day".format),
     "high_outflow": (lambda sum_: f"{usd(sum_)} today", lambda usual: f"about {usd(expm1(usual))} a day"),
     "repeated_failures": ("{:.0f} failures in the last minutes".format, "none"),
     "anomaly_before": ("{:.0f} in the last minutes".format, "none"),

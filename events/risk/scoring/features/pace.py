@@ -12,8 +12,9 @@ BURST_SLACK, MAX_BURST = 1.5, 2.0
 MAX_FAILURES = 2.9
 SETTLED_HOURS, QUIET_HOUR, MAX_HOUR = 100.0, 3.0, 2.0
 SETTLED_DAYS = 5.0  # days of activity from which the day's totals count in full
-FRESH_SLACK, NEW_SLACK, OUTFLOW_SLACK = 1.0, 0.5, math.log(4.0)  # nats above the usual that say nothing
+FRESH_SLACK, OUTFLOW_SLACK = 0.5, math.log(4.0)  # nats above the usual that say nothing
 MAX_VOLUME = 2.0
+ACTIVE_HOURS, NEW_ALLOWED, MAX_NEW = 8.0, 0.4, 5.0  # of a day; new places beside the usual; most nats
 
 
 def pace_signals(seen: Comparison) -> list[Signal]:
@@ -40,21 +41,26 @@ def volume_signals(seen: Comparison) -> list[Signal]:
     """Weigh how much more than usual the agent does: new resources an hour, new places and money a day."""
     found: list[Signal] = []
     settled = min(seen.state.days / SETTLED_DAYS, 1.0)
-    excess = math.log1p(seen.fresh) - seen.state.fresh_level - FRESH_SLACK
+    excess = math.log1p(seen.fresh) - seen.state.usual_fresh - FRESH_SLACK
     if excess > 0 and seen.is_fresh:
-        weight = weights.MANY_RESOURCES * min(excess, MAX_VOLUME) * seen.maturity
+        weight = weights.MANY_RESOURCES * min(excess, MAX_VOLUME) * settled
         found.append(("many_resources", weight, seen.fresh, None))
     if seen.new_names:
-        excess = math.log1p(seen.day_new) - math.log1p(seen.state.usual_new) - NEW_SLACK
-        if excess > 0:
-            weight = weights.MANY_DESTINATIONS * min(excess, MAX_VOLUME) * settled
-            found.append(("many_destinations", weight, seen.day_new, seen.state.usual_new))
+        surprise = _surprise(seen.hour_new, seen.state.usual_new / ACTIVE_HOURS + NEW_ALLOWED)
+        if surprise > 0:
+            weight = weights.MANY_DESTINATIONS * min(surprise, MAX_NEW) * settled
+            found.append(("many_destinations", weight, seen.hour_new, seen.state.usual_new))
     if seen.outflow and seen.state.usual_outflow:
         excess = math.log1p(seen.outflow) - seen.state.usual_outflow - OUTFLOW_SLACK
         if excess > 0:
             weight = weights.OUTFLOW * min(excess, MAX_VOLUME) * settled
             found.append(("high_outflow", weight, seen.outflow, seen.state.usual_outflow))
     return found
+
+
+def _surprise(count: float, expected: float) -> float:
+    """Return about how unlikely so many are, in nats: Chernoff's bound of a Poisson count."""
+    return count * math.log(count / expected) - (count - expected) if count > expected else 0.0
 
 
 def _hour(seen: Comparison) -> float:

@@ -4,6 +4,7 @@ import math
 
 from events.risk.scoring.contract import Event
 from events.risk.scoring.details import ActionFacts, read
+from events.risk.scoring.habits.probation import ends_probation
 from events.risk.scoring.habits.state import DAY, KIND, NO_NAME, AgentState
 from events.risk.scoring.habits.tables import OMITTED, digest, pair_digest
 from events.risk.scoring.weights import DOING, SENDING, TRANSACTIONS
@@ -64,6 +65,7 @@ class Comparison:
     anomalies: float
     is_fresh: bool
     fresh: float
+    hour_new: float
     day_new: float
     outflow: float
 
@@ -90,12 +92,13 @@ def compare(state: AgentState, event: Event) -> Comparison:
     # What is reported as a read and names where it goes, but not that it reads, may be a send
     sends = action_type in SENDING or (action_type == READ and bool(targets) and not facts.brings_text)
     seen.fresh = state.fresh * math.exp(-elapsed / FRESH_FADE) if state.fresh else 0.0
-    seen.day_new = 0.0 if seen.begins_day else state.day_new
     seen.outflow = 0.0
     if action_type in TRANSACTIONS:
         seen.outflow = (state.day_usd if state.day == seen.day else 0.0) + (facts.amount or 0.0)
     seen.destinations = list(map(digest, targets))
     seen.new, seen.new_names = [], []
+    seen.hour_new = state.hour_new * math.exp(-elapsed / FRESH_FADE) if state.hour_new else 0.0
+    seen.day_new = 0.0 if seen.begins_day else state.day_new
     if sends and targets:
         _see_unknown(seen, state, targets)
     seen.aims = sends and (bool(targets) or _expects_target(state, action_type, facts, seen.tool))
@@ -128,9 +131,14 @@ def _see_tool(seen: Comparison, state: AgentState, facts: ActionFacts, does: boo
 def _see_unknown(seen: Comparison, state: AgentState, targets: tuple[str, ...]) -> None:
     known = state.destinations
     for target, name in zip(targets, seen.destinations, strict=True):
-        if not known.knows(name, seen.fading):
+        if not known.knows(name, seen.fading) and not ends_probation(state.waiting, name, seen.day):
             seen.new.append(target)
             seen.new_names.append(name)
+    for name in seen.new_names:
+        if not state.waiting.get(name):
+            seen.day_new += 1.0
+            seen.hour_new += 1.0
+            break
 
 
 def _expects_target(state: AgentState, action_type: str, facts: ActionFacts, tool: bytes) -> bool:

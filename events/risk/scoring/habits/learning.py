@@ -29,14 +29,15 @@ from events.risk.scoring.habits.tables import FORGOTTEN, OMITTED, digest
 from events.risk.scoring.weights import FAILURES, TRANSACTIONS
 
 LONG_RATE = 0.002  # share of a new value in the usual amount, which lags behind a slow climb
-MAX_DESTINATIONS, MAX_RESOURCES, MAX_HOSTS, MAX_WAITING = 56, 32, 16, 48
+MAX_DESTINATIONS, MAX_RESOURCES, MAX_HOSTS, MAX_WAITING = 200, 32, 48, 200
 MAX_TOOLS, MAX_BIGRAMS, MAX_OBJECTS, MAX_ACTS = 40, 40, 48, 8
+DAY_RATE, PEAK_RATE = 0.1, 0.3  # share of a new value in the usual peak of a day
 MOST_READS, MOST_DAYS, MOST_GROWTH = 3.0, 20.0, 2.0
 ORDINARY = "ordinary"  # the band under which `relearn()` takes an event that an officer dismissed
 MOST_TAKEN_IN = 32
 LAST_MINUTES = (
     "last_at", "burst", "reads", "failures", "anomalies", "last_tool", "day", "day_usd", "burst_level",
-    "fresh", "day_new", "days", "usual_outflow", "usual_new", "fresh_level",
+    "fresh", "fresh_peak", "day_new", "days", "usual_outflow", "usual_new", "usual_fresh",
 )  # fmt: skip
 
 
@@ -115,7 +116,12 @@ def _begin_day(seen: Comparison) -> None:
     if state.last_at:
         state.days = min(state.days + 1.0, MOST_DAYS)
         new = min(state.day_new, state.usual_new * MOST_GROWTH + 1.0) if state.days > 1.0 else state.day_new
-        state.usual_new += (new - state.usual_new) / state.days
+        state.usual_new += (new - state.usual_new) * max(1.0 / state.days, DAY_RATE)
+        peak = math.log1p(state.fresh_peak)
+        if state.days > 1.0:
+            peak = min(peak, state.usual_fresh + MOST_GROWTH)
+        state.usual_fresh += (peak - state.usual_fresh) * max(1.0 / state.days, PEAK_RATE)
+    state.fresh_peak = seen.fresh
     state.day_new = 0.0
 
 
@@ -139,7 +145,9 @@ def _last_minutes(seen: Comparison) -> None:
     state.reads = min(seen.reads + (event.action_type == "data_access" or facts.brings_text), MOST_READS)
     state.failures = seen.failures + (event.action_type in FAILURES or facts.refused)
     state.fresh = seen.fresh + seen.is_fresh
-    state.day_new = seen.day_new + bool(seen.new_names)
+    state.fresh_peak = max(state.fresh_peak, state.fresh)
+    state.day_new = seen.day_new
+    state.hour_new = seen.hour_new
     state.anomalies = seen.anomalies + (event.action_type == "transaction_anomaly")
     if seen.has_tool:
         state.last_tool = seen.tool
@@ -160,7 +168,6 @@ def _habits(seen: Comparison, trusted: bool) -> None:
         _rescale(state, event.received_at)
     weight = math.exp((event.received_at - state.landmark) / FADE)
     state.burst_level += (math.log1p(seen.burst) - state.burst_level) * share
-    state.fresh_level += (math.log1p(seen.fresh) - state.fresh_level) * share
     state.learned += weight
     state.add_hour(seen.hour, weight)
     _remember_names(seen, weight, trusted)
@@ -204,8 +211,11 @@ def _remember_places(seen: Comparison, weight: float, fading: float, trusted: bo
         _meet(seen)
     wait = [] if trusted else [name for name in seen.new_names if not state.destinations.knows(name, fading)]
     for name in seen.destinations:
-        if trusted or name not in seen.new_names:  # `_meet()` added those whose probation is over
-            state.destinations.add(name, weight, MAX_DESTINATIONS)
+        # `_meet()` added the new ones whose probation is over
+        if (trusted or name not in seen.new_names) and not state.destinations.add(
+            name, weight, MAX_DESTINATIONS
+        ):
+            state.waiting.remove(name)
     if trusted or not wait:
         state.count_trial(kind, bool(seen.new_names) or not seen.destinations)
     known = [name for name in seen.hosts if not wait or state.hosts.knows(name, fading)]

@@ -50,14 +50,24 @@ def meet(waiting: Table, name: bytes, day: int, kind: int, limit: int) -> bool:
     if not number:
         waiting.add(name, packed_meeting(Meeting(day, 0, 1, kind, False)), limit)
         return False
-    first, span, days, kind, is_counted = unpacked_meeting(number)
-    now = max(day - first, span)
-    met = Meeting(first, now, days + (now > span), kind, is_counted)
+    met = _met_again(number, day)
     if met.is_over:
         waiting.remove(name)
         return True
     waiting.set(name, packed_meeting(met))
     return False
+
+
+def ends_probation(waiting: Table, name: bytes, day: int) -> bool:
+    """Return whether one more meeting on this day would end the name's probation."""
+    number = waiting.get(name)
+    return number > 0.0 and _met_again(number, day).is_over
+
+
+def _met_again(number: float, day: int) -> Meeting:
+    first, span, days, kind, is_counted = unpacked_meeting(number)
+    now = max(day - first, span)
+    return Meeting(first, now, days + (now > span), kind, is_counted)
 
 
 def uncounted(waiting: Table, day: int) -> list[int]:

@@ -12,7 +12,7 @@ cdef class AgentState:
     cdef public bytes trials, rates, amounts, hours, last_tool, taken_in
     cdef public double usual_amount, tool_surprise, bigram_surprise, burst_level
     cdef public double burst, reads, failures, anomalies, day_usd
-    cdef public double days, usual_outflow, day_new, usual_new, fresh, fresh_level
+    cdef public double days, usual_outflow, day_new, usual_new, fresh, hour_new, fresh_peak, usual_fresh
     cdef public long long day
 
     cpdef AgentState changeable(self)

@@ -66,8 +66,8 @@ class AgentState:
         self.last_tool = NO_NAME
         self.day = 0
         self.day_usd = 0.0
-        self.days = self.usual_outflow = self.day_new = self.usual_new = 0.0
-        self.fresh = self.fresh_level = 0.0
+        self.hour_new = self.days = self.usual_outflow = self.day_new = self.usual_new = 0.0
+        self.fresh = self.fresh_peak = self.usual_fresh = 0.0
         self.taken_in = b""
 
     def changeable(self) -> "AgentState":
@@ -122,7 +122,7 @@ class AgentState:
 
 _HEAD = 12  # bytes: the layout, and how many names each table has, then amounts and `taken_in`
 _NUMBERS = _HEAD + packed.NAME
-_TRIALS = _NUMBERS + 19 * packed.NUMBER
+_TRIALS = _NUMBERS + 21 * packed.NUMBER
 _RATES = _TRIALS + len(KINDS) * packed.NUMBER
 _HOURS = _RATES + len(KINDS) * packed.NUMBER
 _TABLES = _HOURS + HOURS * packed.NUMBER
@@ -142,7 +142,7 @@ def encode_state(state: AgentState) -> bytes:
         state.landmark, state.last_at, state.learned, state.usual_amount, state.tool_surprise,
         state.bigram_surprise, state.burst_level, state.burst, state.reads, state.failures, state.anomalies,
         float(state.day), state.day_usd, state.days, state.usual_outflow, state.day_new, state.usual_new,
-        state.fresh, state.fresh_level,
+        state.hour_new, state.fresh, state.fresh_peak, state.usual_fresh,
     ))  # fmt: skip
     return b"".join((
         head, state.last_tool, numbers, state.trials, state.rates, state.hours,
@@ -165,7 +165,7 @@ def decode_state(data: bytes) -> AgentState:
         state.landmark, state.last_at, state.learned, state.usual_amount, state.tool_surprise,
         state.bigram_surprise, state.burst_level, state.burst, state.reads, state.failures, state.anomalies,
         day, state.day_usd, state.days, state.usual_outflow, state.day_new, state.usual_new,
-        state.fresh, state.fresh_level,
+        state.hour_new, state.fresh, state.fresh_peak, state.usual_fresh,
     ) = packed.unpack(packed.part(data, _NUMBERS, _TRIALS))  # fmt: skip
     state.day = int(day)
     state.trials = packed.part(data, _TRIALS, _RATES)
