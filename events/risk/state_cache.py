@@ -26,7 +26,7 @@ from events.risk.scoring.habits.state import AgentState, StateUnreadable, decode
 log = logging.getLogger(__name__)
 
 KEPT_SECONDS = 45 * 86_400
-KEPT_STATES = 5_000  # states that a process keeps, packed: some 4 KB each at their fullest
+KEPT_STATES = 5_000  # states that a process keeps, packed: a few KB each as a rule
 ATTEMPTS = 4
 MOST_REFOLDED = 64
 FEW = 3

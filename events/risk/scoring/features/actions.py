@@ -11,6 +11,7 @@ from events.risk.scoring.reasons import Signal
 from events.risk.scoring.weights import SENDING
 
 WAS_READ = 0.5  # share for acting on an object that the agent has only read
+ACT_HALF = 15.0
 ACT_TRIALS, MAX_SELDOM = 5.0, 4.0  # events that count for none of a kind of act, and the most nats
 ON_SOMETHING_NEW = 1.3  # factor for an act on a new object or with a new destination
 READING_COUNTS = 0.5  # share for an unusual tool that only reads
@@ -43,7 +44,7 @@ def act_signals(seen: Comparison) -> list[Signal]:
     seldom = math.log((seen.learned + ACT_TRIALS) / (done * ACT_TRIALS + 1.0))
     if seldom <= 0.0:
         return []
-    weight = weights.PRIVILEGED_ACT * min(seldom, MAX_SELDOM) * seen.maturity
+    weight = weights.PRIVILEGED_ACT * min(seldom, MAX_SELDOM) * seen.learned / (seen.learned + ACT_HALF)
     if seen.new or seen.new_objects:
         weight *= ON_SOMETHING_NEW
     return [("privileged_act", weight, (seen.facts.act, seen.facts.tool), None)]

@@ -6,6 +6,7 @@ from events.risk.scoring import weights
 from events.risk.scoring.contract import Context
 from events.risk.scoring.habits import packed
 from events.risk.scoring.habits.comparison import AMOUNT, Comparison
+from events.risk.scoring.habits.paid import was_paid
 from events.risk.scoring.habits.state import AgentState
 from events.risk.scoring.reasons import Signal
 
@@ -13,6 +14,7 @@ FEW_AMOUNTS = 5
 LEAST_SPREAD, LEAST_SHARE, LEAST_OF_FEW = 0.5, 0.1, 5.0
 """Least spread of amounts' square roots: absolute, as a share of the median, and wider while few."""
 HALF_AMOUNTS = 20.0  # amounts known at which an unusual one counts for half
+PAID_BEFORE = 0.2  # share for an amount that its payees got before
 WITHIN = 0.4  # value of an amount one spread above the median; beyond, the logarithm is added
 MAX_ABOVE = math.log(30.0)  # the greatest value of an amount, and that of one that is left out
 TOKEN_SHARE = 0.1  # share of the median's square root up to which an amount tries out a new destination
@@ -38,11 +40,22 @@ def spending_signals(seen: Comparison, context: Context) -> list[Signal]:
         return found + _drift(seen.state, None, middle, stated)
     size = math.sqrt(seen.facts.amount)
     above = min(_above(ordered, middle, size), MAX_ABOVE)
+    share = PAID_BEFORE if _were_paid(seen, size) else 1.0
+    if above > WITHIN:
+        above = WITHIN + (above - WITHIN) * share
     if above:
         found.append(("unusual_amount", worth * above, seen.facts.amount, middle))
     elif seen.aims and (seen.new or not seen.facts.targets) and size <= TOKEN_SHARE * middle:
         found.append(("token_amount", weights.TOKEN_AMOUNT, seen.facts.amount, middle))
-    return found + _drift(seen.state, seen.facts.amount, middle, 1.0)
+    return found + _drift(seen.state, seen.facts.amount, middle, share)
+
+
+def _were_paid(seen: Comparison, size: float) -> bool:
+    """Return whether all payees got such an amount before."""
+    for payee in seen.destinations:
+        if not was_paid(seen.state.paid, payee, seen.day, size):
+            return False
+    return bool(seen.destinations)
 
 
 def _above(ordered: list[float], middle: float, size: float) -> float:
@@ -71,7 +84,7 @@ def _median_distance(ordered: list[float], middle: float) -> float:
     return min(reach, middle - ordered[first - 1]) if first else reach
 
 
-def _drift(state: AgentState, amount: float | None, middle: float, stated: float) -> list[Signal]:
+def _drift(state: AgentState, amount: float | None, middle: float, share: float) -> list[Signal]:
     """Weigh an amount far above the long-run usual one, where the recent ones have crept up."""
     if state.trials_of(AMOUNT) < SETTLED_AMOUNTS:
         return []
@@ -80,5 +93,5 @@ def _drift(state: AgentState, amount: float | None, middle: float, stated: float
     above = MAX_DRIFT if amount is None else math.log1p(amount) - state.usual_amount - DRIFT_OF_AMOUNT
     if above <= 0:
         return []
-    weight = weights.DRIFTED_AMOUNT * min(1.0 + above, MAX_DRIFT) * stated
+    weight = weights.DRIFTED_AMOUNT * min(1.0 + above, MAX_DRIFT) * share
     return [("drifted_amount", weight, amount, state.usual_amount)]

@@ -15,6 +15,7 @@ from events.risk.scoring.habits.comparison import (
     compare,
 )
 from events.risk.scoring.habits.packed import NAME, NUMBER
+from events.risk.scoring.habits.paid import note_paid
 from events.risk.scoring.habits.probation import meet, uncounted
 from events.risk.scoring.habits.state import (
     AIM,
@@ -30,7 +31,7 @@ from events.risk.scoring.weights import FAILURES, TRANSACTIONS
 
 LONG_RATE = 0.002  # share of a new value in the usual amount, which lags behind a slow climb
 MAX_DESTINATIONS, MAX_RESOURCES, MAX_HOSTS, MAX_WAITING = 200, 32, 48, 200
-MAX_TOOLS, MAX_BIGRAMS, MAX_OBJECTS, MAX_ACTS = 40, 40, 48, 8
+MAX_TOOLS, MAX_BIGRAMS, MAX_OBJECTS, MAX_ACTS, MAX_PAID = 40, 40, 48, 8, 200
 DAY_RATE, PEAK_RATE = 0.1, 0.3  # share of a new value in the usual peak of a day
 MOST_READS, MOST_DAYS, MOST_GROWTH = 3.0, 20.0, 2.0
 ORDINARY = "ordinary"  # the band under which `relearn()` takes an event that an officer dismissed
@@ -50,10 +51,15 @@ def learn(seen: Comparison, band: str, trusted: bool = False) -> None:
     if seen.begins_day:
         _begin_day(seen)
     _last_minutes(seen)
+    if band != "high" and seen.destinations and seen.outflow:
+        _note_payments(seen)
     if band == "low":
         _habits(seen, trusted)
-    elif band == "medium" and seen.new_names:
-        _meet(seen)
+    elif band == "medium":
+        if seen.new_names:
+            _meet(seen)
+        if seen.act is not None and meet(seen.state.waiting, seen.act, seen.day, EVENT, MAX_WAITING):
+            seen.state.acts.add(seen.act, 1.0 / seen.fading, MAX_ACTS)
 
 
 def teach(state: AgentState, event: Event) -> None:
@@ -91,6 +97,7 @@ def unlearn(state: AgentState, event: Event, places: Iterable[str], *, was_learn
     taught = math.exp((event.received_at - state.landmark) / FADE) if was_learned else 0.0
     for name in map(digest, places):
         state.waiting.remove(name)
+        state.paid.remove(name)
         for table in (state.destinations, state.hosts):
             if taught and (weight := table.get(name)):
                 table.add(name, -min(weight, taught), 1)
@@ -108,11 +115,20 @@ def note_taken_in(state: AgentState, identities: Iterable[bytes]) -> None:
     state.taken_in = held[-MOST_TAKEN_IN * NAME :]
 
 
+def _note_payments(seen: Comparison) -> None:
+    """Note what each payee got, even of a medium event."""
+    if seen.facts.amount is not None:
+        root = math.sqrt(seen.facts.amount)
+        for payee in seen.destinations:
+            note_paid(seen.state.paid, payee, seen.day, root, MAX_PAID)
+
+
 def _begin_day(seen: Comparison) -> None:
     """Take the totals of the agent's last day into its habits, at most a multiple of what was usual."""
     state = seen.state
     for kind in uncounted(state.waiting, seen.day):
-        state.count_trial(kind, True)
+        if kind != EVENT:  # an act, which has no rate
+            state.count_trial(kind, True)
     if state.last_at:
         state.days = min(state.days + 1.0, MOST_DAYS)
         new = min(state.day_new, state.usual_new * MOST_GROWTH + 1.0) if state.days > 1.0 else state.day_new

@@ -8,7 +8,7 @@ cdef Py_ssize_t _HEAD, _NUMBERS, _TRIALS, _RATES, _HOURS, _TABLES
 @cython.no_gc
 cdef class AgentState:
     cdef public double landmark, last_at, learned
-    cdef public Table tools, aimed, bigrams, destinations, resources, hosts, waiting, objects, acts
+    cdef public Table tools, aimed, bigrams, destinations, resources, hosts, waiting, objects, acts, paid
     cdef public bytes trials, rates, amounts, hours, last_tool, taken_in
     cdef public double usual_amount, tool_surprise, bigram_surprise, burst_level
     cdef public double burst, reads, failures, anomalies, day_usd
@@ -28,7 +28,7 @@ cdef class AgentState:
     @cython.locals(age=double)
     cpdef double fading(self, double now) except? -1.0
 
-@cython.locals(tools=Table, aimed=Table, bigrams=Table, destinations=Table, resources=Table, hosts=Table, waiting=Table, objects=Table, acts=Table)
+@cython.locals(tools=Table, aimed=Table, bigrams=Table, destinations=Table, resources=Table, hosts=Table, waiting=Table, objects=Table, acts=Table, paid=Table)
 cpdef bytes encode_state(AgentState state)
 
 @cython.locals(state=AgentState, amounts=Py_ssize_t)

@@ -43,22 +43,26 @@ class StateUnreadable(ValueError):
 class AgentState:
     """One agent's habits and its last minutes. Times are seconds since the epoch by the receive clock.
 
-    Habits, learned from low events only: `learned` (how many events); the tables `tools`, `aimed` (tools
-    used with a target), `bigrams`, `destinations`, `resources`, `hosts`, and `waiting` (when a destination
-    was first written to after reading); packed in the order of `KINDS`, `trials` (how often a name was
-    seen) and `rates` (the running share of new ones); packed too, `amounts` (the last ones, as square roots
-    of dollars) and `hours` (activity in each hour of the day, UTC); running means: `usual_amount` (of
-    log-dollars), `tool_surprise` and `bigram_surprise` (nats), `burst_level`. Last minutes, from every
-    event: `burst`, `reads`, `failures`, `anomalies` (counts that fade from `last_at`), `last_tool`, `day`
-    (days since the epoch) and `day_usd`, that day's transactions. `taken_in`: ids of events and reviews
-    learned outside the order of events (`habits.learning`).
+    Habits, learned from low events: `learned` (how many); tables of `tools`, `aimed` (tools used with a
+    target), `bigrams`, `destinations`, `hosts`, `resources` (touched), `objects` (acted on, and what holds
+    them) and `acts`; packed in the order of `KINDS`, `trials` (how often a name was seen) and `rates` (the
+    running share of new ones); `amounts` (the last ones, as square roots of dollars) and `hours` (activity in
+    each hour of the day, UTC); running means `usual_amount` (log-dollars), `tool_surprise`, `bigram_surprise`
+    (nats) and `burst_level`. Known of medium events too: `waiting` (`habits.probation`), `paid`
+    (`habits.paid`), and of all events the usual day: `days` (how many), `usual_outflow` (log-dollars),
+    `usual_new` (places never met before) and `usual_fresh` (its peak of `fresh`, as a logarithm).
+
+    Last minutes, from every event: `burst`, `reads`, `failures`, `anomalies`, `fresh` (new resources),
+    `hour_new` (places never met before): counts that fade from `last_at`; `last_tool`; of the present day
+    `day_new` and `fresh_peak`; `day` (days since the epoch) and `day_usd`, that day's transactions.
+    `taken_in`: ids of events and reviews learned outside the order of events (`habits.learning`).
     """
 
     def __init__(self) -> None:
         self.landmark = self.last_at = self.learned = 0.0
         self.tools, self.aimed, self.bigrams = Table(), Table(), Table()
         self.destinations, self.resources, self.hosts = Table(), Table(), Table()
-        self.waiting, self.objects, self.acts = Table(), Table(), Table()
+        self.waiting, self.objects, self.acts, self.paid = Table(), Table(), Table(), Table()
         self.trials, self.rates, self.hours = NO_TRIALS, ALL_NEW, NO_HOURS
         self.amounts = b""
         self.usual_amount = self.tool_surprise = self.bigram_surprise = self.burst_level = 0.0
@@ -120,7 +124,7 @@ class AgentState:
         return math.exp(-age) if age > 0.0 else 1.0
 
 
-_HEAD = 12  # bytes: the layout, and how many names each table has, then amounts and `taken_in`
+_HEAD = 13  # bytes: the layout, and how many names each table has, then amounts and `taken_in`
 _NUMBERS = _HEAD + packed.NAME
 _TRIALS = _NUMBERS + 21 * packed.NUMBER
 _RATES = _TRIALS + len(KINDS) * packed.NUMBER
@@ -129,13 +133,13 @@ _TABLES = _HOURS + HOURS * packed.NUMBER
 
 
 def encode_state(state: AgentState) -> bytes:
-    """Return the state as little-endian bytes, about 4 KB at its fullest."""
+    """Return the state as little-endian bytes, about 12 KB at its fullest, 2 KB as a rule."""
     tools, aimed, bigrams, destinations = state.tools, state.aimed, state.bigrams, state.destinations
     resources, hosts, waiting = state.resources, state.hosts, state.waiting
-    objects, acts = state.objects, state.acts
+    objects, acts, paid = state.objects, state.acts, state.paid
     head = bytes((
         LAYOUT, len(tools), len(aimed), len(bigrams), len(destinations), len(resources), len(hosts),
-        len(waiting), len(objects), len(acts),
+        len(waiting), len(objects), len(acts), len(paid),
         len(state.amounts) // packed.NUMBER, len(state.taken_in) // packed.NAME,
     ))  # fmt: skip
     numbers = packed.pack((
@@ -149,7 +153,7 @@ def encode_state(state: AgentState) -> bytes:
         tools.names, tools.weights, aimed.names, aimed.weights, bigrams.names, bigrams.weights,
         destinations.names, destinations.weights, resources.names, resources.weights,
         hosts.names, hosts.weights, waiting.names, waiting.weights,
-        objects.names, objects.weights, acts.names, acts.weights, state.amounts, state.taken_in,
+        objects.names, objects.weights, acts.names, acts.weights, paid.names, paid.weights, state.amounts, state.taken_in,
     ))  # fmt: skip
 
 
@@ -174,14 +178,15 @@ def decode_state(data: bytes) -> AgentState:
     state.tools, state.aimed, state.bigrams = _table(data, 1), _table(data, 2), _table(data, 3)
     state.destinations, state.resources, state.hosts = _table(data, 4), _table(data, 5), _table(data, 6)
     state.waiting, state.objects, state.acts = _table(data, 7), _table(data, 8), _table(data, 9)
-    amounts = _start(data, 10)
-    state.amounts = packed.part(data, amounts, amounts + data[10] * packed.NUMBER)
-    state.taken_in = packed.part(data, amounts + data[10] * packed.NUMBER, len(data))
+    state.paid = _table(data, 10)
+    amounts = _start(data, 11)
+    state.amounts = packed.part(data, amounts, amounts + data[11] * packed.NUMBER)
+    state.taken_in = packed.part(data, amounts + data[11] * packed.NUMBER, len(data))
     return state
 
 
 def _end(data: bytes) -> int:
-    return _start(data, 10) + data[10] * packed.NUMBER + data[11] * packed.NAME
+    return _start(data, 11) + data[11] * packed.NUMBER + data[12] * packed.NAME
 
 
 def _table(data: bytes, place: int) -> Table:
@@ -192,7 +197,7 @@ def _table(data: bytes, place: int) -> Table:
 
 
 def _start(data: bytes, place: int) -> int:
-    """Return where the table of a place in the head begins; for place 10, where the last one ends."""
+    """Return where the table of a place in the head begins; for place 11, where the last one ends."""
     names = 0
     for before in range(1, place):
         names += data[before]
