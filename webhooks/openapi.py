@@ -179,7 +179,8 @@ ENVELOPE = inline_serializer(
         "created_at": serializers.DateTimeField(),
         "data": serializers.DictField(
             help_text="Depends on `event`; see the examples. `would_have_stopped`: true of the event that "
-            "would have stopped an agent which is only observed."
+            "would have stopped an agent which is only observed. `scope_mismatch`, in the alert about a new "
+            "agent's names: those `expected` and those `seen`."
         ),
     },
 )
