@@ -214,12 +214,12 @@ def test_attacks_never_become_habit(mature: AgentState) -> None:
 
 @pytest.mark.parametrize(
     ("untrusted", "trusted"),
-    [((0, 1, 2, 3), (6, 7)), ((0, 1, 3), (4,)), ((0, 3, 4), (5,)), ((0, 6, 7), (8,)), ((0, 7), (8,))],
+    [((0, 1, 2), (3, 6)), ((0, 1), (3, 4)), ((0, 3), (4, 5)), ((0, 6), (7, 8)), ((0,), (7, 8))],
 )
 def test_what_was_read_has_to_wait_before_its_destination_is_trusted(
     mature: AgentState, untrusted: tuple[int, ...], trusted: tuple[int, ...]
 ) -> None:
-    """It is trusted after meetings on three days that span three, or on two that span seven."""
+    """It is trusted from the third day of meetings on, over three, or the second, over seven."""
     state = mature.changeable()
     named = {"tool": "send_email", "to": "new@acme.example"}
     scores = {}

@@ -79,7 +79,7 @@ def test_new_agent_that_sends_after_reading_is_low_before_and_after_its_places_a
         weights.append("read_then_send" in told)
         assert {verdict.band for verdict in verdicts} == {"low"}
 
-    assert weights == [True, True, True, True, False, False]
+    assert weights == [True, True, True, False, False, False]
 
 
 def test_same_events_replay_to_same_numbers() -> None:
@@ -331,7 +331,7 @@ def test_state_stays_small_and_old_landmarks_are_moved() -> None:
         action_type = ("api_call", "transaction_initiated", "data_access")[turn % 3]
         state = assess(state, Event(action_type, NOON + 86_400 * turn, details), Context()).state
 
-    assert len(encode_state(state)) <= 5_120
+    assert len(encode_state(state)) <= 12_288
 
 
 def test_every_sending_action_has_a_rate_of_novelty() -> None:

@@ -147,7 +147,7 @@ def test_a_full_table_forgets_the_name_that_was_met_first() -> None:
 
 
 @pytest.mark.parametrize("days", [(0, 1, 3), (0, 2, 5), (0, 7)])
-def test_a_place_met_on_several_days_becomes_known_though_each_event_is_medium(
+def test_a_place_met_on_several_days_becomes_known_though_its_events_are_medium(
     clerk: Clerk, days: tuple[int, ...]
 ) -> None:
     bands, known = [], []
@@ -155,7 +155,7 @@ def test_a_place_met_on_several_days_becomes_known_though_each_event_is_medium(
         bands.append(clerk.writes(day).band)
         known.append(clerk.knows(day))
 
-    assert set(bands) == {"medium"}
+    assert bands == ["medium"] * (len(days) - 1) + ["low"]
     assert known == [False] * (len(days) - 1) + [True]
     assert clerk.writes(days[-1] + 1).score == clerk.writes(days[-1] + 1, "boss@acme.example").score == 0.05
 
@@ -213,7 +213,7 @@ def test_novelty_makes_the_next_new_place_less_strange_from_three_days_on(clerk:
     second = clerk.writes(2, "y@other.example").score
     third = clerk.writes(3, "z@third.example").score
 
-    assert second == first > third
+    assert second >= first > third
 
 
 def test_novelty_that_an_officer_confirmed_never_counts(clerk: Clerk) -> None:

@@ -4,7 +4,7 @@ from events.risk.scoring.features.novelty cimport novelty, rarity
 from events.risk.scoring.habits.baseline cimport Baseline
 from events.risk.scoring.habits.comparison cimport Comparison
 
-cdef double WAS_READ, ACT_TRIALS, MAX_SELDOM, ON_SOMETHING_NEW, READING_COUNTS, DECLARED
+cdef double WAS_READ, ACT_HALF, ACT_TRIALS, MAX_SELDOM, ON_SOMETHING_NEW, READING_COUNTS, DECLARED
 cdef double SURPRISE_SLACK, MAX_SURPRISE
 
 @cython.locals(weight=double, share=double, found=list)

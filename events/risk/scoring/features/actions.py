@@ -11,7 +11,7 @@ from events.risk.scoring.reasons import Signal
 from events.risk.scoring.weights import SENDING
 
 WAS_READ = 0.5  # share for acting on an object that the agent has only read
-ACT_HALF = 15.0
+ACT_HALF = 40.0  # learned events at which an act counts for half
 ACT_TRIALS, MAX_SELDOM = 5.0, 4.0  # events that count for none of a kind of act, and the most nats
 ON_SOMETHING_NEW = 1.3  # factor for an act on a new object or with a new destination
 READING_COUNTS = 0.5  # share for an unusual tool that only reads

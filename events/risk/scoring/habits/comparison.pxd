@@ -12,8 +12,8 @@ cdef class Comparison:
     cdef public double at, unigram, bigram, fading, learned, maturity, burst, reads, failures, anomalies
     cdef public double fresh, hour_new, day_new, outflow
     cdef public bytes tool, pair, resource, act
-    cdef public bint has_tool, aims, begins_day, is_fresh
-    cdef public list destinations, new, new_names, hosts, objects, new_objects, containers, new_containers
+    cdef public bint has_tool, aims, begins_day, is_further, is_fresh
+    cdef public list destinations, new, new_names, ending, hosts, objects, new_objects, containers, new_containers
     cdef public Py_ssize_t hour, day
 
 @cython.locals(at=double, elapsed=double, seen=Comparison, targets=tuple, sends=bint, known=Table)
@@ -24,6 +24,8 @@ cdef _see_tool(Comparison seen, AgentState state, facts, bint does, bytes previo
 
 @cython.locals(known=Table)
 cdef _see_unknown(Comparison seen, AgentState state, tuple targets)
+
+cdef bint _goes_where_it_never_was(Comparison seen, AgentState state) except -1
 
 @cython.locals(uses=double)
 cdef bint _expects_target(AgentState state, action_type, facts, bytes tool) except -1

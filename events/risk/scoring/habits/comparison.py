@@ -26,11 +26,13 @@ class Comparison:
 
     `at`: when it was received. `tool` (or OMITTED), and `pair`, the tool before and this one. `has_tool`: a
     tool is stated or should have been; then `unigram` and `bigram` are the surprises of `tool` and `pair`
-    in nats. `destinations`, `hosts` (of an event that sends something), `resource`. `new`: the targets that
-    the agent doesn't know; `new_names`: their digests. `aims`: the event sends something to a target,
-    stated or not. `fading`: the factor for stored weights. `learned`: the faded number of learned events;
-    `maturity`: 0 to 1. `hour` of the day (UTC). `burst`, `reads`, `failures`, `anomalies`: counts of the
-    last minutes, faded to now, without this event.
+    in nats. `destinations`; `hosts`, `objects` with their `containers`, and the `act`, of an event that sends
+    something; `resource`. `new`: the targets that the agent doesn't know; `new_names`: their digests;
+    `ending`: places whose probation ends with this event. `aims`: the event sends something to a target,
+    stated or not; `is_further`: to one that the agent never met. `fading`: the factor for stored weights.
+    `learned`: the faded number of learned events; `maturity`: 0 to 1. `hour` (UTC), `day` since the epoch.
+    `burst`, `reads`, `failures`, `anomalies`, `fresh`: counts of the last minutes or hour, faded to now,
+    without this event; with it, `hour_new`, `day_new` (places never met) and `outflow` (the day's dollars).
     """
 
     state: AgentState
@@ -45,7 +47,9 @@ class Comparison:
     destinations: list[bytes]
     new: list[str]
     new_names: list[bytes]
+    ending: list[bytes]
     aims: bool
+    is_further: bool
     hosts: list[bytes]
     resource: bytes | None
     objects: list[bytes]
@@ -96,12 +100,14 @@ def compare(state: AgentState, event: Event) -> Comparison:
     if action_type in TRANSACTIONS:
         seen.outflow = (state.day_usd if state.day == seen.day else 0.0) + (facts.amount or 0.0)
     seen.destinations = list(map(digest, targets))
-    seen.new, seen.new_names = [], []
-    seen.hour_new = state.hour_new * math.exp(-elapsed / FRESH_FADE) if state.hour_new else 0.0
-    seen.day_new = 0.0 if seen.begins_day else state.day_new
+    seen.new, seen.new_names, seen.ending = [], [], []
     if sends and targets:
         _see_unknown(seen, state, targets)
     seen.aims = sends and (bool(targets) or _expects_target(state, action_type, facts, seen.tool))
+    seen.is_further = _goes_where_it_never_was(seen, state)
+    seen.hour_new = state.hour_new * math.exp(-elapsed / FRESH_FADE) if state.hour_new else 0.0
+    seen.hour_new += seen.is_further
+    seen.day_new = (0.0 if seen.begins_day else state.day_new) + seen.is_further
     seen.hosts = list(map(digest, facts.hosts)) if sends else []
     seen.resource = digest(facts.resource) if facts.resource else None
     seen.is_fresh = seen.resource is not None and not state.resources.knows(seen.resource, seen.fading)
@@ -131,14 +137,20 @@ def _see_tool(seen: Comparison, state: AgentState, facts: ActionFacts, does: boo
 def _see_unknown(seen: Comparison, state: AgentState, targets: tuple[str, ...]) -> None:
     known = state.destinations
     for target, name in zip(targets, seen.destinations, strict=True):
-        if not known.knows(name, seen.fading) and not ends_probation(state.waiting, name, seen.day):
+        if known.knows(name, seen.fading):
+            continue
+        if ends_probation(state.waiting, name, seen.day):
+            seen.ending.append(name)
+        else:
             seen.new.append(target)
             seen.new_names.append(name)
-    for name in seen.new_names:
-        if not state.waiting.get(name):
-            seen.day_new += 1.0
-            seen.hour_new += 1.0
-            break
+
+
+def _goes_where_it_never_was(seen: Comparison, state: AgentState) -> bool:
+    """Return whether the event goes to a place that it doesn't state, or that the agent never met."""
+    if not seen.destinations:
+        return seen.aims
+    return any(not state.waiting.get(name) for name in seen.new_names)
 
 
 def _expects_target(state: AgentState, action_type: str, facts: ActionFacts, tool: bytes) -> bool:

@@ -3,11 +3,11 @@ from libc cimport math
 from events.risk.scoring.habits.comparison cimport Comparison, compare
 from events.risk.scoring.habits.state cimport AgentState
 
-cdef double LONG_RATE, MOST_READS, MOST_DAYS, MOST_GROWTH
+cdef double LONG_RATE, MOST_READS, MOST_DAYS, MOST_GROWTH, DAY_RATE, PEAK_RATE
 
 cpdef learn(Comparison seen, band, bint trusted=*)
 
-@cython.locals(state=AgentState, new=double)
+@cython.locals(state=AgentState, new=double, peak=double)
 cdef _begin_day(Comparison seen)
 
 @cython.locals(state=AgentState, out=double, usual=double)

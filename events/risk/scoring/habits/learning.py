@@ -31,7 +31,7 @@ from events.risk.scoring.weights import FAILURES, TRANSACTIONS
 
 LONG_RATE = 0.002  # share of a new value in the usual amount, which lags behind a slow climb
 MAX_DESTINATIONS, MAX_RESOURCES, MAX_HOSTS, MAX_WAITING = 200, 32, 48, 200
-MAX_TOOLS, MAX_BIGRAMS, MAX_OBJECTS, MAX_ACTS, MAX_PAID = 40, 40, 48, 8, 200
+MAX_TOOLS, MAX_BIGRAMS, MAX_OBJECTS, MAX_ACTS, MAX_PAID = 40, 40, 48, 8, 128
 DAY_RATE, PEAK_RATE = 0.1, 0.3  # share of a new value in the usual peak of a day
 MOST_READS, MOST_DAYS, MOST_GROWTH = 3.0, 20.0, 2.0
 ORDINARY = "ordinary"  # the band under which `relearn()` takes an event that an officer dismissed
@@ -56,7 +56,7 @@ def learn(seen: Comparison, band: str, trusted: bool = False) -> None:
     if band == "low":
         _habits(seen, trusted)
     elif band == "medium":
-        if seen.new_names:
+        if seen.new_names or seen.ending:
             _meet(seen)
         if seen.act is not None and meet(seen.state.waiting, seen.act, seen.day, EVENT, MAX_WAITING):
             seen.state.acts.add(seen.act, 1.0 / seen.fading, MAX_ACTS)
@@ -223,15 +223,12 @@ def _remember_names(seen: Comparison, weight: float, trusted: bool) -> None:
 def _remember_places(seen: Comparison, weight: float, fading: float, trusted: bool) -> None:
     """Learn where an event went; new places, and hosts of theirs, wait until they were met on other days."""
     state, kind = seen.state, AIM[seen.event.action_type]
-    if not trusted:
+    if not trusted:  # adds those whose probation is over
         _meet(seen)
     wait = [] if trusted else [name for name in seen.new_names if not state.destinations.knows(name, fading)]
     for name in seen.destinations:
-        # `_meet()` added the new ones whose probation is over
-        if (trusted or name not in seen.new_names) and not state.destinations.add(
-            name, weight, MAX_DESTINATIONS
-        ):
-            state.waiting.remove(name)
+        if trusted or not (name in seen.new_names or name in seen.ending):
+            state.destinations.add(name, weight, MAX_DESTINATIONS)
     if trusted or not wait:
         state.count_trial(kind, bool(seen.new_names) or not seen.destinations)
     known = [name for name in seen.hosts if not wait or state.hosts.knows(name, fading)]
@@ -243,7 +240,7 @@ def _remember_places(seen: Comparison, weight: float, fading: float, trusted: bo
 def _meet(seen: Comparison) -> None:
     """Note the new places as met; those whose probation is over are known from now on."""
     state, kind = seen.state, AIM[seen.event.action_type]
-    for name in seen.new_names:
+    for name in seen.new_names + seen.ending:
         if meet(state.waiting, name, seen.day, kind, MAX_WAITING):
             state.destinations.add(name, math.exp((seen.at - state.landmark) / FADE), MAX_DESTINATIONS)
 

@@ -153,7 +153,8 @@ def encode_state(state: AgentState) -> bytes:
         tools.names, tools.weights, aimed.names, aimed.weights, bigrams.names, bigrams.weights,
         destinations.names, destinations.weights, resources.names, resources.weights,
         hosts.names, hosts.weights, waiting.names, waiting.weights,
-        objects.names, objects.weights, acts.names, acts.weights, paid.names, paid.weights, state.amounts, state.taken_in,
+        objects.names, objects.weights, acts.names, acts.weights, paid.names, paid.weights,
+        state.amounts, state.taken_in,
     ))  # fmt: skip
 
 
