@@ -94,7 +94,7 @@ class NewSimulationForm(forms.ModelForm):
                 self.fields[name].initial = getattr(live, name)
 
     def clean_weights(self) -> Any:
-        """Return the numbers by name; nesting and numbers that JSON allows and we don't are refused in words."""
+        """Return the numbers by name; anything else that is JSON is refused in words."""
         try:
             return msgspec.json.decode(self.cleaned_data["weights"] or "{}", type=dict[str, float])
         except msgspec.DecodeError as error:
