@@ -400,3 +400,12 @@ def test_place_whose_letters_fold_into_several_can_be_marked(agent: Agent, detai
     made = say(event, CONFIRMED)
 
     assert made.marked == list(MarkedPlace.objects.filter(event_id=event.id).values_list("name", flat=True))
+
+
+def test_state_is_rebuilt_from_an_integer_that_no_float_holds(agent: Agent) -> None:
+    make_event(agent, "transaction_initiated", details={"to": "mule-7", "amount": 10**400, "n": [-(10**400)]})
+    before = recalled(agent)
+    state_cache.forget(agent_id=str(agent.id))
+
+    assert rebuilt(agent).usual_amount == before.usual_amount > 0
+    assert make_event(agent, details={"tool": "a"}).risk_band == "low"
