@@ -28,6 +28,7 @@ PAGES = {
     "membership": "tenancy_membership",
     "message": "agents_agent",
     "report": "reports_report",
+    "simulation": "events_simulation",
     "tenant": "tenancy_tenant",
     "webhook": "webhooks_webhook",
 }

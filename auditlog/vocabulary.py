@@ -52,6 +52,7 @@ class AuditAction(models.TextChoices):
     WEBHOOK_SECRET_ROTATED = "webhook.secret_rotated"
     WEBHOOK_REDELIVERED = "webhook.redelivered"
     WEBHOOK_TESTED = "webhook.tested"
+    SIMULATION_REQUESTED = "simulation.requested"
     REPORT_REQUESTED = "report.requested"
     REPORT_GENERATED = "report.generated"
     REPORT_FAILED = "report.failed"

@@ -1,10 +1,12 @@
 """Policy simulations in the console: what another risk policy would have done to a tenant's agents."""
 
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
+import msgspec
 from django import forms
-from django.http import HttpRequest, HttpResponse
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -58,8 +60,10 @@ class NewSimulationForm(forms.ModelForm):
         widget=UnfoldBooleanSwitchWidget,
         help_text="Off: actions outside the certified scope break no rule. Scores all events anew.",
     )
-    weights = forms.JSONField(
+    weights = forms.CharField(
         required=False,
+        initial="{}",
+        max_length=2_000,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
         help_text='Weights that differ, as {"BURST": 0.8}. Scores all events anew. ' + ", ".join(WEIGHTS),
     )
@@ -89,6 +93,13 @@ class NewSimulationForm(forms.ModelForm):
             if name in self.fields:
                 self.fields[name].initial = getattr(live, name)
 
+    def clean_weights(self) -> Any:
+        """Return the numbers by name; anything else that is JSON is refused in words."""
+        try:
+            return msgspec.json.decode(self.cleaned_data["weights"] or "{}", type=dict[str, float])
+        except msgspec.DecodeError as error:
+            raise forms.ValidationError(str(error)) from error
+
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or {}
         if not self.errors:
@@ -101,15 +112,14 @@ class NewSimulationForm(forms.ModelForm):
 
     def request_of(self, data: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments by which the service is asked for the simulation."""
-        names = ("threshold", "strikes", "window_minutes", "scope_rule", "rescore")
+        names = ("threshold", "strikes", "window_minutes", "scope_rule", "weights", "rescore")
         changes = {name: data[name] for name in names}
-        changes["weights"] = {} if data["weights"] is None else data["weights"]
         first, last = data["first_day"], data["last_day"]
         return {
             "tenant_id": data["tenant"].id,
             "changes": changes,
             "since": datetime.combine(first, time.min, UTC) if first else None,
-            "until": datetime.combine(last, time.min, UTC) + DAY if last else None,
+            "until": datetime.combine(last, time.min, UTC) + DAY if last and last < date.max else None,
         }
 
 
@@ -118,7 +128,6 @@ class SimulationAdmin(TenantScopedAdmin):
 
     form = NewSimulationForm
     add_roles = OFFICERS
-    related_links = ()
     list_display = ("created_at", "policy", "state", "progress_text", "tenant", "requested_by")
     list_select_related = ("tenant",)
     list_filter = (
@@ -158,7 +167,11 @@ class SimulationAdmin(TenantScopedAdmin):
         return super().get_queryset(request).defer("checkpoint", "findings")
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        return super().add_view(request, form_url, {"title": TITLE, **(extra_context or {})})
+        try:
+            return super().add_view(request, form_url, {"title": TITLE, **(extra_context or {})})
+        except simulations.AlreadySimulating as error:  # since the form was checked
+            messages.error(request, error.message)
+            return HttpResponseRedirect(reverse(f"admin:{self._url_name('changelist')}"))
 
     def save_model(self, request: HttpRequest, obj: Simulation, form: Any, change: bool) -> None:
         made = simulations.request_simulation(

@@ -1,7 +1,17 @@
-"""Comparison of JSON values."""
+"""Stored JSON values, and the comparison of two."""
 
 import json
 from typing import Any
+
+import orjson
+
+
+def from_stored(text: str | bytes) -> Any:
+    """Return the value of JSON that PostgreSQL stores; its integers may be past what a float holds."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)
 
 
 def same_json(one: Any, other: Any) -> bool:

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import orjson
 import psycopg
 from django.db import connections
 from psycopg.types.json import set_json_loads
 
 from compliance.core.environments import Environment
+from compliance.core.json_values import from_stored
 
 SESSION_ENDED = "57P"  # how the SQLSTATEs begin with which PostgreSQL ends a session
 
@@ -58,7 +58,7 @@ class AsyncReader:
         """A connection with the settings that Django's own have."""
         options = {**self._database.get_connection_params(), "cursor_factory": psycopg.AsyncRawCursor}
         connection = await psycopg.AsyncConnection.connect(**options, autocommit=True)
-        set_json_loads(orjson.loads, connection)
+        set_json_loads(from_stored, connection)
         return connection
 
 

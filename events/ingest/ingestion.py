@@ -297,7 +297,7 @@ def _store_deferred(row: ScoredEvent, agent: AgentStanding) -> None:
     """Insert the event and write what follows from it, inside the transaction of the caller."""
     now, locked = row.received_at, None
     if _has_consequences(row):
-        locked = Agent.objects.for_tenant(agent.profile.tenant_id).with_mode().locked().find(row.agent_id)
+        locked = Agent.objects.for_tenant(agent.profile.tenant_id).locked().find(row.agent_id)
     # Others may have stopped the agent since its group began.
     if not standing.of_agents([agent.id], now=now)[agent.id].may_report:
         raise AgentNotActive()

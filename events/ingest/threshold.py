@@ -41,7 +41,7 @@ def strikes_of(agent: Agent, *, now: datetime) -> int:
 def react(*, agent: Agent, event: ScoredEvent, now: datetime) -> None:
     """Audit and announce a new high-risk event, and stop the agent if it was one too many; locked.
 
-    `agent` was read with its mode (`AgentQuerySet.with_mode()`).
+    The tenant's mode is read here, after the wait for the lock: a change committed meanwhile counts.
     """
     strikes = strikes_of(agent, now=now)
     agent.last_high_risk_at = now
@@ -121,7 +121,7 @@ def sweep(*, now: datetime) -> int:
 
 def _stop_if_over(tenant_id: Any, agent_id: Any, now: datetime) -> bool:
     with environments.atomic():
-        agent = Agent.objects.for_tenant(tenant_id).with_mode().locked().find(agent_id)
+        agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         strikes = strikes_of(agent, now=now)
         since = now - settings.HIGH_RISK_WINDOW
         last = BehaviorEvent.objects.of_agent(agent.id).high_risk().since(since).latest_received(1).first()

@@ -12,11 +12,11 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-import orjson
 
 from compliance.core import environments
 from compliance.core.bounded_cache import BoundedCache
 from compliance.core.identifiers import first_id_at
+from compliance.core.json_values import from_stored
 from compliance.stores import sql
 from events.models import BehaviorEvent, EventReview, ScorerProgress, TenantBaseline
 from events.risk.scoring.contract import Event
@@ -130,7 +130,7 @@ def _pool(rows: list[Any], *, trusted: bool) -> None:
     for tenant_id, events in sorted(by_tenant.items()):
         baseline = _decoded(stored[tenant_id].baseline) if tenant_id in stored else Baseline()
         for _, _, agent_id, action_type, received_at, details in events:
-            event = Event(action_type, received_at.timestamp(), orjson.loads(details))
+            event = Event(action_type, received_at.timestamp(), from_stored(details))
             pool(baseline, event, agent=agent_id, trusted=trusted)
         sql.execute(_PUT, [tenant_id, encode_baseline(baseline)])
 

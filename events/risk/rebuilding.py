@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-import orjson
-
 from compliance.core.identifiers import first_id_at
+from compliance.core.json_values import from_stored
 from compliance.stores import sql
 from events.models import BehaviorEvent, EventReview, PendingReview
 from events.risk import snapshots
@@ -99,7 +98,7 @@ def _since(after: dict[str, UUID]) -> dict[str, list[tuple[UUID, Event, str]]]:
     found: dict[str, list[tuple[UUID, Event, str]]] = {agent_id: [] for agent_id in after}
     asked = {"ids": list(after), "after": list(after.values()), "most": REPLAYED_EVENTS}
     for agent_id, name, action_type, received_at, details, band in sql.query(_SINCE, asked):
-        event = Event(action_type, received_at.timestamp(), orjson.loads(details))
+        event = Event(action_type, received_at.timestamp(), from_stored(details))
         found[agent_id].append((name, event, band))
     return found
 

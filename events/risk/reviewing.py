@@ -99,10 +99,10 @@ def _take_in(made: EventReview, now: datetime) -> None:
     event = BehaviorEvent.objects.filter(id=made.event_id).first()
     earlier = EventReview.objects.of_event(made.event_id).filter(number__lt=made.number)
     before = earlier.order_by("-number").first()
-    was_low = event is not None and event.risk_band == RiskBand.LOW
-    was_learned = was_low if before is None else before.verdict == ReviewVerdict.DISMISSED
-    # The event is past its retention, or learned from already
-    if event is None or (was_learned and made.verdict == ReviewVerdict.DISMISSED):
+    if event is None:  # past its retention
+        return
+    was_learned = _is_learned(event, before)
+    if was_learned and made.verdict == ReviewVerdict.DISMISSED:
         return
 
     def change(state: AgentState) -> None:
@@ -133,10 +133,15 @@ def _places(event: BehaviorEvent, now: datetime) -> tuple[str, ...]:
     state = state_cache.load([agent_id])[agent_id].state
     if state is None:
         state = rebuilding.rebuild(agent_id=agent_id, has_limits=False, now=now)
-    was_learned = event.risk_band == RiskBand.LOW
+    was_learned = _is_learned(event, EventReview.objects.that_counts(event.id))
     context = context_of(event.agent, Certificate.objects.latest_of(event.agent))
     is_common = common_places.known_beside(event.agent, now=now)
     return places_of(as_event(event), state, context, is_common, was_learned=was_learned)
+
+
+def _is_learned(event: BehaviorEvent, said: EventReview | None) -> bool:
+    """Return whether the agent's state has learned from the event, of which `said` is the last review."""
+    return event.risk_band == RiskBand.LOW if said is None else said.verdict == ReviewVerdict.DISMISSED
 
 
 def _record(made: EventReview, event: BehaviorEvent, before: EventReview | None, actor: Actor) -> None:

@@ -238,3 +238,11 @@ def test_baselines_of_live_are_none_of_the_sandbox(world: World) -> None:
 
     with environments.use(Environment.TEST):
         assert not baselines.of_tenants([world.tenant.id], now=now())
+
+
+def test_an_integer_that_no_float_holds_stops_no_pooling(world: World) -> None:
+    for name in ("first", "second"):
+        past_event(world, to=name, amount=10**400)
+
+    assert baselines.pool_new(now=now()) >= 2
+    assert baselines.pool_new(now=now()) == 0

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ from compliance.core.environments import Environment
 from compliance.tenancy import services as tenancy
 from compliance.tenancy.models import Enforcement
 from compliance.tenancy.tests.factories import make_tenant, make_test_key
+from compliance.tests.threads import in_thread, somebody_waits_for_a_lock
+from compliance.tests.waiting import eventually
 from events.ingest import threshold
 from events.models import BehaviorEvent
 from events.tests.conftest import World
@@ -247,12 +250,35 @@ def test_simultaneous_high_events_are_all_accepted_and_noted_once(committed: Non
     assert AuditEntry.objects.about(agent.id).of_type(AuditAction.AGENT_WOULD_HAVE_STOPPED).count() == 1
 
 
-def test_mode_is_read_with_the_locked_agent_alone(world: World) -> None:
-    with CaptureQueriesContext(connections["default"]) as captured:
-        strike(world, 0)
+@pytest.mark.parametrize(("before", "after"), [(ENFORCE, OBSERVE), (OBSERVE, ENFORCE)])
+def test_mode_that_changes_while_the_third_strike_waits_counts(
+    committed: None, before: Enforcement, after: Enforcement
+) -> None:
+    agent = make_certified_agent(make_tenant())
+    given: dict[str, Any] = {"tenant_id": agent.tenant_id, "reason": "pilot", "actor": ACTOR, "now": START}
+    tenancy.set_enforcement(**given, enforcement=before)
+    for _ in range(2):
+        make_high_event(agent)
 
-    reads = [query["sql"] for query in captured if "tenancy_tenant" in query["sql"]]
-    assert ["NO KEY UPDATE" in read for read in reads] == [True]
+    with ThreadPoolExecutor(1) as pool:
+        with environments.atomic():
+            Agent.objects.locked().find(agent.id)
+            third = pool.submit(in_thread, partial(make_high_event, agent))
+            assert eventually(somebody_waits_for_a_lock)
+            tenancy.set_enforcement(**given, enforcement=after)
+        third.result()
+
+    assert standing_of(agent)[0] == ("active" if after == OBSERVE else "suspended")
+
+
+def test_tenants_mode_is_read_at_the_breach_only(world: World) -> None:
+    reads = []
+    for minute in range(3):
+        with CaptureQueriesContext(connections["default"]) as captured:
+            strike(world, minute)
+        reads.append(sum('FROM "tenancy_tenant"' in query["sql"] for query in captured))
+
+    assert reads == [0, 0, 1]
 
 
 def test_people_still_stop_an_observed_agent(observed: World) -> None:

@@ -59,6 +59,8 @@ def test_candidates_that_score_otherwise_have_events_scored_anew(
         (b'{"window": 5}', "window"),
         (b'{"weights": {"LUCK": 1}}', "LUCK"),
         (b'{"weights": {"BURST": -1}}', "weights"),
+        (b'{"weights": {"MARKED_ALONE": 0}}', "MARKED_ALONE"),
+        (b'{"weights": {"MARKED_ALONE": 1}}', "MARKED_ALONE"),
         (b'{"model_version": "1.0"}', "model"),
     ],
 )

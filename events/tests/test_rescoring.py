@@ -154,3 +154,13 @@ def test_few_states_are_kept_awake_without_a_difference(
     found = simulated(agents[0].tenant, {"rescore": True})
 
     assert found.equal_scores == found.comparable_scores == 60
+
+
+def test_an_integer_that_no_float_holds_is_scored_again(agents: list[Agent]) -> None:
+    past = Past()
+    for number in (10**400, -(10**400), 10**20):
+        past.report(agents[1], timedelta(hours=1), "transaction_initiated", to="mule-7", amount=number)
+
+    found = simulated(agents[1].tenant, {"rescore": True})
+
+    assert found.equal_scores == found.comparable_scores == 3

@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events.risk.scoring.contract import Context, Event, normal_actions
+from events.risk.scoring.contract import Context, Event, FinancialScope, normal_actions
+from events.risk.scoring.details import read
 from events.risk.scoring.habits.state import AgentState
 from events.risk.scoring.names import habit_name, normal_name, scope_of
+from events.risk.scoring.rules import undeclared_action
 from events.tests.assessments import Assessment, assess
 
 NOON = 1_700_049_600.0
@@ -174,3 +176,36 @@ def test_tool_and_verb_are_permitted_together_only_as_declared() -> None:
     assert band("Calendar", "createEvent") == "low"
     assert band("payments", "read_file") == "high"
     assert band("mail", "create_event") == "high"
+
+
+@pytest.mark.parametrize(
+    ("details", "named"),
+    [
+        ({"tool": ["calendar", "wire_money"], "action": "create_event"}, "wire_money"),
+        ({"tool": "calendar", "action": ["create_event", "wire_money"]}, "wire_money"),
+        ({"tool": "payments", "tool_name": "payments", "action": "refund"}, None),
+        ({"tool": "payments", "function": "refund", "action": "refund"}, None),
+        ({"tool": "calendar", "action": "create_event", "operation": "insert"}, None),
+    ],
+)
+def test_pair_that_is_permitted_together_permits_nothing_beside_it(
+    details: dict[str, object], named: str | None
+) -> None:
+    permitted, facts = normal_actions(["calendar.create_event", "payments.refund"]), read(details)
+
+    assert undeclared_action("api_call", permitted, facts.tools, facts.verbs) == named
+
+
+def test_expected_name_is_told_whatever_weighs_more() -> None:
+    limits = FinancialScope(10, 20, ("BTC-USD",), ("kraken",), leverage_permitted=False)
+    scope = Context(permitted_actions=SCOPE.permitted_actions, financial_scope=limits)
+    trade = {"instrument": "ETH-USD", "venue": "nowhere", "leverage": 5, "amount_usd": 1_000}
+
+    misnamed, broken = (
+        assess(state, Event("transaction_initiated", NOON + 90, {"tool": "wipe_disk", **trade}), scope)
+        for state in (AgentState(), after("read_file", context=scope))
+    )
+
+    assert [verdict.reasons[-1].name for verdict in (misnamed, broken)] == ["scope_mismatch", "off_scope"]
+    assert {verdict.reasons[-1].expected for verdict in (misnamed, broken)} == {"read_file, send_email"}
+    assert [len(verdict.reasons) for verdict in (misnamed, broken)] == [3, 3]

@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.urls import reverse
 
 from agents.models import Agent
 from agents.tests.factories import make_agent
+from auditlog.models import AuditEntry
 from certificates.tests.factories import make_certificate
 from compliance.core.clock import now
 from compliance.tenancy.models import Role, Tenant
@@ -104,6 +106,12 @@ def test_weights_scope_and_period_reach_the_order(acme: Tenant) -> None:
         {"weights": '"x"'},
         {"weights": '{"LUCK": 1}'},
         {"weights": '{"BURST": "x"}'},
+        {"weights": "[" * 1_900},
+        {"weights": "[" * 100_000},
+        {"weights": '{"BURST": NaN}'},
+        {"weights": '{"BURST": ' + "1" * 400 + "}"},
+        {"weights": '{"\\ud800": 1}'},
+        {"weights": '{"MARKED_ALONE": 0}'},
         {"first_day": "2096-01-01"},
         {"first_day": "2026-05-02", "last_day": "2026-05-01"},
     ],
@@ -143,3 +151,41 @@ def test_officers_simulate_and_see_their_own_tenant_only(acme: Tenant) -> None:
     assert Simulation.objects.count() == 1
     assert listed.context["cl"].queryset.count() == 0
     assert opened.url == reverse("admin:index")
+
+
+def test_a_period_may_reach_from_the_first_day_to_the_last(acme: Tenant, agent: Agent) -> None:
+    high_events(agent, 0, 10, 14)
+
+    ask(make_member(acme, Role.OFFICER), acme, first_day="0001-01-01", last_day="9999-12-31")
+
+    simulation = Simulation.objects.get(tenant=acme)
+    simulations.step(simulation_id=simulation.id, now=now())
+    simulation.refresh_from_db()
+    assert simulation.findings is not None
+    assert (simulation.status, simulation.findings["reproduced"]) == ("ready", 1)
+
+
+def test_what_a_person_asks_for_is_audited(acme: Tenant) -> None:
+    officer = make_member(acme, Role.OFFICER)
+
+    ask(officer, acme, first_day="2026-05-01", last_day="2026-05-31")
+    ask(officer, acme, strikes="0")
+
+    simulation = Simulation.objects.get(tenant=acme)
+    entry = AuditEntry.objects.for_tenant(acme.id).of_type("simulation.requested").get()
+    shown = console_of(officer).get(reverse("admin:auditlog_auditentry_change", args=[entry.pk]))
+    assert (entry.affected_id, entry.actor_id) == (str(simulation.id), "console:officer")
+    assert entry.metadata is not None
+    assert entry.metadata["candidate"]["strikes"] == 2
+    assert entry.metadata["since"] == "2026-05-01T00:00:00Z"
+    assert reverse("admin:events_simulation_change", args=[simulation.pk]) in shown.content.decode()
+
+
+def test_form_without_its_token_is_refused(acme: Tenant) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(make_member(acme, Role.OFFICER))
+
+    answer = client.post(reverse(ADD), {"tenant": acme.id, **FORM})
+
+    assert answer.status_code == 403
+    assert not Simulation.objects.exists()

@@ -7,6 +7,7 @@ import pytest
 from django.db import IntegrityError
 
 from agents.models import Agent
+from auditlog.models import AuditEntry
 from certificates.tests.factories import make_certified_agent
 from compliance.celery import PERIODS_SECONDS
 from compliance.core import environments
@@ -15,6 +16,7 @@ from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
 from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.threads import at_once
 from events import tasks
 from events.models import Simulation, SimulationStatus
 from events.querysets import LEASE
@@ -158,6 +160,14 @@ def test_a_tenant_has_one_simulation_at_a_time(agent: Agent) -> None:
 
     simulations.refuse_second(tenant_id=agent.tenant_id)
     simulations.refuse_second(tenant_id=make_tenant("Rival").id)
+
+
+def test_of_several_asked_for_at_once_one_is_made(agent: Agent) -> None:
+    made = at_once(lambda: requested(agent))
+
+    assert [type(one) for one in made if isinstance(one, Exception)] == [AlreadySimulating] * 3
+    assert Simulation.objects.filter(tenant=agent.tenant).count() == 1
+    assert AuditEntry.objects.for_tenant(agent.tenant_id).of_type("simulation.requested").count() == 1
 
 
 @pytest.mark.parametrize("changes", [{"threshold": 2.0}, {"weights": {"LUCK": 1.0}}, {"strikes": "three"}])

@@ -380,3 +380,32 @@ def test_rolled_back_review_teaches_nothing(agent: Agent) -> None:
 
 def test_waiting_verdicts_are_looked_for_by_the_clock_in_both_environments() -> None:
     assert {"events.take_in_reviews@live", "events.take_in_reviews@test"} <= set(schedule())
+
+
+def test_event_confirmed_after_a_dismissal_marks_what_it_would_have(agent: Agent) -> None:
+    event = make_event(agent, "transaction_anomaly", details={"url": "https://evil.example/drop"})
+    first = say(event, CONFIRMED)
+
+    say(event, DISMISSED)
+    made = say(event, CONFIRMED)
+
+    assert first.marked == made.marked == ["evil.example"]
+    assert MarkedPlace.objects.get(event_id=event.id).name == "evil.example"
+
+
+@pytest.mark.parametrize("details", [{"to": "\u0390" * 256}, {"x": "a@" + "\u0390" * 250 + ".com"}])
+def test_place_whose_letters_fold_into_several_can_be_marked(agent: Agent, details: dict[str, str]) -> None:
+    event = make_event(agent, "transaction_anomaly", details=details)
+
+    made = say(event, CONFIRMED)
+
+    assert made.marked == list(MarkedPlace.objects.filter(event_id=event.id).values_list("name", flat=True))
+
+
+def test_state_is_rebuilt_from_an_integer_that_no_float_holds(agent: Agent) -> None:
+    make_event(agent, "transaction_initiated", details={"to": "mule-7", "amount": 10**400, "n": [-(10**400)]})
+    before = recalled(agent)
+    state_cache.forget(agent_id=str(agent.id))
+
+    assert rebuilt(agent).usual_amount == before.usual_amount > 0
+    assert make_event(agent, details={"tool": "a"}).risk_band == "low"

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from itertools import islice
+from math import frexp
 from typing import IO, Any, Final
 
 import msgspec
@@ -13,6 +14,8 @@ from rest_framework.parsers import BaseParser
 from compliance.core.errors import Invalid, TooLarge
 
 MAX_DEPTH = 32
+SHORT = 16_384  # bytes of a text whose numbers can't take `MOST_DIGITS` written out
+MOST_DIGITS = 1 << 20
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Escapes that may spell a NUL or half a character.
 _RISKY_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
@@ -38,10 +41,22 @@ def loads(raw: bytes) -> Any:
     """The value of a JSON text (RFC 8259); raises `Invalid` with a message for people.
 
     Refused beyond the grammar: duplicate names, NaN and Infinity, numbers that overflow, NUL and lone
-    surrogates in strings, nesting past 32, integers of more than 4,300 digits.
+    surrogates in strings, nesting past 32, integers of more than 4,300 digits. So are numbers such as `1e300`
+    that together take more than a megabyte: PostgreSQL gives them back written out.
     """
     value = _loads_plain(raw)
-    return _loads_strictly(raw) if value is _UNSURE else value
+    value = _loads_strictly(raw) if value is _UNSURE else value
+    if len(raw) > SHORT and _digits(value) > MOST_DIGITS:
+        raise Invalid("Numbers must not take more than 1 MiB written out")
+    return value
+
+
+def _digits(value: Any) -> int:
+    """Return about how many digits the value's numbers gain when written without exponents."""
+    if isinstance(value, float):
+        return abs(frexp(value)[1]) * 3 // 10
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return sum(map(_digits, items))
 
 
 def _loads_plain(raw: bytes) -> Any:

@@ -184,3 +184,18 @@ def test_ordinary_text_is_read_the_quick_way(raw: bytes) -> None:
 def test_what_is_no_sound_json_is_refused(raw: bytes) -> None:
     with pytest.raises(Invalid):
         loads(raw)
+
+
+@pytest.mark.parametrize("number", ["1e308", "5e-324", "-1e300"])
+def test_numbers_that_grow_past_a_megabyte_when_stored_are_refused(number: str) -> None:
+    few, many = ([float(number)] * count for count in (1_000, 10_000))
+
+    assert loads(json.dumps({"a": few}).encode()) == {"a": few}
+    with pytest.raises(Invalid, match="written out"):
+        loads(json.dumps({"a": [{"b": many}]}).encode())
+
+
+def test_a_megabyte_of_ordinary_numbers_is_accepted() -> None:
+    numbers = [0.1, 1e-5, 123456.789, 1e15] * 25_000
+
+    assert loads(json.dumps(numbers).encode()) == numbers

@@ -18,6 +18,7 @@ from events.risk.strikes import is_breach
 WEIGHTS: Final = tuple(
     sorted(name for name, value in vars(weights).items() if name.isupper() and isinstance(value, float))
 )
+SHARES = frozenset({"MARKED_ALONE"})  # those that are scores: above 0 and below 1
 MOST_STRIKES, MOST_MINUTES, MOST_WEIGHT = 50, 7 * 24 * 60, 100
 _applying = Lock()
 
@@ -83,6 +84,8 @@ def candidate_of(changes: bytes | dict[str, Any], live: Policy) -> Policy:
         raise Invalid(f"candidate: {error}") from error
     if unknown := sorted(made.weights.keys() - set(WEIGHTS)):
         raise Invalid(f"candidate: there is no weight {unknown[0]!r}; there are {', '.join(WEIGHTS)}")
+    if no_share := sorted(name for name in SHARES & made.weights.keys() if not 0 < made.weights[name] < 1):
+        raise Invalid(f"candidate: the weight {no_share[0]} is a score, above 0 and below 1")
     if made.model_version not in (None, MODEL_VERSION):
         raise Invalid(f"candidate: this version scores by model {MODEL_VERSION} only")
     return Policy(

@@ -12,11 +12,11 @@ from itertools import chain
 from uuid import UUID
 
 import msgspec
-import orjson
 
 from agents.models import Agent
 from certificates.models import Certificate
 from compliance.core.identifiers import first_id_at
+from compliance.core.json_values import from_stored
 from events.models import EventReview, ReviewVerdict
 from events.risk.baselines import DELAY
 from events.risk.context import context_of
@@ -103,7 +103,7 @@ class Rescoring:
         self._take_in_reviews(at)
         if self._pooled_at is None or at >= self._pooled_at + POOL_EVERY:
             self._pool(at)
-        event = Event(row.action_type, at.timestamp(), orjson.loads(row.details or "null"))
+        event = Event(row.action_type, at.timestamp(), from_stored(row.details or "null"))
         verdict = fold(self._state(row.agent_id), event, self._contexts.of(row.agent_id, at), self._baseline)
         if verdict.band == LOW:
             self._low += row.id.bytes
@@ -170,7 +170,7 @@ class Rescoring:
         for event_id, agent_id, action_type, received_at, details in stored.named(ids):
             reviewed = self._reviewed.get(event_id)
             if reviewed is None or not reviewed.was_confirmed:
-                event = Event(action_type, received_at.timestamp(), orjson.loads(details))
+                event = Event(action_type, received_at.timestamp(), from_stored(details))
                 pool(self._baseline, event, agent=agent_id)
         self._pool_dismissals(at - DELAY)
 

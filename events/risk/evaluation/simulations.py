@@ -7,14 +7,18 @@ from uuid import UUID
 
 import msgspec
 
+from auditlog import services as auditlog
+from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.errors import Conflict, Invalid
 from compliance.core.tasks import enqueue, enqueue_on_commit
+from compliance.tenancy.models import Tenant
 from events.models import Simulation, SimulationStatus
 from events.risk.evaluation import replay
 from events.risk.evaluation.findings import findings
 from events.risk.evaluation.policy import candidate_of, live_policy
 from events.risk.evaluation.replay import Order, Replay
+from events.risk.evaluation.stored import EVER
 from events.risk.scoring.model import MODEL_VERSION
 
 log = logging.getLogger(__name__)
@@ -37,14 +41,28 @@ def request_simulation(
     requested_by: str,
     now: datetime,
 ) -> Simulation:
-    """Create a simulation of the candidate that `changes` describe, which a task works on. Raises Invalid."""
+    """Create a simulation of the candidate that `changes` describe, which a task works on; audits it.
+
+    `requested_by`: a console user. Raises Invalid, AlreadySimulating.
+    """
     order = order_of(tenant_id=tenant_id, changes=changes, since=since, until=until, now=now)
     with environments.atomic():
+        Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+        refuse_second(tenant_id=tenant_id)
         made = Simulation.objects.create(
             tenant_id=tenant_id,
             requested_by=requested_by,
             policies=msgspec.to_builtins(order),
             created_at=now,
+        )
+        auditlog.record(
+            tenant_id=tenant_id,
+            action=AuditAction.SIMULATION_REQUESTED,
+            affected_id=made.id,
+            description="Simulation of a risk policy requested",
+            metadata={name: made.policies[name] for name in ("candidate", "since", "until")},
+            actor=Actor.console_user(requested_by),
+            now=now,
         )
         enqueue_on_commit(SIMULATE, simulation_id=str(made.id))
     return made
@@ -66,11 +84,13 @@ def order_of(
 ) -> Order:
     """Return the order of a replay from the live policy to the candidate. Raises Invalid.
 
-    Without `until` it ends at the present, less the moments in which events are still being stored.
+    Without `until` it ends at the present, less the moments in which events are still being stored. No event
+    is older than `EVER`, from which a longer period begins.
     """
     live = live_policy()
     candidate = candidate_of(changes, live)
     end = min(until or now, now - replay.SETTLED)
+    since = max(since, EVER) if since else None
     if since is not None and since >= end:
         raise Invalid("The period is empty: it must begin in the past and before it ends")
     return Order(tenant_id=tenant_id, live=live, candidate=candidate, since=since, until=end)

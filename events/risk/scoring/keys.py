@@ -187,9 +187,10 @@ def _resource_key(words: tuple[str, ...]) -> Key | None:
 def text_of(value: object) -> str | None:
     """Return a scalar as a cut, case-folded text; None when there is nothing to compare."""
     if isinstance(value, str):
-        if len(value) <= MAX_TEXT:
-            return value.strip().casefold() or None
-        return value[:MAX_TEXT].strip().casefold() + f"#{len(value)}"
+        text = value[:MAX_TEXT].strip().casefold()
+        if len(value) <= MAX_TEXT >= len(text):  # folding makes some texts longer
+            return text or None
+        return f"{text[:MAX_TEXT]}#{len(value)}"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

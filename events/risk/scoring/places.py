@@ -118,8 +118,8 @@ def _shaped_item(value: object) -> Texts:
 
 @lru_cache(maxsize=KEPT_TEXTS)
 def _shaped(value: str) -> Texts:
-    text = value.strip(QUOTES).casefold()
-    if _MAIL.fullmatch(text) or _URL.fullmatch(text):
+    text = text_of(value.strip(QUOTES))
+    if text is not None and (_MAIL.fullmatch(text) or _URL.fullmatch(text)):
         return (_destination(text),)
     return ()
 

@@ -10,6 +10,8 @@ from events.risk.scoring.contract import ScoreReason
 
 LEAST_TOLD = 0.01  # the least weight of a reason
 SHORT = 80  # longest observed or expected text, in characters
+ALWAYS_TOLD = frozenset({"off_scope", "scope_mismatch"})
+"""Signals that say which name was expected: told however much weighs more."""
 
 Signal = tuple[str, float, Any, Any]
 """A contribution to a score: name, weight in log-odds, observed and expected value (worded by `WORDS`)."""
@@ -90,11 +92,17 @@ WORDS: dict[str, tuple[str | Worded, str | Worded]] = {
 
 
 def strongest(signals: list[Signal], count: int = 3) -> tuple[ScoreReason, ...]:
-    """Return the `count` heaviest signals as reasons, heaviest first, ties by name."""
+    """Return the `count` heaviest signals as reasons, heaviest first, ties by name.
+
+    One of `ALWAYS_TOLD` takes the place of the last if it is lighter.
+    """
     ranked = [signal for signal in signals if signal[1] >= LEAST_TOLD]
     if len(ranked) > 1:
         ranked.sort(key=_name)
         ranked.sort(key=_weight, reverse=True)
+    if len(ranked) > count:
+        told = [signal for signal in ranked[count:] if signal[0] in ALWAYS_TOLD]
+        ranked[count - len(told) :] = told
     return tuple([_reason(*signal) for signal in ranked[:count]])
 
 

@@ -112,20 +112,20 @@ def undeclared_action(
 ) -> str | None:
     """Return the action outside the scope that the event names, if any.
 
-    A scope permits a tool or action by its own name or joined (`calendar.create_event`). A plain verb beside
-    a permitted tool is how it was used, unless the scope has such verbs. A type counts in a scope of types.
+    A scope permits a tool or action by its own name or joined (`calendar.create_event`), which permits no
+    other name beside the two. A plain verb beside a permitted tool is how it was used, unless the scope has
+    such verbs. A type counts in a scope of types.
     """
     scope = scope_of(permitted)
     verbs = tuple([verb for verb in verbs if verb != action_type])
-    for verb in verbs[:2]:
-        if any(scope.states(f"{tool}.{verb}") for tool in tools[:2]):
-            return None
+    pairs = [(tool, verb) for verb in verbs[:2] for tool in tools[:2] if scope.states(f"{tool}.{verb}")]
+    joined = {name for pair in pairs for name in pair}
     for tool in tools:
-        if tool != action_type and not scope.permits(tool):
+        if tool != action_type and tool not in joined and not scope.permits(tool):
             return tool
     manners_allowed = bool(verbs and tools) and permitted.isdisjoint(MANNERS)
     for verb in verbs:
-        if not (manners_allowed and verb in MANNERS) and not scope.permits(verb):
+        if verb not in joined and not (manners_allowed and verb in MANNERS) and not scope.permits(verb):
             return verb
     if permitted and permitted <= ACTION_TYPES and action_type in DOING:
         return action_type
