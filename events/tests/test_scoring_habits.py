@@ -198,7 +198,7 @@ def paying(*amounts: float) -> AgentState:
 
 
 @pytest.mark.parametrize(
-    ("known", "weight"), [(5, 1.4 * 1.9 * 5 / 25), (20, 1.4 * 0.95), (40, 1.4 * 1.9 * 40 / 60)]
+    ("known", "weight"), [(5, 1.4 * 2.1 * 5 / 25), (20, 1.4 * 1.05), (40, 1.4 * 2.1 * 40 / 60)]
 )
 def test_an_unusual_amount_says_the_more_the_more_amounts_are_known(known: int, weight: float) -> None:
     """Of equal amounts the least spread is a tenth of the root, and as much again as five of the amounts."""

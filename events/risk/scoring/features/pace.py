@@ -45,7 +45,7 @@ def volume_signals(seen: Comparison) -> list[Signal]:
     if excess > 0 and seen.is_fresh:
         weight = weights.MANY_RESOURCES * min(excess, MAX_VOLUME) * settled
         found.append(("many_resources", weight, seen.fresh, None))
-    if seen.new_names or seen.is_further:
+    if seen.hour_new > 1.0 and (seen.new_names or seen.is_further):
         surprise = _surprise(seen.hour_new, seen.state.usual_new / ACTIVE_HOURS + NEW_ALLOWED)
         if surprise > 0:
             weight = weights.MANY_DESTINATIONS * min(surprise, MAX_NEW) * settled
