@@ -14,7 +14,7 @@ FEW_AMOUNTS = 5
 LEAST_SPREAD, LEAST_SHARE, LEAST_OF_FEW = 0.5, 0.1, 5.0
 """Least spread of amounts' square roots: absolute, as a share of the median, and wider while few."""
 HALF_AMOUNTS = 20.0  # amounts known at which an unusual one counts for half
-PAID_BEFORE = 0.2  # share for an amount that its payees got before
+PAID_BEFORE = 0.1  # share for an amount that its payees got before
 WITHIN = 0.4  # value of an amount one spread above the median; beyond, the logarithm is added
 MAX_ABOVE = math.log(30.0)  # the greatest value of an amount, and that of one that is left out
 TOKEN_SHARE = 0.1  # share of the median's square root up to which an amount tries out a new destination
