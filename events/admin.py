@@ -37,10 +37,10 @@ from compliance.console.filters import (
 from events.models import BehaviorEvent, EventReview, MarkedPlace, ReviewVerdict, RiskBand, Simulation
 from events.querysets import BehaviorEventQuerySet
 from events.risk import reviewing
-from events.risk.words import in_words, odds
+from events.risk.words import in_words, worth
 from events.simulation_admin import SimulationAdmin
 
-REASON_COLUMNS = ("Reason", "Observed", "Expected", "Odds of an attack")
+REASON_COLUMNS = ("Reason", "Observed", "Expected", "Effect")
 WAITING = "waiting"
 AGENT_ID = attrgetter("agent_id")
 OF_AGENT = RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", AGENT_ID)
@@ -221,7 +221,7 @@ class BehaviorEventAdmin(EventRowAdmin):
 def _cells(reason: dict[str, Any]) -> tuple[str, ...]:
     name, observed, expected = (reason.get(key, "") for key in ("name", "observed", "expected"))
     sentence = visible(in_words(str(name)))
-    return sentence, code(str(name)), visible(observed), visible(expected), odds(reason.get("weight"))
+    return sentence, code(str(name)), visible(observed), visible(expected), worth(name, reason.get("weight"))
 
 
 @admin.register(EventReview)

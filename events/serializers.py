@@ -91,7 +91,7 @@ class BatchResultSerializer(serializers.Serializer[Any]):
 
 
 class ScoreReasonSerializer(serializers.Serializer[Any]):
-    """One contribution to a score; `weight` in log-odds."""
+    """One contribution to a score; `weight` in log-odds, of a broken rule what lifts its action to 0.90."""
 
     name = serializers.CharField()
     observed = serializers.CharField(allow_blank=True)

@@ -3,17 +3,19 @@
 from math import exp
 from typing import Any
 
+from events.risk.scoring.rules import RULE_FLOOR, RULES
+
 WORDS = {
     "action_type": "What such an action is worth by itself",
     "new_destination": "Goes where the agent has not been",
-    "read_then_send": "Goes somewhere new minutes after the agent read something that may have named it",
+    "read_then_send": "Goes somewhere new after the agent read something that may have named it",
     "external_host": "Leaves the agent's own domain",
     "new_resource": "Touches something that the agent has not used",
     "new_object": "Acts on something that the agent never acted on",
     "new_container": "Acts in a place where the agent never acted",
     "privileged_act": "An irreversible or privileged act that the agent seldom does",
     "many_resources": "Touches many more new things than usual",
-    "many_destinations": "Goes to many more new places in a day than usual",
+    "many_destinations": "Goes to many more new places than usual",
     "high_outflow": "Moves far more money in a day than usual",
     "unusual_tool": "A tool that the agent seldom uses, or never did",
     "unusual_sequence": "A tool that the agent doesn't use after the one before",
@@ -44,7 +46,9 @@ def in_words(name: str) -> str:
     return WORDS.get(name, name.replace("_", " ").capitalize())
 
 
-def odds(weight: Any) -> str:
-    """Return by how much a weight in log-odds raises the odds of an attack, as in `8.2 times`."""
+def worth(name: object, weight: Any) -> str:
+    """Return what a reason does to a score: `rule: at least 0.90`, or `odds 8.2 times as high`."""
+    if name in RULES:
+        return f"rule: at least {RULE_FLOOR:.2f}"
     is_weight = isinstance(weight, int | float) and not isinstance(weight, bool) and -50 < weight < 50
-    return f"{exp(weight):.1f} times" if is_weight else "-"
+    return f"odds {exp(weight):.1f} times as high" if is_weight else "-"

@@ -17,7 +17,8 @@ from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import console_of, join, make_member, make_operator
 from events.models import BehaviorEvent, EventReview
 from events.risk.scoring.reasons import WORDS as REASONS
-from events.risk.words import WORDS, in_words, odds
+from events.risk.scoring.rules import RULES
+from events.risk.words import WORDS, in_words, worth
 from events.tests.factories import store_event
 
 LIST = "admin:events_behaviorevent_changelist"
@@ -162,7 +163,7 @@ def test_reasons_are_told_in_words(acme: Tenant, agent: Agent) -> None:
 
     assert "Leaves the agent&#x27;s own domain" in shown
     assert "evil.example" in shown
-    assert "4.5 times" in shown
+    assert "odds 4.5 times as high" in shown
     assert "Made up" in shown
     assert "&lt;b&gt;\\u202e" in shown
 
@@ -170,4 +171,11 @@ def test_reasons_are_told_in_words(acme: Tenant, agent: Agent) -> None:
 def test_every_reason_has_words() -> None:
     assert set(REASONS) <= set(WORDS)
     assert in_words("some_thing") == "Some thing"
-    assert [odds(value) for value in (0, 2.1, None, True, 1e9)] == ["1.0 times", "8.2 times", "-", "-", "-"]
+
+
+def test_an_effect_is_odds_but_of_a_rule_its_floor() -> None:
+    told = [worth("burst", value) for value in (0, 2.1, None, True, 1e9)]
+
+    assert told == ["odds 1.0 times as high", "odds 8.2 times as high", "-", "-", "-"]
+    assert worth("off_scope", 4.9) == "rule: at least 0.90"
+    assert all(rule in WORDS for rule in RULES)

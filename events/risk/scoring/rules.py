@@ -17,6 +17,11 @@ from events.risk.scoring.reasons import Signal
 from events.risk.scoring.weights import DOING, PRIOR_LOGITS, PRIORS, TRANSACTIONS
 
 RULE_FLOOR = 0.90
+RULES = frozenset({
+    "reported_unauthorized", "repeated_anomaly", "off_scope", "over_single_trade_limit", "over_daily_limit",
+    "instrument_not_permitted", "venue_not_permitted", "leverage_not_permitted", "over_leverage_limit",
+})  # fmt: skip
+"""The reasons of broken rules."""
 MORE_RULES = 0.6  # each further broken rule leaves this share of the distance to 1
 MISMATCH_LOGIT = log(0.4 / 0.6)  # to which a name that may be spelled otherwise lifts the prior
 FIRST_EVENTS = 50  # an agent's first events, in which names outside its scope may be spellings
