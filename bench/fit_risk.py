@@ -1,8 +1,7 @@
 """`./run bench fit_risk --data DIR`: the scorer's weights from public streams, and how well they carry over.
 
 Weights are learned across suites: each suite counts the same, and the worst of them once more
-(`risk_model/fitting.py`). What is learned depends on what is scored low, so the streams are replayed with the
-weights found, which are then fitted again. Every suite is judged by weights fitted without it, beside weights
+(`risk_model/fitting.py`). Every suite is judged by weights fitted without it, beside weights
 fitted with it and the stored ones.
 """
 
@@ -14,7 +13,7 @@ from pathlib import Path
 from bench.harness.report import table as aligned
 from bench.risk_model import regimes
 from bench.risk_model.figures import decimals
-from bench.risk_model.fitting import EVERYTHING, Fits, fits_without, judge_with, labelled
+from bench.risk_model.fitting import EVERYTHING, Fits, fits_without, judge_apart, judge_with, labelled
 from bench.risk_model.judging import Judgement, Key, Share
 from compliance.localdev.console import say
 from events.risk.scoring import weights
@@ -31,16 +30,12 @@ def main(arguments: Sequence[str]) -> int:
     streams = regimes.load(parsed.data)
     fits = fits_without(streams, [EVERYTHING, *([] if parsed.in_sample else streams.suites)])
     met = labelled(streams)
-    judged = {"stored": judge_with(met, {EVERYTHING: {}}), "seen": judge_with(met, _only(fits, EVERYTHING))}
+    judged = {"stored": judge_with(met, {}), "seen": judge_with(met, fits[EVERYTHING])}
     if not parsed.in_sample:
-        judged["left out"] = judge_with(met, fits)
+        judged["left out"] = judge_apart(met, fits)
     say("\n".join([*aligned(_lines(judged)), ""]))
     say("\n".join(aligned(_weight_lines(fits))))
     return 0
-
-
-def _only(fits: Fits, name: str) -> Fits:
-    return {EVERYTHING: fits[name]}
 
 
 def _lines(judged: dict[str, Judged]) -> list[list[str]]:

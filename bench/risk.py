@@ -66,7 +66,7 @@ def _split(data: Path) -> object:
     """The same tables of the labelled streams, each suite scored by weights that never saw it."""
     streams = regimes.load(data)
     fits = fitting.fits_without(streams, [*streams.suites, fitting.EVERYTHING])
-    return _shown(fitting.judge_with(fitting.labelled(streams), fits), (*TABLES[:2], figures.ordinary))
+    return _shown(fitting.judge_apart(fitting.labelled(streams), fits), (*TABLES[:2], figures.ordinary))
 
 
 def _shown(judged: Judged, tables: Iterable[Callable[[Judged], list[Line]]]) -> object:

@@ -1,27 +1,20 @@
-"""Weights fitted to logged events of some suites, and what they show on others.
+"""Weights fitted to the public streams of some suites, and what they show on others.
 
-A fit adds up an event's columns times the weights, in place of a replay; those of a new place saturate
-together, as in the scorer. What the scorer learns depends on what it scores low, so columns hold for the
-weights that they were logged with, and roughly for others: each round logs again with the weights found.
+A fit starts from equal weights and moves one at a time while that serves. Each try replays all streams,
+since what the scorer learns depends on what it scores low. Suites count the same and the worst once more, so that a
+weight that helps one at another's cost gains nothing. Weights stay above zero: more difference never lowers a
+score.
 """
 
 from collections.abc import Iterable, Mapping
-from functools import partial
-from math import log
-from typing import NamedTuple
+from multiprocessing import get_context
+from typing import NamedTuple, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from agents.risk import MEDIUM
-from bench.risk_model.columns import WEIGHTS, Table, table, weighed
-from bench.risk_model.figures import COLD, LABELLED, MATURE, PAYMENTS, UNSEEN, asked
-from bench.risk_model.judging import FIRST, Judgement, Key, in_processes, judge
+from bench.risk_model.columns import WEIGHTS, weighed
+from bench.risk_model.figures import COLD, LABELLED, MATURE, PAYMENTS, REAL_TIME, UNSEEN, asked
+from bench.risk_model.judging import PROCESSES, Judgement, Key, judge, together
 from bench.risk_model.regimes import Stream, Streams, Way
 from compliance.localdev.console import say
-from events.risk.evaluation import metrics
-from events.risk.evaluation.backtest import FEW_FALSE_ALARMS, PREPARATION, READ
-from events.risk.scoring import weights
 
 JUDGED = frozenset({
     "NEAR_TRADE_LIMIT", "DRIFTED_AMOUNT", "MANY_RESOURCES", "MANY_DESTINATIONS", "OUTFLOW", "BURST",
@@ -29,152 +22,143 @@ JUDGED = frozenset({
     "MARKED_ALONE", "MARKED_MORE", "MARKED_AGAIN",
 })  # fmt: skip
 """Weights that no public stream can tell: they stay as they are."""
-OF_A_PLACE = np.isin(WEIGHTS, ("NEW_DESTINATION", "READ_THEN_SEND", "EXTERNAL_HOST"))
-MOST_OF_A_PLACE = 4.0
-"""Log-odds that a new place approaches, whatever these weights are."""
+FITTED = tuple(name for name in WEIGHTS if name not in JUDGED)
 START, LEAST, MOST = 0.5, 0.02, 8.0
-STEPS = (2.0, 1.4, 1.15)
-PASSES = 3
-WORTH_MOVING = 1e-3
+STEPS = (3.0, 3.0, 2.0, 1.5, 1.5, 1.25)
+"""By which factor each weight is tried higher and lower, pass by pass."""
+WORTH_MOVING = 2e-3
 """The least gain that moves a weight: less is noise of the few attacks that there are."""
-MOST_MEDIUM = {UNSEEN: 0.015, MATURE: 0.015, COLD: 0.04}
-MOST_FIRST = 0.03
+MOST_MEDIUM = {UNSEEN: 0.015, MATURE: 0.012, COLD: 0.05}
+MOST_FIRST, MOST_REAL_TIME = 0.025, 0.03
 """Shares of ordinary events at medium beyond which a fit pays for them."""
-PRICE, PRICE_HIGH = 10.0, 100.0
-"""What one more of those costs, and one at the cap of habits, of which there should be none."""
-TOP = 0.25
-"""What average precision, recall and the share of attacks at medium count each, beside an AUC of 1."""
-MEDIUM_LOGIT = log(MEDIUM / (1 - MEDIUM))
-CAP_LOGIT = 4.29
-"""Evidence with which habits reach their cap of 0.84, beyond which events rank alike."""
-Weights = Mapping[str, float]
-ROUNDS = 3
+LEAST_GOALS = 0.5
+"""The share of mature agents' bad goals at medium below which it pays too."""
+LEAST_PAYMENTS = (0.862, 0.678)
+"""AUC and average precision of the payments below which it pays too."""
+WORST, RECALL, CAUGHT, VERBATIM, OF_PAYMENTS = 0.25, 0.1, 0.2, 0.25, 0.2
+"""What these count beside the mean AUC of a way to meet the suites."""
+PRICE, PRICE_GOALS, PRICE_HIGH = 3.0, 0.4, 50.0
+"""What one more of those costs, a missed goal, and an ordinary event at 0.85, of which none should be."""
+OTHERS = (PAYMENTS, REAL_TIME)
 EVERYTHING = ""
+Weights = Mapping[str, float]
 Asked = Mapping[Key, tuple[Stream, Way]]
 Fits = dict[str, Weights]
 """The weights that were found without a suite, by its name; those found with all under `EVERYTHING`."""
 
 
-class Sample(NamedTuple):
-    """One stream as it was logged, met in one way: a line of columns for each event, and kinds of events."""
+class Replays:
+    """Streams that are replayed again and again with other weights, by processes that keep them."""
 
-    suite: str
+    def __init__(self, met: Asked) -> None:
+        self.keys = list(met)
+        self.pool = get_context("fork").Pool(PROCESSES, _keep, (met,))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pool.terminate()
+
+    def judged(self, chosen: Weights) -> dict[Key, Judgement]:
+        """Replay each stream with these weights."""
+        calls = [(key, dict(chosen)) for key in self.keys]
+        return dict(zip(self.keys, self.pool.starmap(_judged, calls, chunksize=1), strict=True))
+
+
+_kept: dict[Key, tuple[Stream, Way]] = {}
+
+
+def _keep(met: Asked) -> None:
+    _kept.update(met)
+
+
+def _judged(key: Key, chosen: Weights) -> Judgement:
+    with weighed(chosen):
+        return judge(*_kept[key])
+
+
+class Met(NamedTuple):
+    """The judgements of one way to meet the suites."""
+
     way: str
-    columns: NDArray[np.float64]
-    attacks: NDArray[np.bool_]
-    judged: NDArray[np.bool_]
-    non_read: NDArray[np.bool_]
-    first: NDArray[np.bool_]
+    suites: list[Judgement]
+    verbatim: list[Judgement]
 
 
-def logged(met: Asked, chosen: Weights) -> list[Sample]:
-    """Replay each stream once with these weights, and log its columns."""
-    return in_processes([partial(_logged, key, *each, dict(chosen)) for key, each in met.items()])
-
-
-def to_fit(samples: list[Sample]) -> list[str]:
-    """The weights that some logged event depends on, apart from those that stay as they are."""
-    met = np.any([(sample.columns[:, 1:] != 0.0).any(axis=0) for sample in samples], axis=0)
-    return [name for name, is_met in zip(WEIGHTS, met, strict=True) if is_met and name not in JUDGED]
-
-
-def fit(samples: list[Sample], start: Weights) -> Weights:
-    """The weights from `LEAST` to `MOST` that serve all suites, found by moving one of `start` at a time."""
-    chosen = dict(start)
-    best = worth(samples, chosen)
-    for step in STEPS:
-        for _ in range(PASSES):
-            before = best
-            for name in start:
-                best = _improved(samples, chosen, name, step, best)
-            if best < before + WORTH_MOVING:
-                break
+def fit(met: Asked, steps: Iterable[float] = STEPS) -> Weights:
+    """The weights from `LEAST` to `MOST` that serve all suites, found by moving one at a time."""
+    chosen = dict.fromkeys(FITTED, START)
+    with Replays(met) as replays:
+        best = worth(replays.judged(chosen))
+        for step in steps:
+            for name in chosen:
+                best = _improved(replays, chosen, name, step, best)
+            say(f"  … by {step:g}: {best:.3f}")
     return chosen
 
 
-def worth(samples: list[Sample], chosen: Weights) -> float:
-    """What a fit is judged by: the mean over suites and the worst, so that none gains at another's cost."""
-    by_suite: dict[str, list[float]] = {}
-    for sample in samples:
-        by_suite.setdefault(sample.suite, []).append(_worth(sample, chosen))
-    means = [sum(each) / len(each) for each in by_suite.values()]
-    return sum(means) / len(means) + min(means)
-
-
-def evidence(columns: NDArray[np.float64], chosen: Weights) -> NDArray[np.float64]:
-    """The log-odds of each line of columns with these weights, and the stored ones for others."""
-    parts = columns[:, 1:] * _vector(chosen)
-    of_a_place = parts[:, OF_A_PLACE].sum(axis=1)
-    found: NDArray[np.float64] = columns[:, 0] + parts[:, ~OF_A_PLACE].sum(axis=1)
-    found -= MOST_OF_A_PLACE * np.expm1(-of_a_place / MOST_OF_A_PLACE)
-    return found
-
-
-def _improved(samples: list[Sample], chosen: dict[str, float], name: str, step: float, best: float) -> float:
+def _improved(replays: Replays, chosen: dict[str, float], name: str, step: float, best: float) -> float:
     """Move one weight up or down if that serves, and return what the weights are worth then."""
     present = chosen[name]
     for candidate in (min(present * step, MOST), max(present / step, LEAST)):
         chosen[name] = candidate
-        found = worth(samples, chosen)
+        found = worth(replays.judged(chosen))
         if found > best + WORTH_MOVING:
             return found
     chosen[name] = present
     return best
 
 
-def _worth(sample: Sample, chosen: Weights) -> float:
-    """Ranking of what isn't read, the top of the list, attacks at medium, and few ordinary events there."""
-    logits = np.minimum(evidence(sample.columns, chosen), CAP_LOGIT)
-    judged, non_read = sample.judged, sample.judged & sample.non_read
-    found = metrics.roc_auc(logits[non_read], sample.attacks[non_read]) or 0.0
-    found += TOP * (metrics.average_precision(logits[judged], sample.attacks[judged]) or 0.0)
-    found += TOP * (
-        metrics.recall_at_fpr(logits[judged], sample.attacks[judged], fpr=FEW_FALSE_ALARMS) or 0.0
-    )
-    medium = logits >= MEDIUM_LOGIT
-    found += TOP * _share(medium, sample.attacks & judged)
-    found -= PRICE * max(_share(medium, ~sample.attacks) - MOST_MEDIUM[sample.way], 0.0)
-    found -= PRICE_HIGH * _share(logits >= CAP_LOGIT, ~sample.attacks)
-    if sample.way == COLD:
-        found -= PRICE * max(_share(medium, ~sample.attacks & sample.first) - MOST_FIRST, 0.0)
+def worth(judged: Mapping[Key, Judgement]) -> float:
+    """What weights are worth: ranking, attacks at medium, and few ordinary events there."""
+    ways = {way: _met(judged, way) for way in LABELLED}
+    found = sum(_of_a_way(met) for met in ways.values())
+    found += RECALL * _mean(one.all.recall for one in ways[UNSEEN].suites)
+    found += CAUGHT * _mean(one.caught.value for way in (UNSEEN, MATURE) for one in ways[way].suites)
+    found += VERBATIM * _mean(one.non_read.auc for one in ways[UNSEEN].verbatim)
+    goals = together(share for one in ways[MATURE].suites for share in one.goals.values())
+    if goals.value is not None:
+        found -= PRICE_GOALS * max(LEAST_GOALS - goals.value, 0.0)
+    first = _mean(one.first.value for one in ways[COLD].suites)
+    found -= PRICE * max(first - MOST_FIRST, 0.0)
+    return found + _of_others(judged)
+
+
+def _of_a_way(met: Met) -> float:
+    aucs = [one.non_read.auc or 0.0 for one in met.suites]
+    medium = together(one.medium for one in met.suites).value or 0.0
+    high = sum(one.high.value or 0.0 for one in met.suites)
+    price = PRICE * max(medium - MOST_MEDIUM[met.way], 0.0) + PRICE_HIGH * high
+    return sum(aucs) / len(aucs) + WORST * min(aucs) - price
+
+
+def _of_others(judged: Mapping[Key, Judgement]) -> float:
+    found = 0.0
+    if payments := judged.get((PAYMENTS, COLD)):
+        for figure, least in zip((payments.all.auc, payments.all.precision), LEAST_PAYMENTS, strict=True):
+            found += OF_PAYMENTS * (figure or 0.0) - PRICE * max(least - (figure or 0.0), 0.0)
+        found -= PRICE_HIGH * (payments.high.value or 0.0)
+    if real_time := judged.get((REAL_TIME, COLD)):
+        found -= PRICE * max((real_time.medium.value or 0.0) - MOST_REAL_TIME, 0.0)
     return found
 
 
-def _share(medium: NDArray[np.bool_], among: NDArray[np.bool_]) -> float:
-    return float(medium[among].mean()) if among.any() else 0.0
+def _met(judged: Mapping[Key, Judgement], way: str) -> Met:
+    of_way = {name: one for (name, each), one in judged.items() if each == way and name not in OTHERS}
+    verbatim = {name: one for name, one in of_way.items() if name != suite_of((name, way))}
+    return Met(way, [one for name, one in of_way.items() if name not in verbatim], list(verbatim.values()))
 
 
-def _vector(chosen: Weights) -> NDArray[np.float64]:
-    return np.array([chosen[name] if name in chosen else getattr(weights, name) for name in WEIGHTS])
-
-
-def _logged(key: Key, stream: Stream, way: Way, chosen: Weights) -> Sample:
-    with weighed(chosen):
-        found = table(way.parts(stream), stream.agents, apart=way.apart)
-    return _sample(key, found)
-
-
-def _sample(key: Key, found: Table) -> Sample:
-    met: dict[str, int] = {}
-    first = []
-    for row in found.rows:
-        met[row.agent] = met.get(row.agent, 0) + 1
-        first.append(met[row.agent] <= FIRST)
-    return Sample(
-        key[0].partition(" ")[0],
-        key[1],
-        np.array(found.events),
-        np.array([row.is_attack for row in found.rows]),
-        np.array([row.stage != PREPARATION for row in found.rows]),
-        np.array([row.action_type != READ for row in found.rows]),
-        np.array(first),
-    )
+def _mean(figures: Iterable[float | None]) -> float:
+    known = [figure for figure in figures if figure is not None]
+    return sum(known) / len(known) if known else 0.0
 
 
 def labelled(streams: Streams) -> Asked:
-    """The suites, in both spellings, and the payments."""
+    """What a fit is judged by: the suites, in both spellings, the payments, and the real times."""
     found = {key: met for key, met in asked(streams).items() if key[1] in LABELLED}
-    return {key: met for key, met in found.items() if suite_of(key) in {*streams.suites, PAYMENTS}}
+    return {key: met for key, met in found.items() if suite_of(key) in {*streams.suites, *OTHERS}}
 
 
 def suite_of(key: Key) -> str:
@@ -182,37 +166,30 @@ def suite_of(key: Key) -> str:
     return key[0].removesuffix(" verbatim")
 
 
-def fits_without(streams: Streams, left_out: Iterable[str]) -> Fits:
-    """Fit without each of these suites in turn, from equal weights.
-
-    The first round's columns are logged with the stored weights, later ones with those found.
-    """
-    met = labelled(streams)
-    samples = logged(met, {})
-    fits: Fits = {name: dict.fromkeys(to_fit(samples), START) for name in left_out}
-    kept = {name: [one for one in samples if one.suite != name] for name in fits}
-    for number in range(ROUNDS):
-        if number:
-            kept = {name: logged(_without(met, name), chosen) for name, chosen in fits.items()}
-        say(f"  … fits, round {number + 1} of {ROUNDS}")
-        fits = dict(
-            zip(fits, in_processes([partial(fit, kept[name], fits[name]) for name in fits]), strict=True)
-        )
+def fits_without(streams: Streams, left_out: Iterable[str], steps: Iterable[float] = STEPS) -> Fits:
+    """Fit without each of these suites in turn."""
+    met, fits = labelled(streams), Fits()
+    for name in left_out:
+        say(f"  … fit without {name}" if name else "  … fit on everything")
+        fits[name] = fit({key: each for key, each in met.items() if suite_of(key) != name}, steps)
     return fits
 
 
-def judge_with(met: Asked, fits: Fits) -> dict[Key, Judgement]:
+def judge_with(met: Asked, chosen: Weights) -> dict[Key, Judgement]:
+    """Replay each stream with these weights."""
+    with Replays(met) as replays:
+        return replays.judged(chosen)
+
+
+def judge_apart(met: Asked, fits: Fits) -> dict[Key, Judgement]:
     """Replay each stream with the weights that were found without its suite, or else with all."""
-    chosen = {key: fits.get(suite_of(key), fits[EVERYTHING]) for key in met}
-    return dict(
-        zip(met, in_processes([partial(_judged, *met[key], chosen[key]) for key in met]), strict=True)
-    )
+    found: dict[Key, Judgement] = {}
+    for name, chosen in fits.items():
+        by_these = {key: each for key, each in met.items() if _fit_of(key, fits) == name}
+        found |= judge_with(by_these, chosen)
+    return {key: found[key] for key in met}
 
 
-def _without(met: Asked, suite: str) -> Asked:
-    return {key: each for key, each in met.items() if suite_of(key) != suite}
-
-
-def _judged(stream: Stream, way: Way, chosen: Weights) -> Judgement:
-    with weighed(chosen):
-        return judge(stream, way)
+def _fit_of(key: Key, fits: Fits) -> str:
+    suite = suite_of(key)
+    return suite if suite in fits else EVERYTHING
