@@ -1,9 +1,9 @@
 """Weights fitted to the public streams of some suites, and what they show on others.
 
 A fit starts from equal weights and moves one at a time while that serves. Each try replays all streams,
-since what the scorer learns depends on what it scores low. Suites count the same and the worst once more, so that a
-weight that helps one at another's cost gains nothing. Weights stay above zero: more difference never lowers a
-score.
+since what the scorer learns depends on what it scores low. Suites count the same and the worst once more, so
+that a weight that helps one at another's cost gains nothing. Weights stay above zero: more difference never
+lowers a score.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 
 from bench.risk_model.columns import WEIGHTS, weighed
 from bench.risk_model.figures import COLD, LABELLED, MATURE, PAYMENTS, REAL_TIME, UNSEEN, asked
-from bench.risk_model.judging import PROCESSES, Judgement, Key, judge, together
+from bench.risk_model.judging import PROCESSES, Judgement, Key, Prepared, judge_prepared, prepared, together
 from bench.risk_model.regimes import Stream, Streams, Way
 from compliance.localdev.console import say
 
@@ -51,8 +51,9 @@ class Replays:
     """Streams that are replayed again and again with other weights, by processes that keep them."""
 
     def __init__(self, met: Asked) -> None:
-        self.keys = list(met)
-        self.pool = get_context("fork").Pool(PROCESSES, _keep, (met,))
+        self.keys = sorted(met, key=lambda key: -len(met[key][0].rows))
+        kept = {key: prepared(*each) for key, each in met.items()}
+        self.pool = get_context("fork").Pool(PROCESSES, _keep, (kept,))
 
     def __enter__(self) -> Self:
         return self
@@ -66,16 +67,16 @@ class Replays:
         return dict(zip(self.keys, self.pool.starmap(_judged, calls, chunksize=1), strict=True))
 
 
-_kept: dict[Key, tuple[Stream, Way]] = {}
+_kept: dict[Key, Prepared] = {}
 
 
-def _keep(met: Asked) -> None:
-    _kept.update(met)
+def _keep(known: dict[Key, Prepared]) -> None:
+    _kept.update(known)
 
 
 def _judged(key: Key, chosen: Weights) -> Judgement:
     with weighed(chosen):
-        return judge(*_kept[key])
+        return judge_prepared(_kept[key])
 
 
 class Met(NamedTuple):

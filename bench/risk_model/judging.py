@@ -7,9 +7,16 @@ from typing import NamedTuple, TypeVar
 
 from agents.risk import HIGH, MEDIUM
 from bench.risk_model import novelty, regimes
-from bench.risk_model.regimes import Stream, Way
+from bench.risk_model.regimes import Part, Stream, Way
 from events.risk.evaluation import metrics
-from events.risk.evaluation.backtest import FEW_FALSE_ALARMS, PREPARATION, READ, ReplayedEvent, revoked
+from events.risk.evaluation.backtest import (
+    FEW_FALSE_ALARMS,
+    PREPARATION,
+    READ,
+    Agents,
+    ReplayedEvent,
+    revoked,
+)
 
 PROCESSES = 2
 Result = TypeVar("Result")
@@ -77,11 +84,30 @@ class Judgement(NamedTuple):
     goals: dict[str, Share]
 
 
+class Prepared(NamedTuple):
+    """A stream met in one way, as it is before weights matter: its parts, and what the plain rules say."""
+
+    parts: list[Part]
+    agents: Agents
+    apart: bool
+    rules: list[list[float]]
+
+
+def prepared(stream: Stream, way: Way) -> Prepared:
+    """Learn from the histories and ask the plain rules."""
+    parts = way.parts(stream)
+    rules = [novelty.new_destinations(parts, apart=way.apart, resources=both) for both in (False, True)]
+    return Prepared(parts, stream.agents, way.apart, rules)
+
+
 def judge(stream: Stream, way: Way) -> Judgement:
     """Replay a stream and measure the verdicts."""
-    parts = way.parts(stream)
-    found = regimes.judged(parts, stream.agents, apart=way.apart)
-    rules = [novelty.new_destinations(parts, apart=way.apart, resources=both) for both in (False, True)]
+    return judge_prepared(prepared(stream, way))
+
+
+def judge_prepared(known: Prepared) -> Judgement:
+    """The same for what is prepared."""
+    found = regimes.judged(known.parts, known.agents, apart=known.apart)
     judged = [at for at, one in enumerate(found) if one.row.stage != PREPARATION]
     non_read = [at for at in judged if found[at].row.action_type != READ]
     scores = [one.verdict.score for one in found]
@@ -89,13 +115,13 @@ def judge(stream: Stream, way: Way) -> Judgement:
     return Judgement(
         ranking(scores, found, judged),
         ranking(scores, found, non_read),
-        tuple(ranking(rule, found, non_read).auc for rule in rules),
+        tuple(ranking(rule, found, non_read).auc for rule in known.rules),
         share(ordinary, MEDIUM),
         share(ordinary, HIGH),
         share(_first(found), MEDIUM),
         share(_first([one for one in found if one.row.action_type != READ]), MEDIUM),
         share((one for one in found if one.row.is_attack and one.row.stage != PREPARATION), MEDIUM),
-        0 if way.apart else len(revoked(found)[1]),
+        0 if known.apart else len(revoked(found)[1]),
         {goal: share(_reaching(found, words), MEDIUM) for goal, words in GOALS.items()},
     )
 
