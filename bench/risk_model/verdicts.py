@@ -12,6 +12,7 @@ from bench.risk_model.judging import Ranking, Share, ranking, share
 from bench.risk_model.regimes import Stream
 from events.risk.evaluation.backtest import LOW, ReplayedEvent
 from events.risk.scoring.contract import Context, Event
+from events.risk.scoring.details import read
 from events.risk.scoring.habits.learning import unlearn
 from events.risk.scoring.habits.state import DAY, AgentState
 from events.risk.scoring.habits.tables import digest
@@ -20,6 +21,7 @@ from events.risk.scoring.model import fold
 
 WEEK = 7 * DAY
 NEVER = float("inf")
+AIMS = ("AUC ≥ .862, AP ≥ .678", "AP ≥ .72, rise < 0.1", "")
 
 
 class Told(NamedTuple):
@@ -80,11 +82,33 @@ def replayed(payments: Stream, *, delay: float) -> list[ReplayedEvent]:
 
 
 def compared(payments: Stream) -> dict[str, Told]:
-    """The figures without verdicts, and with each a week later."""
+    """The figures without verdicts, with each a week later, and the most that those could tell."""
+    without = replayed(payments, delay=NEVER)
+    scores = [one.verdict.score for one in without]
     return {
-        name: _told(replayed(payments, delay=delay))
-        for name, delay in (("no verdicts", NEVER), ("each fraud confirmed a week later", WEEK))
+        "no verdicts": _told(without, scores),
+        "each fraud confirmed a week later": _told(replayed(payments, delay=WEEK)),
+        "ceiling: frauds where one was confirmed stand first": _told(
+            without,
+            [score + told for score, told in zip(scores, _where_one_was_confirmed(without), strict=True)],
+        ),
     }
+
+
+def _where_one_was_confirmed(found: list[ReplayedEvent]) -> list[bool]:
+    """Whether each payment is a fraud at a place where one was confirmed before, a week after it happened."""
+    first: dict[str, float] = {}
+    told = []
+    for one in found:
+        places = read(one.event.details).targets
+        told.append(
+            one.row.is_attack
+            and any(first.get(name, NEVER) + WEEK <= one.event.received_at for name in places)
+        )
+        if one.row.is_attack:
+            for name in places:
+                first.setdefault(name, one.event.received_at)
+    return told
 
 
 def lines(found: dict[str, Told]) -> list[Line]:
@@ -99,14 +123,14 @@ def lines(found: dict[str, Told]) -> list[Line]:
                 decimals(one.ranking.precision),
                 f"{one.high.part} of {one.high.whole}",
                 f"{100 * ((one.high.value or 0.0) - before):.2f}",
-                "AP ≥ .72, rise < 0.1" if name != "no verdicts" else "AUC ≥ .862, AP ≥ .678",
+                aim,
             ]
-            for name, one in found.items()
+            for (name, one), aim in zip(found.items(), AIMS, strict=True)
         ),
     ]
 
 
-def _told(found: list[ReplayedEvent]) -> Told:
-    scores = [one.verdict.score for one in found]
+def _told(found: list[ReplayedEvent], scores: list[float] | None = None) -> Told:
+    scores = scores or [one.verdict.score for one in found]
     ordinary = [one for one in found if not one.row.is_attack]
     return Told(ranking(scores, found, range(len(found))), share(ordinary, HIGH))

@@ -60,5 +60,5 @@ MARKED_ALONE = 0.4
 """The score of an event that is unremarkable but for a fresh mark, at a place that is new to its agent."""
 MARKED_MORE = 1.0
 """What a mark weighs where that says less."""
-MARKED_AGAIN = 1.7
+MARKED_AGAIN = 0.8
 """What a second confirmation adds."""
