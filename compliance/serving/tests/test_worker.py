@@ -43,6 +43,10 @@ class Running:
             return bool(self.ask("/here")["status"] == 200 and self.ask("/there")["status"] == 200)
         return False
 
+    def has_a_sleeper(self) -> bool:
+        """Whether a request with `?seconds=` has reached the views."""
+        return bool(self.ask("/there")["slept"])
+
 
 @pytest.fixture
 def running() -> Iterator[Running]:
@@ -106,18 +110,20 @@ def test_views_that_are_stuck_die_with_their_worker(running: Running) -> None:
     loop, views = running.ask("/here")["pid"], running.ask("/there")["pid"]
     with ThreadPoolExecutor(1) as askers:
         stuck = askers.submit(running.ask, "/there?seconds=60")
-        eventually(stuck.running)
+        assert eventually(running.has_a_sleeper, seconds=SECONDS)
 
         os.kill(loop, signal.SIGKILL)
 
         assert eventually(lambda: not is_alive(views), seconds=SECONDS)
-        assert isinstance(stuck.exception(), OSError | http.client.HTTPException)
+        assert isinstance(stuck.exception(), ConnectionError | http.client.HTTPException)
 
 
 def test_server_that_is_asked_to_end_answers_what_is_under_way(running: Running) -> None:
     pids = [running.ask(path)["pid"] for path in ("/here", "/there")]
     with ThreadPoolExecutor(1) as askers:
         under_way = askers.submit(running.ask, "/there?seconds=1")
+        assert eventually(running.has_a_sleeper, seconds=SECONDS)
+
         running.process.send_signal(signal.SIGTERM)
 
         assert under_way.result()["status"] == 200
