@@ -13,6 +13,7 @@ import socket
 import struct
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import Thread
 from typing import NoReturn, Protocol
 
@@ -117,6 +118,9 @@ class ForkedDjango:
 
     def close(self) -> None:
         for one in self._sockets:
+            # A read under way keeps uvloop's socket open after close(), and the views waiting for its end.
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
             one.close()
         os.waitpid(self._pid, 0)
 
@@ -174,7 +178,8 @@ def _serve_all(application: WsgiApplication, sockets: Sequence[socket.socket], s
 
 def _serve(application: WsgiApplication, slot: socket.socket, startup: Startup) -> None:
     startup.begin_thread()
-    with slot, slot.makefile("rb") as reader:
+    # The worker may end before it has an answer.
+    with suppress(ConnectionError), slot, slot.makefile("rb") as reader:
         while head := reader.read(_LENGTH.size):
             request = _decode_request(reader.read(*_LENGTH.unpack(head)))
             octets = _encode(answer_of(application, request))

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from compliance.serving.config import graceful_timeout
 from compliance.tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
@@ -42,6 +43,10 @@ class Running:
         with suppress(OSError, http.client.HTTPException):
             return bool(self.ask("/here")["status"] == 200 and self.ask("/there")["status"] == 200)
         return False
+
+    def has_a_sleeper(self) -> bool:
+        """Whether a request with `?seconds=` has reached the views."""
+        return bool(self.ask("/there")["slept"])
 
 
 @pytest.fixture
@@ -106,18 +111,31 @@ def test_views_that_are_stuck_die_with_their_worker(running: Running) -> None:
     loop, views = running.ask("/here")["pid"], running.ask("/there")["pid"]
     with ThreadPoolExecutor(1) as askers:
         stuck = askers.submit(running.ask, "/there?seconds=60")
-        eventually(stuck.running)
+        assert eventually(running.has_a_sleeper, seconds=SECONDS)
 
         os.kill(loop, signal.SIGKILL)
 
         assert eventually(lambda: not is_alive(views), seconds=SECONDS)
-        assert isinstance(stuck.exception(), OSError | http.client.HTTPException)
+        assert isinstance(stuck.exception(), ConnectionError | http.client.HTTPException)
+
+
+def test_worker_whose_grace_is_over_ends_with_its_views(running: Running) -> None:
+    pids = [running.ask(path)["pid"] for path in ("/here", "/there")]
+    with closing(http.client.HTTPConnection("127.0.0.1", running.port, timeout=SECONDS)) as client:
+        client.request("POST", f"/there?seconds={graceful_timeout + 3}")
+        assert eventually(running.has_a_sleeper, seconds=SECONDS)
+
+        os.kill(pids[0], signal.SIGTERM)
+
+        assert eventually(lambda: not any(map(is_alive, pids)), seconds=SECONDS)
 
 
 def test_server_that_is_asked_to_end_answers_what_is_under_way(running: Running) -> None:
     pids = [running.ask(path)["pid"] for path in ("/here", "/there")]
     with ThreadPoolExecutor(1) as askers:
         under_way = askers.submit(running.ask, "/there?seconds=1")
+        assert eventually(running.has_a_sleeper, seconds=SECONDS)
+
         running.process.send_signal(signal.SIGTERM)
 
         assert under_way.result()["status"] == 200

@@ -37,15 +37,25 @@ class NoStartup:
         """Nothing is needed."""
 
 
+sleepers: list[float] = []
+
+
 def views(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answers every request; `?seconds=` lets it take its time."""
+    """Answers every request; `?seconds=` lets it take its time. `slept` counts the requests that began to."""
     name, _, seconds = environ["QUERY_STRING"].partition("=")
     if name == "seconds":
-        time.sleep(float(seconds))
+        sleepers.append(float(seconds))
+        time.sleep(sleepers[-1])
     length = len(environ["wsgi.input"].read())
     start_response("200 OK", [("content-type", "application/json")])
     yield json.dumps(
-        {"pid": os.getpid(), "fast": False, "length": length, "path": environ["PATH_INFO"]}
+        {
+            "pid": os.getpid(),
+            "fast": False,
+            "length": length,
+            "path": environ["PATH_INFO"],
+            "slept": len(sleepers),
+        }
     ).encode()
 
 
