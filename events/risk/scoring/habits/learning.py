@@ -4,9 +4,11 @@ import math
 from collections.abc import Iterable
 
 from events.risk.scoring.contract import Event
+from events.risk.scoring.details import read
 from events.risk.scoring.habits.comparison import (
     AMOUNT,
     CONTAINER,
+    EXPECTED,
     HOST,
     OBJECT,
     RESOURCE,
@@ -27,7 +29,7 @@ from events.risk.scoring.habits.state import (
     AgentState,
 )
 from events.risk.scoring.habits.tables import FORGOTTEN, OMITTED, digest
-from events.risk.scoring.weights import FAILURES, TRANSACTIONS
+from events.risk.scoring.weights import FAILURES, SENDING, TRANSACTIONS
 
 LONG_RATE = 0.002  # share of a new value in the usual amount, which lags behind a slow climb
 MAX_DESTINATIONS, MAX_RESOURCES, MAX_HOSTS, MAX_WAITING = 200, 32, 48, 200
@@ -38,7 +40,7 @@ ORDINARY = "ordinary"  # the band under which `relearn()` takes an event that an
 MOST_TAKEN_IN = 32
 LAST_MINUTES = (
     "last_at", "burst", "reads", "failures", "anomalies", "last_tool", "day", "day_usd", "burst_level",
-    "fresh", "fresh_peak", "day_new", "days", "usual_outflow", "usual_new", "usual_fresh",
+    "fresh", "fresh_peak", "hour_new", "day_new", "days", "usual_outflow", "usual_new", "usual_fresh",
 )  # fmt: skip
 
 
@@ -48,6 +50,8 @@ def learn(seen: Comparison, band: str, trusted: bool = False) -> None:
     The new places of a medium event are only met: met on several days, they become known, and after three
     days they count in the agent's rate of novelty, unless an officer confirms an attack.
     """
+    if not seen.state.landmark or (not trusted and seen.state.landmark - seen.at > SESSION_GAP):
+        seen.state.landmark = seen.at  # of the first event, or of a clock that was set back
     if seen.begins_day:
         _begin_day(seen)
     _last_minutes(seen)
@@ -90,15 +94,17 @@ def relearn(known: Iterable[tuple[Event, str]], *, start: AgentState | None = No
 
 
 def unlearn(state: AgentState, event: Event, places: Iterable[str], *, was_learned: bool) -> None:
-    """Take an attack's places off probation, and take back what the event taught of them if it was learned.
+    """Take an attack's places and its act off probation, and take back what was learned of them if it was.
 
-    What the agent knows from other events stays.
+    What its payees got is forgotten. What the agent knows from other events stays.
     """
-    taught = math.exp((event.received_at - state.landmark) / FADE) if was_learned else 0.0
-    for name in map(digest, places):
+    facts = read(event.details)
+    taught = math.exp((event.received_at - state.landmark) / FADE) if was_learned and state.learned else 0.0
+    for payee in map(digest, facts.targets):
+        state.paid.remove(payee)
+    for name in map(digest, (*places, facts.act) if facts.act else places):
         state.waiting.remove(name)
-        state.paid.remove(name)
-        for table in (state.destinations, state.hosts):
+        for table in (state.destinations, state.hosts, state.acts):
             if taught and (weight := table.get(name)):
                 table.add(name, -min(weight, taught), 1)
 
@@ -214,10 +220,19 @@ def _remember_names(seen: Comparison, weight: float, trusted: bool) -> None:
     if seen.act is not None:
         state.acts.add(seen.act, weight, MAX_ACTS)
     if seen.tool != OMITTED:
+        if seen.destinations or _needs_no_target(seen):
+            state.aimed.add(seen.tool, weight, MAX_TOOLS)
         state.tools.add(seen.tool, weight, MAX_TOOLS)
         state.bigrams.add(seen.pair, weight, MAX_BIGRAMS)
-        if seen.destinations:
-            state.aimed.add(seen.tool, weight, MAX_TOOLS)
+
+
+def _needs_no_target(seen: Comparison) -> bool:
+    """Return whether a tool that usually names a target is used in an event that sends nothing.
+
+    Such uses don't make it a habit to send something without a target.
+    """
+    uses = seen.state.tools.get(seen.tool)
+    return seen.event.action_type not in SENDING and 0.0 < uses * EXPECTED <= seen.state.aimed.get(seen.tool)
 
 
 def _remember_places(seen: Comparison, weight: float, fading: float, trusted: bool) -> None:
@@ -238,10 +253,14 @@ def _remember_places(seen: Comparison, weight: float, fading: float, trusted: bo
 
 
 def _meet(seen: Comparison) -> None:
-    """Note the new places as met; those whose probation is over are known from now on."""
+    """Note the new places as met; those whose probation is over are known from now on.
+
+    An event counts once in the agent's rate of novelty, however many new places it names.
+    """
     state, kind = seen.state, AIM[seen.event.action_type]
+    first = [name for name in seen.new_names if not state.waiting.get(name)][:1]
     for name in seen.new_names + seen.ending:
-        if meet(state.waiting, name, seen.day, kind, MAX_WAITING):
+        if meet(state.waiting, name, seen.day, kind, MAX_WAITING, is_counted=name not in first):
             state.destinations.add(name, math.exp((seen.at - state.landmark) / FADE), MAX_DESTINATIONS)
 
 

@@ -44,11 +44,14 @@ def unpacked_meeting(number: float) -> Meeting:
     return Meeting(first, span, days, low >> 1, bool(low & 1))
 
 
-def meet(waiting: Table, name: bytes, day: int, kind: int, limit: int) -> bool:
-    """Note that a name was met; return whether its probation is over, which takes it off the table."""
+def meet(waiting: Table, name: bytes, day: int, kind: int, limit: int, *, is_counted: bool = False) -> bool:
+    """Note that a name was met; return whether its probation is over, which takes it off the table.
+
+    `is_counted`: the novelty of a name that was never met counts already, as that of another one.
+    """
     number = waiting.get(name)
     if not number:
-        waiting.add(name, packed_meeting(Meeting(day, 0, 1, kind, False)), limit)
+        waiting.add(name, packed_meeting(Meeting(day, 0, 1, kind, is_counted)), limit)
         return False
     met = _met_again(number, day)
     if met.is_over:
