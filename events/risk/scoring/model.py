@@ -9,13 +9,13 @@ from events.risk.scoring.contract import Context, Event, RiskVerdict, ScoreReaso
 from events.risk.scoring.details import read
 from events.risk.scoring.features.evidence import signals
 from events.risk.scoring.habits.baseline import Baseline
-from events.risk.scoring.habits.comparison import READ, compare
+from events.risk.scoring.habits.comparison import compare
 from events.risk.scoring.habits.learning import learn
 from events.risk.scoring.habits.state import DAY, AgentState
 from events.risk.scoring.marked import marked_signals
 from events.risk.scoring.reasons import LEAST_TOLD, Signal, strongest
 from events.risk.scoring.rules import broken_rules, floor_of, scope_mismatch
-from events.risk.scoring.weights import PRIOR_LOGITS, PRIORS, REPORTED, TRANSACTIONS
+from events.risk.scoring.weights import PRIOR_LOGITS, PRIORS, REPORTED, SENDING, TRANSACTIONS
 
 MODEL_VERSION = "3.0"  # changes whenever the same events would score differently; stored with every event
 HABITS_CAP = 0.84  # the most that differences from habit reach by themselves: they stop nobody
@@ -31,7 +31,7 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
     """
     prior_logit = PRIOR_LOGITS[event.action_type]
     seen = compare(state, event)
-    if seen.aims and event.action_type == READ:  # it says where it sends to, so it is no read
+    if seen.aims and event.action_type not in SENDING:  # it says where it sends to
         prior_logit = PRIOR_LOGITS["api_call"]
     broken = broken_rules(seen, context)
     evidence = signals(seen, context, baseline) + scope_mismatch(seen, context)

@@ -4,12 +4,11 @@ import math
 
 from events.risk.scoring.contract import Event
 from events.risk.scoring.details import ActionFacts, read
-from events.risk.scoring.habits.probation import ends_probation
-from events.risk.scoring.habits.state import DAY, KIND, NO_NAME, AgentState
+from events.risk.scoring.habits.probation import ends_probation, was_met
+from events.risk.scoring.habits.state import AIM, DAY, KIND, NO_NAME, AgentState
 from events.risk.scoring.habits.tables import OMITTED, digest, pair_digest
-from events.risk.scoring.weights import DOING, SENDING, TRANSACTIONS
+from events.risk.scoring.weights import DOING, REPORTED, SENDING, TRANSACTIONS
 
-READ = "data_access"
 MATURITY_HALF = 15.0  # learned events at which habits count for half
 HOST, RESOURCE, AMOUNT = KIND["host"], KIND["resource"], KIND["amount"]
 OBJECT, CONTAINER = KIND["object"], KIND["container"]
@@ -93,8 +92,8 @@ def compare(state: AgentState, event: Event) -> Comparison:
     seen.failures = state.failures * math.exp(-elapsed / FAILURE_FADE) if state.failures else 0.0
     seen.anomalies = state.anomalies * math.exp(-elapsed / ANOMALY_FADE) if state.anomalies else 0.0
     _see_tool(seen, state, facts, action_type in DOING, state.last_tool if elapsed < SESSION_GAP else NO_NAME)
-    # What is reported as a read and names where it goes, but not that it reads, may be a send
-    sends = action_type in SENDING or (action_type == READ and bool(targets) and not facts.brings_text)
+    # What names where it goes, but not that it reads, may be a send whatever it is reported as
+    sends = action_type in SENDING or (action_type not in REPORTED and bool(targets) and not facts.brings_text)
     seen.fresh = state.fresh * math.exp(-elapsed / FRESH_FADE) if state.fresh else 0.0
     seen.outflow = 0.0
     if action_type in TRANSACTIONS:
@@ -150,7 +149,10 @@ def _goes_where_it_never_was(seen: Comparison, state: AgentState) -> bool:
     """Return whether the event goes to a place that it doesn't state, or that the agent never met."""
     if not seen.destinations:
         return seen.aims
-    return any(not state.waiting.get(name) for name in seen.new_names)
+    if not seen.new_names:
+        return False
+    kind = AIM[seen.event.action_type]
+    return any(not was_met(state.waiting, name, kind) for name in seen.new_names)
 
 
 def _expects_target(state: AgentState, action_type: str, facts: ActionFacts, tool: bytes) -> bool:

@@ -67,6 +67,12 @@ def ends_probation(waiting: Table, name: bytes, day: int) -> bool:
     return number > 0.0 and _met_again(number, day).is_over
 
 
+def was_met(waiting: Table, name: bytes, kind: int) -> bool:
+    """Return whether the name waits, and was first met by an action of this kind."""
+    number = waiting.get(name)
+    return number > 0.0 and unpacked_meeting(number).kind == kind
+
+
 def _met_again(number: float, day: int) -> Meeting:
     first, span, days, kind, is_counted = unpacked_meeting(number)
     now = max(day - first, span)

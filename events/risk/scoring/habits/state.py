@@ -28,8 +28,10 @@ acted on, and what holds it. Of events, whatever they score, only the number of 
 """
 KIND = {kind: index for index, kind in enumerate(KINDS)}
 EVENT = KIND["event"]
-AIM = {kind: KIND[kind] for kind in AIMED} | {"data_access": KIND["api_call"]}
-"""The kind of novelty of where an action goes; a read that names where it sends to counts as a call."""
+AIM = {kind: KIND[kind] for kind in AIMED} | dict.fromkeys(
+    ("data_access", "message_signed", "authentication_attempt"), KIND["api_call"]
+)
+"""The kind of novelty of where an action goes; what sends nothing by its type counts as a call if it does."""
 
 NO_NAME = bytes(packed.NAME)
 NO_TRIALS, ALL_NEW = packed.pack((0.0,) * len(KINDS)), packed.pack((1.0,) * len(KINDS))
