@@ -23,7 +23,8 @@ LAYOUT = 5
 AIMED = ("api_call", "data_mutation", "transaction_initiated", "transaction_anomaly")
 KINDS = (*AIMED, "host", "resource", "amount", "object", "container", "event")
 """What has a rate of novelty: where each sending action goes; hosts, resources, unstated amounts; what is
-acted on, and what holds it. Of events, whatever they score, only the number of trials counts.
+acted on, and what holds it. Of hosts no feature asks; of events, whatever they score, only the number of
+trials counts.
 """
 KIND = {kind: index for index, kind in enumerate(KINDS)}
 EVENT = KIND["event"]
@@ -130,7 +131,7 @@ class AgentState:
 
 _HEAD = 13  # bytes: the layout, and how many names each table has, then amounts and `taken_in`
 _NUMBERS = _HEAD + packed.NAME
-_TRIALS = _NUMBERS + 21 * packed.NUMBER
+_TRIALS = _NUMBERS + 21 * packed.NUMBER  # as many as `encode_state()` packs
 _RATES = _TRIALS + len(KINDS) * packed.NUMBER
 _HOURS = _RATES + len(KINDS) * packed.NUMBER
 _TABLES = _HOURS + HOURS * packed.NUMBER
