@@ -20,6 +20,7 @@ from events.risk.evaluation.stored import EventSpan, StoredEvent
 from events.risk.scoring.contract import ScoreReason
 from events.risk.scoring.model import MODEL_VERSION
 
+STEP_EVENTS = 20_000  # events of one step, after which progress is shown and the checkpoint stored
 SETTLED = timedelta(seconds=30)  # age from which no event with an earlier id is still to come
 _reasons = msgspec.json.Decoder(list[ScoreReason])
 
