@@ -31,15 +31,10 @@ JUDGED = frozenset({
 """Weights that no public stream can tell: they stay as they are."""
 OF_A_PLACE = np.isin(WEIGHTS, ("NEW_DESTINATION", "READ_THEN_SEND", "EXTERNAL_HOST"))
 MOST_OF_A_PLACE = 4.0
-"""Log-odds that a new place approaches, whatever these weights are.
-
-As `MOST` in `features/destinations.py`, which Python can't import from the compiled module.
-"""
+"""Log-odds that a new place approaches, whatever these weights are."""
 START, LEAST, MOST = 0.5, 0.02, 8.0
-"""Log-odds that each weight begins with, and between which it is sought."""
 STEPS = (2.0, 1.4, 1.15)
-"""Factors by which a weight moves up or down, coarse ones first."""
-PASSES = 3  # most turns over all weights with each factor
+PASSES = 3
 WORTH_MOVING = 1e-3
 """The least gain that moves a weight: less is noise of the few attacks that there are."""
 MOST_MEDIUM = {UNSEEN: 0.015, MATURE: 0.015, COLD: 0.04}
@@ -53,7 +48,7 @@ MEDIUM_LOGIT = log(MEDIUM / (1 - MEDIUM))
 CAP_LOGIT = 4.29
 """Evidence with which habits reach their cap of 0.84, beyond which events rank alike."""
 Weights = Mapping[str, float]
-ROUNDS = 3  # times that the streams are logged and the weights fitted
+ROUNDS = 3
 EVERYTHING = ""
 Asked = Mapping[Key, tuple[Stream, Way]]
 Fits = dict[str, Weights]
