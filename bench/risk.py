@@ -2,7 +2,7 @@
 
 Each suite is met in several ways (`risk_model/regimes.py`) and held against a plain rule, the novelty of the
 destination (`risk_model/novelty.py`), and against what its fields can tell (`risk_model/ceiling.py`).
-Simulated agents are attacked, and live ordinary lives. docs/risk-model.md tells what each figure means.
+Simulated agents are attacked, and live ordinary lives. `risk_model/judging.py` defines the figures.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="where the streams are")
     parser.add_argument("--only", metavar="A,B", help=f"some of {', '.join(SECTIONS)}")
     parser.add_argument(
-        "--split", choices=["suites"], help="judge each suite by weights fitted to the others"
+        "--split", choices=["suites"], help="instead of sections: each suite by weights fitted to the others"
     )
     parser.add_argument("--peers", action="store_true", help="with HalfSpaceTrees and IsolationForest")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures for programs too")

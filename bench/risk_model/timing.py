@@ -70,11 +70,9 @@ def _once(stream: Stream, timed: Timed) -> list[int]:
         state, event = states.setdefault(row.agent, AgentState()), row.event
         context = stream.agents.contexts.get(row.agent, nothing)
         start = thread_time_ns()
-        result = timed(state, event, context)
+        timed(state, event, context)
         costs.append(thread_time_ns() - start)
-        if isinstance(result, AgentState):
-            states[row.agent] = result
-        elif timed is not fold:
+        if timed is not fold:
             fold(state, event, context)
     return costs
 

@@ -24,15 +24,15 @@ def is_mismatched(event: ScoredEvent) -> bool:
     return any(reason.name == MISMATCH for reason in event.reasons)
 
 
-def announce(*, agent: Agent, permitted: frozenset[str], event: ScoredEvent, now: datetime) -> bool:
-    """Audit and announce the agent's first mismatched event; return whether this is it.
+def announce(*, agent: Agent, permitted: frozenset[str], event: ScoredEvent, now: datetime) -> None:
+    """Audit and announce the event if it is the agent's first mismatched one.
 
     Runs under the agent's row lock, in the event's own transaction; the audit entry, which stays for good,
     says that it was done.
     """
     told = AuditEntry.objects.for_tenant(agent.tenant_id).about(agent.id).of_type(AuditAction.SCOPE_MISMATCH)
     if told.exists():
-        return False
+        return
     facts = read(event.details)
     seen = (*facts.tools, *facts.verbs)
     names = {
@@ -58,4 +58,3 @@ def announce(*, agent: Agent, permitted: frozenset[str], event: ScoredEvent, now
         MISMATCH: names,
     }
     webhooks.publish(tenant_id=agent.tenant_id, name=EventName.RISK_ALERT, data=data, now=now)
-    return True

@@ -103,7 +103,7 @@ def _described(agent_ids: Collection[str]) -> list[tuple[Agent, Context]]:
     agents, versions, certificates = sql.read_together(
         (Agent, _OF_AGENTS, ids), (TenantMarks, _OF_THEIR_TENANTS, ids), (Certificate, _LATEST_OF_AGENTS, ids)
     )
-    marked = marks.places_of(versions)
+    marked = marks.of_tenants(versions)
     certified = {certificate.agent_id: certificate for certificate in certificates}
     return [
         (agent, context_of(agent, certified.get(agent.id), marked.get(agent.tenant_id, NO_MARKS)))

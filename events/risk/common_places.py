@@ -14,7 +14,7 @@ MOST_AGENTS = 1_000  # most other agents whose states are read: those registered
 
 
 def known_beside(agent: Agent, *, now: datetime) -> IsCommon:
-    """Return whether, `agent` apart, its tenant knows a place: by its baseline, or by an agent's habits.
+    """Return a test of whether `agent`'s tenant knows a place: by its baseline, or by another agent's habits.
 
     A baseline knows what two agents have named, so a missed attack on one doesn't vouch for itself.
     """

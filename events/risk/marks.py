@@ -49,7 +49,7 @@ def met_by(event: BehaviorEvent) -> list[str]:
     return sorted(set(named.exclude(event_id=event.id).values_list("name", flat=True)))
 
 
-def places_of(tenants: Iterable[TenantMarks]) -> Mapping[UUID, Marks]:
+def of_tenants(tenants: Iterable[TenantMarks]) -> Mapping[UUID, Marks]:
     """Return each tenant's marked places, from the process's cache where the version is the same."""
     found: dict[UUID, Marks] = {}
     environment = environments.current().value

@@ -17,7 +17,7 @@ from events.risk.scoring.habits.probation import (
     Meeting,
     meet,
     packed_meeting,
-    uncounted,
+    take_uncounted,
     unpacked_meeting,
 )
 from events.risk.scoring.habits.state import DAY, KIND, AgentState
@@ -119,7 +119,7 @@ def test_each_waiting_name_counts_once_three_days_after_it_was_first_met() -> No
     meet(waiting, NAME, TODAY, HOST, 8)
     meet(waiting, digest("later"), TODAY + 1, CALL, 8)
 
-    counted = [uncounted(waiting, TODAY + day) for day in (0, 2, 3, 3, 4, 5)]
+    counted = [take_uncounted(waiting, TODAY + day) for day in (0, 2, 3, 3, 4, 5)]
 
     assert counted == [[], [], [HOST], [], [CALL], []]
 
@@ -131,7 +131,7 @@ def test_a_name_that_was_not_met_again_is_forgotten() -> None:
 
     left = []
     for day in (LONGEST_WAIT, LONGEST_WAIT + 2, LONGEST_WAIT + 3):
-        uncounted(waiting, TODAY + day)
+        take_uncounted(waiting, TODAY + day)
         left.append(len(waiting))
 
     assert left == [1, 1, 0]

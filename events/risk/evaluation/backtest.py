@@ -29,9 +29,8 @@ ATTACK = "attack"
 PREPARATION = "prep"
 READ = "data_access"
 LOW = "low"
-STRIKES = 3
-STRIKE_WINDOW = timedelta(minutes=15)
-FEW_FALSE_ALARMS = 0.01
+STRIKES, STRIKE_WINDOW = 3, timedelta(minutes=15)  # as specified; a file knows of no settings
+FEW_FALSE_ALARMS = 0.01  # share of ordinary events at which recall is measured
 
 
 class StreamUnreadable(ValueError):
@@ -39,6 +38,8 @@ class StreamUnreadable(ValueError):
 
 
 class StreamEvent(msgspec.Struct, frozen=True):
+    """A line of a stream, as the module's docstring describes it; `t` without an offset is in UTC."""
+
     agent: str
     t: datetime
     action_type: str
@@ -109,6 +110,7 @@ _profiles = msgspec.json.Decoder(dict[str, BacktestAgent])
 
 
 def read_stream(lines: Iterable[bytes]) -> list[StreamEvent]:
+    """Return the events of a stream in order of time, blank lines left out. Raises StreamUnreadable."""
     rows = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -124,6 +126,7 @@ def read_stream(lines: Iterable[bytes]) -> list[StreamEvent]:
 
 
 def read_agents(content: bytes) -> Agents:
+    """Return the agents of a JSON object, by name. Raises StreamUnreadable."""
     try:
         profiles = _profiles.decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -5,9 +5,7 @@ from pathlib import Path
 
 from compliance.core.errors import Invalid
 from events.risk.evaluation import replay
-from events.risk.evaluation.replay import Order, Replay
-
-STEP_EVENTS = 20_000
+from events.risk.evaluation.replay import STEP_EVENTS, Order, Replay
 
 
 def begun(order: Order, file: Path | None, *, resume: bool, any_end: bool) -> Replay:

@@ -154,7 +154,7 @@ def _fates(
                 earlier_seconds=(old.at - new.at).total_seconds() if old and new else None,
             )
         )
-    return sorted(fates, key=_order)
+    return sorted(fates, key=_sort_key)
 
 
 def _fate(live: Stop | None, candidate: Stop | None) -> str:
@@ -165,7 +165,7 @@ def _fate(live: Stop | None, candidate: Stop | None) -> str:
     return EARLIER if candidate.at < live.at else LATER
 
 
-def _order(one: Fate) -> tuple[int, int, datetime, UUID]:
+def _sort_key(one: Fate) -> tuple[int, int, datetime, UUID]:
     first = min(at for at in (one.first_confirmed_at, *(s.at for s in (one.live, one.candidate) if s)) if at)
     return VERDICTS.index(one.verdict), FATES.index(one.fate), first, one.agent_id
 

@@ -20,6 +20,7 @@ from events.risk.evaluation.stored import EventSpan, StoredEvent
 from events.risk.scoring.contract import ScoreReason
 from events.risk.scoring.model import MODEL_VERSION
 
+STEP_EVENTS = 20_000  # events of one step, after which progress is shown and the checkpoint stored
 SETTLED = timedelta(seconds=30)  # age from which no event with an earlier id is still to come
 _reasons = msgspec.json.Decoder(list[ScoreReason])
 
@@ -111,7 +112,7 @@ class Replay:
 
     def __init__(self, order: Order, checkpoint: Checkpoint | None = None) -> None:
         self.order = order
-        self._at = checkpoint or Checkpoint(order=order, after=_beginning(order))
+        self._reached = checkpoint or Checkpoint(order=order, after=_beginning(order))
         self._lives = stored.lives(order.tenant_id)
         self.recorded = stored.recorded_stops(order.tenant_id, since=order.since, until=order.until)
         self._recorded_events = {one.event_id for one in self.recorded}
@@ -120,36 +121,36 @@ class Replay:
 
     @property
     def is_done(self) -> bool:
-        return self._at.is_done
+        return self._reached.is_done
 
     @property
     def events(self) -> int:
         """The number of events read: all if they are scored anew, else those that may be strikes."""
-        return self._at.events
+        return self._reached.events
 
     @property
     def progress(self) -> float:
         """The share that is done, 0 to 1, by the time of receipt."""
-        began, after = self._at.began, self._at.after
+        began, after = self._reached.began, self._reached.after
         if self.is_done or began is None:
             return float(self.is_done)
         return min((moment_of(after) - began) / (self.order.until - began), 1.0)
 
     def run(self, *, most: int) -> bool:
         """Replay `most` more events or somewhat more; return whether that was the end."""
-        goal = self._at.events + most
+        goal = self._reached.events + most
         with closing(self._rest()) as pieces:
             for rows in pieces:
                 self._replay(rows)
-                if self._at.events >= goal:
+                if self._reached.events >= goal:
                     return False
-        self._at.is_done = True
+        self._reached.is_done = True
         return True
 
     def checkpoint(self) -> Checkpoint:
         if self._rescoring is not None:
-            self._at.learned = self._rescoring.learned()
-        return self._at
+            self._reached.learned = self._rescoring.learned()
+        return self._reached
 
     def packed(self) -> bytes:
         """Return the checkpoint for `resumed()`."""
@@ -159,7 +160,7 @@ class Replay:
         """Return the stops of the period under the live policy and under the candidate, in order."""
         live, candidate = (
             [stop for stop in course.stops if self.order.since is None or stop.at >= self.order.since]
-            for course in (self._at.live, self._at.candidate)
+            for course in (self._reached.live, self._reached.candidate)
         )
         return live, candidate
 
@@ -167,42 +168,42 @@ class Replay:
         return Rescoring(
             reviews=stored.reviews(self.order.tenant_id, before=self.order.until),
             scope_rule=self.order.candidate.scope_rule,
-            learned=self._at.learned,
+            learned=self._reached.learned,
         )
 
     def _rest(self) -> Generator[list[StoredEvent], None, None]:
         """Return the events that are still to be replayed: all of them, or those that may be strikes."""
         order, rescores = self.order, self._rescoring is not None
         least = order.live.threshold if rescores else min(order.live.threshold, order.candidate.threshold)
-        span = EventSpan(order.tenant_id, self._at.after, self._before)
+        span = EventSpan(order.tenant_id, self._reached.after, self._before)
         return stored.stream(span, least=least, with_details=rescores)
 
     def _replay(self, rows: list[StoredEvent]) -> None:
         if self._rescoring is not None:
-            self._rescoring.meet({row.agent_id for row in rows})
+            self._rescoring.read_agents({row.agent_id for row in rows})
         with weighing(self.order.candidate):
             for row in rows:
-                self._meet(row)
-        self._at.began = self._at.began or rows[0].received_at
-        self._at.events += len(rows)
-        self._at.after = rows[-1].id
+                self._count(row)
+        self._reached.began = self._reached.began or rows[0].received_at
+        self._reached.events += len(rows)
+        self._reached.after = rows[-1].id
 
-    def _meet(self, row: StoredEvent) -> None:
+    def _count(self, row: StoredEvent) -> None:
         live, candidate = self.order.live, self.order.candidate
         as_stored, score = row.score, row.score
         reasons: list[str] | None = None
         if self._rescoring is not None:
             verdict = self._rescoring.score(row)
             score, reasons = verdict.score, [reason.name for reason in verdict.reasons]
-            self._at.comparable += row.model_version == verdict.model_version
-            self._at.equal += row.model_version == verdict.model_version and score == as_stored
+            self._reached.comparable += row.model_version == verdict.model_version
+            self._reached.equal += row.model_version == verdict.model_version and score == as_stored
         if live.is_strike(as_stored):
-            is_over = self._strike(self._at.live, live, row, as_stored, _names(row))
+            is_over = self._strike(self._reached.live, live, row, as_stored, _names(row))
             if is_over and row.id in self._recorded_events:
-                self._at.reproduced.append(row.id)
+                self._reached.reproduced.append(row.id)
         if candidate.is_strike(score):
             names = _names(row) if reasons is None else reasons
-            self._strike(self._at.candidate, candidate, row, score, names)
+            self._strike(self._reached.candidate, candidate, row, score, names)
 
     def _strike(
         self, course: Course, policy: Policy, row: StoredEvent, score: float, reasons: list[str]

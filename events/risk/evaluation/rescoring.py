@@ -93,9 +93,9 @@ class Rescoring:
             reviewed=self._reviewed,
         )
 
-    def meet(self, agent_ids: Collection[UUID]) -> None:
+    def read_agents(self, agent_ids: Collection[UUID]) -> None:
         """Read what is known of agents before their events are scored."""
-        self._contexts.meet(agent_ids)
+        self._contexts.read_agents(agent_ids)
 
     def score(self, row: StoredEvent) -> RiskVerdict:
         """Return the event's verdict, and learn from it."""
@@ -200,7 +200,7 @@ class Contexts:
         self._marked = marks
         self._marked_contexts.clear()
 
-    def meet(self, agent_ids: Collection[UUID]) -> None:
+    def read_agents(self, agent_ids: Collection[UUID]) -> None:
         """Read the agents that are not known yet, with all their certificates."""
         new = [agent_id for agent_id in agent_ids if agent_id not in self._known]
         if not new:

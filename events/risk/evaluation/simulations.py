@@ -17,14 +17,13 @@ from events.models import Simulation, SimulationStatus
 from events.risk.evaluation import replay
 from events.risk.evaluation.findings import findings
 from events.risk.evaluation.policy import candidate_of, live_policy
-from events.risk.evaluation.replay import Order, Replay
+from events.risk.evaluation.replay import STEP_EVENTS, Order, Replay
 from events.risk.evaluation.stored import EVER
 from events.risk.scoring.model import MODEL_VERSION
 
 log = logging.getLogger(__name__)
 
 SIMULATE = "events.simulate"
-STEP_EVENTS = 20_000
 MAX_ATTEMPTS = 5
 
 

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from itertools import chain
 
-from events.risk.scoring.names import DELETING, DOING, words_of
+from events.risk.scoring.names import DELETING, DOING_VERBS, words_of
 
 READING = frozenset({
     "browse", "browser", "check", "click", "clone", "count", "crawl", "describe", "download", "fetch", "find",
@@ -43,7 +43,7 @@ JOINED = frozenset({"access", "member", "members", "visibility"})
 USERS, GROUPS = frozenset({"user", "users"}), frozenset({"channel", "group", "organization", "team", "to"})
 MEETINGS = frozenset({"calendar", "event", "meeting"})
 PUBLISHING = frozenset({"deploy", "promote", "publicize", "publish", "release", "rollout", "unembargo"})
-GENERIC = DOING | {
+GENERIC = DOING_VERBS | {
     "api", "call", "data", "entity", "http", "item", "node", "object", "record", "request", "resource",
     "resources", "rest", "patch", "crud",
 }  # fmt: skip
@@ -56,7 +56,7 @@ MAX_WORDS = 8  # of a resource's name
 def is_reading(names: tuple[str, ...]) -> bool:
     """Return whether outside text comes in: the names' first verbs read, and none changes or sends."""
     verbs = [verb for name in names for verb in _verbs(words_of(name))]
-    return bool(verbs) and DOING.isdisjoint(verbs)
+    return bool(verbs) and DOING_VERBS.isdisjoint(verbs)
 
 
 def _verbs(words: tuple[str, ...]) -> list[str]:
@@ -64,7 +64,8 @@ def _verbs(words: tuple[str, ...]) -> list[str]:
     found: list[str] = []
     for place, word in enumerate(words):
         opens = word == "open" and not OPENED.isdisjoint(words)
-        if (word in DOING or (word in READING and not opens)) and (not found or words[place - 1] == "and"):
+        is_verb = word in DOING_VERBS or (word in READING and not opens)
+        if is_verb and (not found or words[place - 1] == "and"):
             found.append(word)
     return found
 
@@ -91,13 +92,13 @@ def _named_act(names: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
 
 
 def _act(said: frozenset[str]) -> str | None:
-    if not said.isdisjoint(DOING) and (noun := _guarded(said)):
+    if not said.isdisjoint(DOING_VERBS) and (noun := _guarded(said)):
         return noun
     if _permits(said):
         return "permission"
     if not said.isdisjoint(DELETING):
         return "deletion" if said.isdisjoint(HARMLESS) else None
-    opens = "public" in said and not said.isdisjoint(DOING)
+    opens = "public" in said and not said.isdisjoint(DOING_VERBS)
     return "publishing" if opens or not said.isdisjoint(PUBLISHING) else None
 
 

@@ -48,11 +48,12 @@ class ActionFacts(msgspec.Struct, frozen=True, gc=False):
     """What the details say, case-folded and cut; an absent fact is None or empty.
 
     `tools` and `verbs` name the action as `names.normal_name()` spells it; `tool` counts in habits.
-    `targets`: every destination; a host or URL counts as one where no other is stated. `hosts`: those of the
-    targets, and stated ones. `resources`: what the event acts on, `resource` the first; `containers`: the
-    folder, owner, bucket or host that holds each. `amount`: in dollars, at least 0; None for an unknown
-    currency. `leverage`: a ratio. `brings_text`: by its name the action reads, so outside text comes in (a
-    `data_access` does so whatever its name). `act`: see `acts.act_of()`.
+    `targets`: every destination, hosts of URLs included; a stated host counts where there is no other.
+    `hosts`: those of the targets, and stated ones. `resources`: what the event acts on, `resource` the first;
+    `containers`: the folder, owner, bucket or host that holds each. `amount`: in dollars, at least 0; None
+    for an unknown currency. `leverage`: a ratio. `refused`: by its status. `brings_text`: by its name the
+    action reads, so outside text comes in (a `data_access` does so whatever its name). `act`: see
+    `acts.act_of()`.
     """
 
     tool: str | None = None

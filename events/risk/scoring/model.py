@@ -18,16 +18,16 @@ from events.risk.scoring.rules import broken_rules, floor_of, scope_mismatch
 from events.risk.scoring.weights import PRIOR_LOGITS, PRIORS, REPORTED, SENDING, TRANSACTIONS
 
 MODEL_VERSION = "3.0"  # changes whenever the same events would score differently; stored with every event
-HABITS_CAP = 0.84  # the most that differences from habit reach by themselves: they stop nobody
+HABITS_CAP = 0.84  # the score that differences from habit reach by themselves at most: they stop nobody
 ENOUGH_HABITS = 30.0  # learned events (faded) from which habits may carry a reported anomaly into high
-BEND, PAST_BEND = 1.0, 0.2  # past a score of 0.73 evidence counts for less
+BEND, PAST_BEND = 1.0, 0.2  # log-odds (a score of 0.73) past which evidence counts, and by which share
 
 
 def fold(state: AgentState, event: Event, context: Context, baseline: Baseline | None = None) -> RiskVerdict:
     """Score an agent's event and fold it into `state` itself; the tenant's `baseline` is only read.
 
-    Events that score medium or high are not learned from, so that an attack doesn't become a habit.
-    Raises KeyError for an unknown `action_type`, and leaves `state` as it was.
+    Only low events become habits, so that an attack doesn't; of a medium one the places, payees and acts are
+    noted (`habits.learning`). Raises KeyError for an unknown `action_type`, and leaves `state` as it was.
     """
     prior_logit = PRIOR_LOGITS[event.action_type]
     seen = compare(state, event)

@@ -23,7 +23,7 @@ DELETING = frozenset({
     "delete", "deprovision", "destroy", "drop", "empty", "erase", "kill", "prune", "purge", "remove",
     "shred", "terminate", "trash", "truncate", "uninstall", "unlink", "wipe",
 })  # fmt: skip
-DOING = CHANGING | DELETING
+DOING_VERBS = CHANGING | DELETING
 """Verbs that alone don't say what they act on, and with which no namespace begins."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -79,7 +79,7 @@ def _parsed(name: str) -> ToolName:
     *spaces, last = name.split(".")
     if not last or not all(spaces) or not all(last.split("_")):
         return ToolName((), name, False)
-    return ToolName(tuple(spaces), last.replace("_", ""), last not in DOING)
+    return ToolName(tuple(spaces), last.replace("_", ""), last not in DOING_VERBS)
 
 
 @lru_cache(maxsize=KEPT_NAMES)
@@ -146,7 +146,7 @@ def _compact(spaces: tuple[str, ...]) -> tuple[str, ...]:
 
 def _may_go(spaces: tuple[str, ...]) -> bool:
     """Return whether the namespaces only say whose tool it is: none begins with a verb."""
-    return DOING.isdisjoint([space.partition("_")[0] for space in spaces])
+    return DOING_VERBS.isdisjoint([space.partition("_")[0] for space in spaces])
 
 
 @lru_cache(maxsize=KEPT_NAMES)

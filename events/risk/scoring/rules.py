@@ -10,7 +10,7 @@ from events.risk.scoring.contract import Context, Event, FinancialScope
 from events.risk.scoring.details import ActionFacts
 from events.risk.scoring.habits.comparison import Comparison
 from events.risk.scoring.habits.packed import NAME
-from events.risk.scoring.habits.state import DAY, EVENT
+from events.risk.scoring.habits.state import EVENT
 from events.risk.scoring.habits.tables import digest
 from events.risk.scoring.names import habit_name, scope_of
 from events.risk.scoring.reasons import Signal
@@ -26,7 +26,7 @@ MORE_RULES = 0.6  # each further broken rule leaves this share of the distance t
 MISMATCH_LOGIT = log(0.4 / 0.6)  # to which a name that may be spelled otherwise lifts the prior
 FIRST_EVENTS = 50  # an agent's first events, in which names outside its scope may be spellings
 ACTION_TYPES = frozenset(PRIORS)
-KEPT_NAMES = 4_096
+KEPT_NAMES = 4_096  # size of a cache
 MANNERS = frozenset({
     "get", "post", "put", "patch", "delete", "head", "options", "create", "read", "update", "insert",
     "select", "upsert", "query", "list", "search", "write", "send", "fetch", "call", "execute", "run",
@@ -34,7 +34,8 @@ MANNERS = frozenset({
 })  # fmt: skip
 """Verbs that say how a named tool was used rather than naming an action of their own."""
 MAY_BE_TRADES = frozenset({"api_call", "data_mutation"})
-REPEATED_ANOMALIES = 2.5
+"""Actions to which financial limits apply if they name an instrument, a venue or a leverage."""
+REPEATED_ANOMALIES = 2.5  # anomalies (faded), this one included, from which they are no accident: the third
 
 
 def broken_rules(seen: Comparison, context: Context) -> list[Signal]:
@@ -148,7 +149,7 @@ def _limits(seen: Comparison, scope: FinancialScope) -> Iterator[Broken]:
     if facts.amount is not None:
         if facts.amount > scope.max_single_trade_usd:
             yield "over_single_trade_limit", facts.amount, scope.max_single_trade_usd
-        day = (state.day_usd if state.day == int(seen.at // DAY) else 0.0) + facts.amount
+        day = (state.day_usd if state.day == seen.day else 0.0) + facts.amount
         if facts.amount > 0 and day > scope.daily_limit_usd:
             yield "over_daily_limit", day, scope.daily_limit_usd
     yield from _outside("instrument", facts.instruments, scope.permitted_instruments)

@@ -1,8 +1,9 @@
 """The scorer's numbers: the prior of each action type, and the weight of each difference from habit.
 
 Weights are log-odds for one unit of a feature's value, at or above zero, so no difference lowers a score.
-"Chosen" ones were tried on public streams (`docs/risk-model.md`); "judged" ones concern what no public stream
-shows truly: timing, failures, declared limits.
+Those of a new place are bounded together (`features/destinations.py`); `MARKED_ALONE` is a score. "Chosen"
+ones were tried on public streams (`docs/risk-model.md`); "judged" ones concern what no public stream shows
+truly: timing, failures, declared limits.
 """
 
 from math import log

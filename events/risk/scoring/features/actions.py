@@ -16,7 +16,7 @@ ACT_TRIALS, MAX_SELDOM = 5.0, 4.0  # events that count for none of a kind of act
 ON_SOMETHING_NEW = 1.3  # factor for an act on a new object or with a new destination
 READING_COUNTS = 0.5  # share for an unusual tool that only reads
 DECLARED = 0.4  # share for an unusual tool of an agent with a declared scope
-SURPRISE_SLACK, MAX_SURPRISE = 1.0, 5.0
+SURPRISE_SLACK, MAX_SURPRISE = 1.0, 5.0  # nats above the usual that say nothing, and the most that count
 
 
 def object_signals(seen: Comparison) -> list[Signal]:

@@ -6,7 +6,7 @@ from events.risk.scoring.habits.state import AIMED, AgentState
 
 PRIOR_RATE, PRIOR_TRIALS = 0.7, 2.0  # the rate of novelty assumed at first, and for how many trials it counts
 MOST_TRIALS = 60.0  # trials after which the assumed rate counts no less
-MAX_RARITY = 3.0
+MAX_RARITY = 3.0  # nats
 AIMED_KINDS = len(AIMED)  # the first kinds: where each sending action goes
 UNTRIED, FEW_TRIALS = 0.35, 30.0  # what the first new name is worth, and the trials at which half of it goes
 

@@ -8,12 +8,13 @@ from events.risk.scoring.habits.state import HOURS
 from events.risk.scoring.reasons import Signal
 from events.risk.scoring.weights import FAILURES
 
-BURST_SLACK, MAX_BURST = 1.5, 2.0
-MAX_FAILURES = 2.9
-SETTLED_HOURS, QUIET_HOUR, MAX_HOUR = 100.0, 3.0, 2.0
+BURST_SLACK, MAX_BURST = 1.5, 2.0  # nats above the usual that say nothing, and the most that count
+MAX_FAILURES = 2.9  # log-odds
+SETTLED_HOURS = 100.0  # learned events (faded) from which hours are judged
+QUIET_HOUR, MAX_HOUR = 3.0, 2.0  # an hour is quiet with a third of the average's activity; the most nats
 SETTLED_DAYS = 5.0  # days of activity from which the day's totals count in full
 FRESH_SLACK, OUTFLOW_SLACK = 0.5, math.log(4.0)  # nats above the usual that say nothing
-MAX_VOLUME = 2.0
+MAX_VOLUME = 2.0  # the most nats that count
 ACTIVE_HOURS, NEW_ALLOWED, MAX_NEW = 8.0, 0.4, 5.0  # of a day; new places beside the usual; most nats
 
 
@@ -64,7 +65,7 @@ def _surprise(count: float, expected: float) -> float:
 
 
 def _hour(seen: Comparison) -> float:
-    """Return how much rarer than in a third of its average hour the agent is active at this hour, in nats."""
+    """Return how much rarer the agent's activity at this hour is than in a third of its average, in nats."""
     # Most hours are busy enough by themselves
     if seen.state.in_hour(seen.hour) / 2 * HOURS * QUIET_HOUR >= seen.state.learned:
         return 0.0

@@ -10,7 +10,7 @@ from events.risk.scoring.habits.paid import was_paid
 from events.risk.scoring.habits.state import AgentState
 from events.risk.scoring.reasons import Signal
 
-FEW_AMOUNTS = 5
+FEW_AMOUNTS = 5  # amounts known from which another is judged
 LEAST_SPREAD, LEAST_SHARE, LEAST_OF_FEW = 0.5, 0.1, 5.0
 """Least spread of amounts' square roots: absolute, as a share of the median, and wider while few."""
 HALF_AMOUNTS = 20.0  # amounts known at which an unusual one counts for half
@@ -18,8 +18,9 @@ PAID_BEFORE = 0.1  # share for an amount that its payees got before
 WITHIN = 0.4  # value of an amount one spread above the median; beyond, the logarithm is added
 MAX_ABOVE = math.log(30.0)  # the greatest value of an amount, and that of one that is left out
 TOKEN_SHARE = 0.1  # share of the median's square root up to which an amount tries out a new destination
-SETTLED_AMOUNTS = 20.0
-DRIFT_OF_MEDIAN, DRIFT_OF_AMOUNT, MAX_DRIFT = math.log(1.5), math.log(2.5), 2.0
+SETTLED_AMOUNTS = 20.0  # learned transactions from which drift is judged
+DRIFT_OF_MEDIAN, DRIFT_OF_AMOUNT = math.log(1.5), math.log(2.5)  # nats above the long-run usual to be drift
+MAX_DRIFT = 2.0  # the greatest value of a drift
 
 
 def spending_signals(seen: Comparison, context: Context) -> list[Signal]:

@@ -9,7 +9,7 @@ import msgspec
 
 from events.risk.scoring.contract import Event
 from events.risk.scoring.details import read
-from events.risk.scoring.habits.state import FADE, PROBATION, RESCALE_AFTER, StateUnreadable
+from events.risk.scoring.habits.state import DAY, FADE, RESCALE_AFTER, StateUnreadable
 from events.risk.scoring.habits.tables import Table, digest
 from events.risk.scoring.weights import SENDING
 
@@ -17,6 +17,7 @@ MAX_DESTINATIONS, MAX_HOSTS, MAX_TOOLS, MAX_WAITING = 1_024, 256, 256, 512
 ENOUGH_EVENTS = 100.0  # events (faded) from which a tenant's habits may carry a young agent's score into high
 SHARED = 0.9  # share of a name's novelty that goes if the tenant knows it, for an agent without habits
 GROWN = 300.0  # learned events (faded) from which an agent is judged by its own habits alone
+PROBATION = 3 * DAY  # seconds after a name's first sighting from which another agent vouches for it
 TAGS = 1 << 16  # a waiting name has the second of its first sighting, times this, plus a tag of its agent
 BASELINE_LAYOUT = 3
 
@@ -25,6 +26,7 @@ class Baseline:
     """A tenant's pooled destinations, hosts and tools, which fade as a state's do.
 
     `learned` counts events; `waiting` has the names that one agent named: when, and which (as `TAGS` says).
+    Hosts tell what is common (`events.risk.common_places`); no score asks for them.
     """
 
     def __init__(self) -> None:

@@ -16,8 +16,16 @@ cdef class Comparison:
     cdef public list destinations, new, new_names, ending, hosts, objects, new_objects, containers, new_containers
     cdef public Py_ssize_t hour, day
 
-@cython.locals(at=double, elapsed=double, seen=Comparison, targets=tuple, sends=bint, known=Table)
+@cython.locals(at=double, elapsed=double, seen=Comparison, targets=tuple, sends=bint)
 cpdef Comparison compare(AgentState state, event)
+
+cdef _see_last_minutes(Comparison seen, AgentState state, double elapsed)
+
+@cython.locals(targets=tuple)
+cdef _see_places(Comparison seen, AgentState state, facts, bint sends, double elapsed)
+
+@cython.locals(known=Table)
+cdef _see_things(Comparison seen, AgentState state, facts, bint sends)
 
 @cython.locals(tools=Table, share=double, count=double, before=double)
 cdef _see_tool(Comparison seen, AgentState state, facts, bint does, bytes previous)
@@ -28,4 +36,4 @@ cdef _see_unknown(Comparison seen, AgentState state, tuple targets)
 cdef bint _goes_where_it_never_was(Comparison seen, AgentState state) except -1
 
 @cython.locals(uses=double)
-cdef bint _expects_target(AgentState state, action_type, facts, bytes tool) except -1
+cdef bint _expects_target(AgentState state, facts, bytes tool) except -1

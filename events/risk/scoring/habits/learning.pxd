@@ -3,14 +3,14 @@ from libc cimport math
 from events.risk.scoring.habits.comparison cimport Comparison, compare
 from events.risk.scoring.habits.state cimport AgentState
 
-cdef double LONG_RATE, MOST_READS, MOST_DAYS, MOST_GROWTH, DAY_RATE, PEAK_RATE
+cdef double LONG_RATE, MOST_READS, MOST_DAYS, NEW_RATE, PEAK_RATE, OUTFLOW_RATE, MOST_NEW, MOST_PEAK, MOST_OUTFLOW
 
 cpdef learn(Comparison seen, band, bint trusted=*)
 
 @cython.locals(state=AgentState, new=double, peak=double)
 cdef _begin_day(Comparison seen)
 
-@cython.locals(state=AgentState, out=double, usual=double)
+@cython.locals(state=AgentState, out=double, usual=double, nearer=double)
 cdef _begin_outflow(Comparison seen)
 
 @cython.locals(state=AgentState)

@@ -18,7 +18,7 @@ from events.risk.scoring.habits.comparison import (
 )
 from events.risk.scoring.habits.packed import NAME, NUMBER
 from events.risk.scoring.habits.paid import note_paid
-from events.risk.scoring.habits.probation import meet, uncounted
+from events.risk.scoring.habits.probation import meet, take_uncounted
 from events.risk.scoring.habits.state import (
     AIM,
     EVENT,
@@ -28,14 +28,18 @@ from events.risk.scoring.habits.state import (
     RESCALE_AFTER,
     AgentState,
 )
-from events.risk.scoring.habits.tables import FORGOTTEN, OMITTED, digest
+from events.risk.scoring.habits.tables import FORGOTTEN, OMITTED, act_digest, digest
 from events.risk.scoring.weights import FAILURES, SENDING, TRANSACTIONS
 
 LONG_RATE = 0.002  # share of a new value in the usual amount, which lags behind a slow climb
 MAX_DESTINATIONS, MAX_RESOURCES, MAX_HOSTS, MAX_WAITING = 200, 32, 48, 200
 MAX_TOOLS, MAX_BIGRAMS, MAX_OBJECTS, MAX_ACTS, MAX_PAID = 40, 40, 48, 8, 128
-DAY_RATE, PEAK_RATE = 0.1, 0.3  # share of a new value in the usual peak of a day
-MOST_READS, MOST_DAYS, MOST_GROWTH = 3.0, 20.0, 2.0
+MOST_READS, MOST_DAYS = 3.0, 20.0  # where the faded count of reads and the count of active days end
+# Of a day's new places, peak of new resources, dollars: the share of the last day in what is usual
+NEW_RATE, PEAK_RATE, OUTFLOW_RATE = 0.1, 0.3, 0.2
+# And by how much a day can exceed what is usual, so that one day alone makes nothing usual
+MOST_NEW = 2.0  # times the usual, and one more
+MOST_PEAK, MOST_OUTFLOW = 2.0, 1.0  # nats
 ORDINARY = "ordinary"  # the band under which `relearn()` takes an event that an officer dismissed
 MOST_TAKEN_IN = 32
 LAST_MINUTES = (
@@ -47,8 +51,9 @@ LAST_MINUTES = (
 def learn(seen: Comparison, band: str, trusted: bool = False) -> None:
     """Fold the event into its agent's state: its last minutes always, its habits only if it scored low.
 
-    The new places of a medium event are only met: met on several days, they become known, and after three
-    days they count in the agent's rate of novelty, unless an officer confirms an attack.
+    The new places and the privileged act of a medium event are only met: met on several days, they become
+    known, and after three days places count in the agent's rate of novelty, unless an officer confirms an
+    attack. What its payees got is noted. A `trusted` event's places are known at once.
     """
     if not seen.state.landmark or (not trusted and seen.state.landmark - seen.at > SESSION_GAP):
         seen.state.landmark = seen.at  # of the first event, or of a clock that was set back
@@ -72,7 +77,7 @@ def teach(state: AgentState, event: Event) -> None:
 
 
 def teach_late(state: AgentState, event: Event) -> None:
-    """Teach an event that was scored before: its habits only, as the last minutes already count it."""
+    """Teach an event that was scored before: its habits only, since `LAST_MINUTES` count it already."""
     before = {name: getattr(state, name) for name in LAST_MINUTES}
     teach(state, event)
     for name, value in before.items():
@@ -102,7 +107,7 @@ def unlearn(state: AgentState, event: Event, places: Iterable[str], *, was_learn
     taught = math.exp((event.received_at - state.landmark) / FADE) if was_learned and state.learned else 0.0
     for payee in map(digest, facts.targets):
         state.paid.remove(payee)
-    for name in map(digest, (*places, facts.act) if facts.act else places):
+    for name in (*map(digest, places), *([act_digest(facts.act)] if facts.act else ())):
         state.waiting.remove(name)
         for table in (state.destinations, state.hosts, state.acts):
             if taught and (weight := table.get(name)):
@@ -130,30 +135,31 @@ def _note_payments(seen: Comparison) -> None:
 
 
 def _begin_day(seen: Comparison) -> None:
-    """Take the totals of the agent's last day into its habits, at most a multiple of what was usual."""
+    """Take the agent's last day into what is usual for it, and count what has waited for long enough."""
     state = seen.state
-    for kind in uncounted(state.waiting, seen.day):
+    for kind in take_uncounted(state.waiting, seen.day):
         if kind != EVENT:  # an act, which has no rate
             state.count_trial(kind, True)
     if state.last_at:
         state.days = min(state.days + 1.0, MOST_DAYS)
-        new = min(state.day_new, state.usual_new * MOST_GROWTH + 1.0) if state.days > 1.0 else state.day_new
-        state.usual_new += (new - state.usual_new) * max(1.0 / state.days, DAY_RATE)
+        new = min(state.day_new, state.usual_new * MOST_NEW + 1.0) if state.days > 1.0 else state.day_new
+        state.usual_new += (new - state.usual_new) * max(1.0 / state.days, NEW_RATE)
         peak = math.log1p(state.fresh_peak)
         if state.days > 1.0:
-            peak = min(peak, state.usual_fresh + MOST_GROWTH)
+            peak = min(peak, state.usual_fresh + MOST_PEAK)
         state.usual_fresh += (peak - state.usual_fresh) * max(1.0 / state.days, PEAK_RATE)
     state.fresh_peak = seen.fresh
     state.day_new = 0.0
 
 
 def _begin_outflow(seen: Comparison) -> None:
-    """The same for the day's transactions, as log-dollars."""
+    """Take the dollars of the last day with transactions into the usual outflow, as a logarithm."""
     state = seen.state
     if state.day_usd:
         out = math.log1p(state.day_usd)
         usual = state.usual_outflow
-        state.usual_outflow = usual + (min(out, usual + 1.0) - usual) * 0.2 if usual else out
+        nearer = usual + (min(out, usual + MOST_OUTFLOW) - usual) * OUTFLOW_RATE
+        state.usual_outflow = nearer if usual else out
 
 
 def _last_minutes(seen: Comparison) -> None:
@@ -180,6 +186,7 @@ def _last_minutes(seen: Comparison) -> None:
 
 
 def _habits(seen: Comparison, trusted: bool) -> None:
+    """Learn surprises, pace, hours, names and amounts of an event that counts as ordinary."""
     state, event, facts = seen.state, seen.event, seen.facts
     # Running means start as the plain mean and then forget slowly
     share = max(1.0 / (seen.learned + 1.0), MEAN_RATE)
@@ -203,6 +210,7 @@ def _habits(seen: Comparison, trusted: bool) -> None:
 
 
 def _remember_names(seen: Comparison, weight: float, trusted: bool) -> None:
+    """Add the event's names to the tables with this weight, and count which of them were new."""
     state, fading = seen.state, 1 / weight
     if seen.aims:
         _remember_places(seen, weight, fading, trusted)
@@ -236,7 +244,7 @@ def _needs_no_target(seen: Comparison) -> bool:
 
 
 def _remember_places(seen: Comparison, weight: float, fading: float, trusted: bool) -> None:
-    """Learn where an event went; new places, and hosts of theirs, wait until they were met on other days."""
+    """Learn where an event went; new places, and the hosts of an event with one, wait for their probation."""
     state, kind = seen.state, AIM[seen.event.action_type]
     if not trusted:  # adds those whose probation is over
         _meet(seen)

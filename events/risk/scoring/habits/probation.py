@@ -9,14 +9,17 @@ from typing import NamedTuple
 from events.risk.scoring.habits import packed
 from events.risk.scoring.habits.tables import Table
 
-LEAST_SPAN, LEAST_DAYS = 3, 3  # a name is known when met on so many days, over so many days
-LONG_SPAN, FEW_DAYS = 7, 2  # or on fewer days over a longer time
+LEAST_SPAN, LEAST_DAYS = 3, 3  # days from the first meeting to the last, and days met, that make a name known
+LONG_SPAN, FEW_DAYS = 7, 2  # or fewer days over a longer time
 LONGEST_WAIT = 40  # days without a meeting after which a name is forgotten
-_MOST_SPAN, _MOST_DAYS, _KINDS = 64, 16, 16
+_MOST_SPAN, _MOST_DAYS, _KINDS = 64, 16, 16  # values that the number has room for
 
 
 class Meeting(NamedTuple):
-    """How often a name was met; `kind` is its place in `state.KINDS`."""
+    """When a name was met: the `first` day (since the epoch), days from it to the last one, on how many days.
+
+    `kind`: where in `state.KINDS` its novelty counts, `EVENT` for an act, whose novelty counts nowhere.
+    """
 
     first: int
     span: int
@@ -75,14 +78,14 @@ def was_met(waiting: Table, name: bytes, kind: int) -> bool:
 
 def _met_again(number: float, day: int) -> Meeting:
     first, span, days, kind, is_counted = unpacked_meeting(number)
-    now = max(day - first, span)
-    return Meeting(first, now, days + (now > span), kind, is_counted)
+    grown = max(day - first, span)
+    return Meeting(first, grown, days + (grown > span), kind, is_counted)
 
 
-def uncounted(waiting: Table, day: int) -> list[int]:
+def take_uncounted(waiting: Table, day: int) -> list[int]:
     """Return the kinds of the names that have waited long enough to count as the agent's own novelty.
 
-    Each is returned once. Names that were not met again are forgotten.
+    Notes that they were returned, so that each name counts once, and forgets names not met for 40 days.
     """
     found = []
     for at in range(len(waiting.names) - packed.NAME, -1, -packed.NAME):

@@ -15,7 +15,6 @@ DAY = 86_400.0
 FADE = 30 * DAY  # seconds after which an observation weighs 1/e of what it did
 RESCALE_AFTER = 10 * FADE  # age of the landmark at which weights are rewritten, before exp() overflows
 MEAN_RATE = 0.05  # share of a new value in the running means
-PROBATION = 3 * DAY  # how long a name that may be an attack's waits until it is known
 
 MAX_AMOUNTS = 40
 HOURS = 24
@@ -24,7 +23,8 @@ LAYOUT = 5
 AIMED = ("api_call", "data_mutation", "transaction_initiated", "transaction_anomaly")
 KINDS = (*AIMED, "host", "resource", "amount", "object", "container", "event")
 """What has a rate of novelty: where each sending action goes; hosts, resources, unstated amounts; what is
-acted on, and what holds it. Of events, whatever they score, only the number of trials counts.
+acted on, and what holds it. Of hosts no feature asks; of events, whatever they score, only the number of
+trials counts.
 """
 KIND = {kind: index for index, kind in enumerate(KINDS)}
 EVENT = KIND["event"]
@@ -45,18 +45,21 @@ class StateUnreadable(ValueError):
 class AgentState:
     """One agent's habits and its last minutes. Times are seconds since the epoch by the receive clock.
 
-    Habits, learned from low events: `learned` (how many); tables of `tools`, `aimed` (tools used with a
-    target), `bigrams`, `destinations`, `hosts`, `resources` (touched), `objects` (acted on, and what holds
-    them) and `acts`; packed in the order of `KINDS`, `trials` (how often a name was seen) and `rates` (the
-    running share of new ones); `amounts` (the last ones, as square roots of dollars) and `hours` (activity in
-    each hour of the day, UTC); running means `usual_amount` (log-dollars), `tool_surprise`, `bigram_surprise`
-    (nats) and `burst_level`. Known of medium events too: `waiting` (`habits.probation`), `paid`
-    (`habits.paid`), and of all events the usual day: `days` (how many), `usual_outflow` (log-dollars),
-    `usual_new` (places never met before) and `usual_fresh` (its peak of `fresh`, as a logarithm).
+    Habits, learned from low events: `learned` (how many, as a stored weight); tables of `tools`, `aimed`
+    (tools used with a target), `bigrams`, `destinations`, `hosts`, `resources` (touched), `objects` (acted
+    on, and what holds them) and `acts`; packed in the order of `KINDS`, `trials` (how often one was tried,
+    never faded) and `rates` (the running share of new ones); `amounts` (the last ones, as square roots of
+    dollars) and `hours` (activity in each hour of the day, UTC); running means `usual_amount` (log-dollars),
+    `tool_surprise`, `bigram_surprise` (nats) and `burst_level` (nats). From medium events too: `waiting`
+    (`habits.probation`), whose names become `destinations` or `acts`, and `paid` (`habits.paid`). From all
+    events, the usual day: `days` (how many),
+    `usual_outflow` (log-dollars), `usual_new` (events that went to a place never met before) and
+    `usual_fresh` (its peak of `fresh`, as a logarithm).
 
-    Last minutes, from every event: `burst`, `reads`, `failures`, `anomalies`, `fresh` (new resources),
-    `hour_new` (places never met before): counts that fade from `last_at`; `last_tool`; of the present day
-    `day_new` and `fresh_peak`; `day` (days since the epoch) and `day_usd`, that day's transactions.
+    Last minutes and hours, from every event: `burst`, `reads`, `failures`, `anomalies`, `fresh` (new
+    resources), `hour_new` (events that went to a place never met): counts that fade from `last_at`, at the
+    rates of `habits.comparison`; `last_tool`; of the agent's last day `day_new` and `fresh_peak`; `day` (days
+    since the epoch) and `day_usd`, that day's transactions.
     `taken_in`: ids of events and reviews learned outside the order of events (`habits.learning`).
     """
 
@@ -100,10 +103,11 @@ class AgentState:
         self.amounts = amounts[-MAX_AMOUNTS * packed.NUMBER :]
 
     def in_hour(self, hour: int) -> float:
+        """Return the stored weight of the agent's activity in an hour of the day."""
         return packed.double_at(self.hours, hour * packed.NUMBER)
 
     def around(self, hour: int) -> float:
-        """Return the same for an hour and its neighbours, which count half."""
+        """Return the stored weight of an hour and its neighbours: half of it, and a quarter of each."""
         before, after = (hour or HOURS) - 1, (hour + 1) % HOURS
         beside = self.in_hour(before) + self.in_hour(after)
         return self.in_hour(hour) / 2 + beside / 4
@@ -112,6 +116,7 @@ class AgentState:
         self.hours = packed.with_double(self.hours, hour * packed.NUMBER, self.in_hour(hour) + weight)
 
     def scale(self, factor: float) -> None:
+        """Multiply all stored weights; `waiting` and `paid` hold packed numbers instead."""
         self.learned *= factor
         self.hours = scaled(self.hours, factor)
         for table in (
@@ -128,14 +133,14 @@ class AgentState:
 
 _HEAD = 13  # bytes: the layout, and how many names each table has, then amounts and `taken_in`
 _NUMBERS = _HEAD + packed.NAME
-_TRIALS = _NUMBERS + 21 * packed.NUMBER
+_TRIALS = _NUMBERS + 21 * packed.NUMBER  # as many as `encode_state()` packs
 _RATES = _TRIALS + len(KINDS) * packed.NUMBER
 _HOURS = _RATES + len(KINDS) * packed.NUMBER
 _TABLES = _HOURS + HOURS * packed.NUMBER
 
 
 def encode_state(state: AgentState) -> bytes:
-    """Return the state as little-endian bytes, about 12 KB at its fullest, 2 KB as a rule."""
+    """Return the state as little-endian bytes, about 14 KB at its fullest, 2 KB as a rule."""
     tools, aimed, bigrams, destinations = state.tools, state.aimed, state.bigrams, state.destinations
     resources, hosts, waiting = state.resources, state.hosts, state.waiting
     objects, acts, paid = state.objects, state.acts, state.paid
