@@ -23,21 +23,21 @@ JUDGED = frozenset({
 })  # fmt: skip
 """Weights that no public stream can tell, or one alone: they stay as they are."""
 FITTED = tuple(name for name in WEIGHTS if name not in JUDGED)
-START, LEAST, MOST = 0.5, 0.02, 8.0
-STEPS = (3.0, 3.0, 2.0, 1.5, 1.25)
+START, LEAST, MOST = 0.5, 0.05, 8.0
+STEPS = (3.0, 3.0, 2.0, 1.5, 1.5, 1.25)
 """By which factor each weight is tried higher and lower, pass by pass."""
 WORTH_MOVING = 2e-3
 """The least gain that moves a weight: less is noise of the few attacks that there are."""
 MOST_MEDIUM = {UNSEEN: 0.015, MATURE: 0.012, COLD: 0.05}
 MOST_FIRST, MOST_REAL_TIME = 0.025, 0.03
 """Shares of ordinary events at medium beyond which a fit pays for them."""
-LEAST_GOALS = 0.52
+LEAST_GOALS = 0.5
 """The share of mature agents' bad goals at medium below which it pays too."""
 LEAST_PAYMENTS = (0.862, 0.678)
 """AUC and average precision of the payments below which it pays too."""
 WORST, RECALL, CAUGHT, VERBATIM, OF_PAYMENTS = 0.25, 0.1, 0.2, 0.25, 0.2
 """What these count beside the mean AUC of a way to meet the suites."""
-PRICE, PRICE_GOALS, PRICE_HIGH = 3.0, 1.0, 50.0
+PRICE, PRICE_GOALS, PRICE_HIGH = 3.0, 0.4, 50.0
 """What one more of those costs, a missed goal, and an ordinary event at 0.85, of which none should be."""
 OTHERS = (PAYMENTS, REAL_TIME)
 EVERYTHING = ""

@@ -113,6 +113,7 @@ def test_a_verdict_a_week_later_marks_where_the_fraud_went() -> None:
     assert [line[0] for line in verdicts.lines(verdicts.compared(payments))][1:] == [
         "no verdicts",
         "each fraud confirmed a week later",
+        "ceiling: frauds where one was confirmed stand first",
     ]
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 import pytest
 
 from events.risk.scoring.contract import Context, Event, FinancialScope, RiskVerdict
+from events.risk.scoring.features.evidence import signals
+from events.risk.scoring.habits.comparison import compare
 from events.risk.scoring.habits.learning import teach, teach_late, unlearn
 from events.risk.scoring.habits.state import AgentState, encode_state
 from events.risk.scoring.habits.tables import digest
@@ -103,9 +105,10 @@ def test_alternating_tools_does_not_make_a_new_tool_usual(mature: AgentState) ->
                  for n, tool in enumerate(tools)])  # fmt: skip
     wipe = {"tool": "wipe_disk", "to": "XX99"}
 
-    names = {reason.name for reason in after(state, "api_call", wipe).reasons}
+    seen = compare(state, Event("api_call", state.last_at + MINUTE, wipe))
+    names = {name for name, *_ in signals(seen, UNKNOWN)}
 
-    assert names == {"read_then_send", "privileged_act", "unusual_tool"}
+    assert names >= {"read_then_send", "privileged_act", "unusual_tool"}
     assert (
         after(state, "api_call", wipe).score >= after(state, "api_call", wipe | {"tool": "send_email"}).score
     )

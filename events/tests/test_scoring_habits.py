@@ -138,9 +138,7 @@ def test_large_amount_to_a_new_destination_after_reading_is_at_least_medium(matu
     )
 
     assert verdict.band != "low"
-    assert {"unusual_amount", "new_destination", "read_then_send"} >= {
-        reason.name for reason in verdict.reasons
-    }
+    assert {reason.name for reason in verdict.reasons[:2]} == {"unusual_amount", "read_then_send"}
 
 
 def test_external_host_scores_above_the_home_domain(mature: AgentState) -> None:

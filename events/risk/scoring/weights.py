@@ -1,9 +1,9 @@
 """The scorer's numbers: the prior of each action type, and the weight of each difference from habit.
 
 Weights are log-odds for one unit of a feature's value, at or above zero, so no difference lowers a score.
-Those of a new place are bounded together (`features/destinations.py`); `MARKED_ALONE` is a score. "Chosen"
-ones were tried on public streams (`docs/risk-model.md`); "judged" ones concern what no public stream shows
-truly: timing, failures, declared limits.
+Those of a new place are bounded together (`features/destinations.py`); `MARKED_ALONE` is a score. "Learned"
+ones are what `./run bench fit_risk` finds on public streams (`docs/risk-model.md`); "judged" ones concern what no
+public stream shows truly, or one alone: timing, failures, amounts, declared limits.
 """
 
 from math import log
@@ -33,20 +33,20 @@ REPORTED = FAILURES | {"transaction_anomaly", "unauthorized_access_attempt"}
 DOING = frozenset({"api_call", "data_access", "data_mutation", "transaction_initiated"})
 """Actions an agent takes of its own accord; the rest are outcomes that need no permission."""
 
-# Chosen
-NEW_DESTINATION = 0.6
-READ_THEN_SEND = 6.0
-EXTERNAL_HOST = 4.0
-UNUSUAL_TOOL = 0.14
-UNUSUAL_SEQUENCE = 0.06
-NEW_RESOURCE = 0.05
-NEW_OBJECT = 1.0
-NEW_CONTAINER = 1.7
+# Learned
+NEW_DESTINATION = 0.4
+READ_THEN_SEND = 3.6
+EXTERNAL_HOST = 6.75
+UNUSUAL_TOOL = 0.06
+UNUSUAL_SEQUENCE = 0.07
+NEW_RESOURCE = 0.11
+NEW_OBJECT = 0.5
+NEW_CONTAINER = 1.5
 PRIVILEGED_ACT = 0.5
-UNUSUAL_AMOUNT = 2.1
-TOKEN_AMOUNT = 1.2
 
 # Judged
+UNUSUAL_AMOUNT = 2.1
+TOKEN_AMOUNT = 1.2
 NEAR_TRADE_LIMIT = 0.9
 DRIFTED_AMOUNT = 1.2
 MANY_RESOURCES = 1.8
@@ -61,5 +61,5 @@ MARKED_ALONE = 0.4
 """The score of an event that is unremarkable but for a fresh mark, at a place that is new to its agent."""
 MARKED_MORE = 1.0
 """What a mark weighs where that says less."""
-MARKED_AGAIN = 0.8
+MARKED_AGAIN = 1.5
 """What a second confirmation adds."""
