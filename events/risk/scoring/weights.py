@@ -2,8 +2,8 @@
 
 Weights are log-odds for one unit of a feature's value, at or above zero, so no difference lowers a score.
 Those of a new place are bounded together (`features/destinations.py`); `MARKED_ALONE` is a score. "Learned"
-ones are what `./run bench fit_risk` finds on public streams (`docs/risk-model.md`); "judged" ones concern what no
-public stream shows truly, or one alone: timing, failures, amounts, declared limits.
+ones are what `./run bench fit_risk` finds on public streams (`docs/risk-model.md`); "judged" ones concern
+what no public stream shows truly, or one alone: timing, failures, amounts, declared limits.
 """
 
 from math import log
