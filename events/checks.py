@@ -34,5 +34,5 @@ def check_compiled(**kwargs: Any) -> list[CheckMessage]:
     if runs_compiled(scoring.__path__):
         return []
     hint = "Run python -m events.risk.compiling; it takes a C compiler and Python's headers."
-    slow = "The scorer runs interpreted, several times slower than compiled."
+    slow = "The scorer runs interpreted, slower than compiled."
     return [checks.Warning(slow, hint, id="events.W002")]
