@@ -53,7 +53,7 @@ def act_signals(seen: Comparison) -> list[Signal]:
 def tool_signals(seen: Comparison, context: Context, baseline: Baseline | None) -> list[Signal]:
     """Weigh the surprise of a tool and of its place in the order; less where the agent has a scope."""
     found: list[Signal] = []
-    counts = seen.maturity * (1.0 if seen.event.action_type in SENDING else READING_COUNTS)
+    counts = seen.maturity * (1.0 if seen.aims or seen.event.action_type in SENDING else READING_COUNTS)
     if context.permitted_actions is not None:
         counts *= DECLARED
     excess = seen.unigram - seen.state.tool_surprise - SURPRISE_SLACK
