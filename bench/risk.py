@@ -20,6 +20,7 @@ from bench.risk_model import (
     figures,
     fitting,
     lives,
+    own_weights,
     regimes,
     timing,
     verdicts,
@@ -80,7 +81,12 @@ def _shown(judged: Judged, tables: Iterable[Callable[[Judged], list[Line]]]) -> 
 def _ceiling(data: Path) -> object:
     found = ceiling.ceilings(regimes.load(data).suites)
     _print(ceiling.lines(found))
-    return _named(found)
+    fitted = own_weights.aucs(regimes.load(data).suites)
+    _print(own_weights.lines(fitted))
+    return {
+        "of the fields": _named(found),
+        "of the differences": {", ".join(key): auc for key, auc in fitted.items()},
+    }
 
 
 def _attackers(_: Path) -> object:
