@@ -1,4 +1,4 @@
-"""The ceiling of the scorer's differences: weights fitted to a suite's labels, judged on other tasks of it."""
+"""The ceiling of the scorer's differences: weights fitted to a suite's labels, judged on its other tasks."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ TASKS = 12
 
 def suite(attacked: str) -> Stream:
     """An agent that writes to a friend at twelve tasks, and in runs with an injection to `attacked` too."""
-    lines = []
+    lines: list[dict[str, object]] = []
     for task in range(TASKS):
         for run, to in (("clean", "friend"), ("inj", "friend"), ("inj", attacked)):
             lines.append({
