@@ -26,11 +26,15 @@ def _wait_until_ready(siege: Siege) -> None:
     """Ask until the answer is 200: on a busy machine a process's first checks may outlast a probe's wait."""
     until = time.monotonic() + READY_SECONDS
     while time.monotonic() < until:
-        with Line(siege, timeout=30) as line:
-            reply = line.ask(call("GET", READY))
-            if reply.status == 200:
-                check(siege, reply, "at the start", where=f"GET {READY}")
-                return
+        try:
+            with Line(siege, timeout=30) as line:
+                reply = line.ask(call("GET", READY))
+        except (NoAnswer, Hang) as error:
+            siege.report(type(error).__name__, f"GET {READY}", "at the start")
+            return
+        if reply.status == 200:
+            check(siege, reply, "at the start", where=f"GET {READY}")
+            return
         time.sleep(0.2)
     siege.report("not ready", f"GET {READY}", f"{READY_SECONDS} s after the start")
 
