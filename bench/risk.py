@@ -79,9 +79,10 @@ def _shown(judged: Judged, tables: Iterable[Callable[[Judged], list[Line]]]) -> 
 
 
 def _ceiling(data: Path) -> object:
-    found = ceiling.ceilings(regimes.load(data).suites)
+    suites = regimes.load(data).suites
+    found = ceiling.ceilings(suites)
     _print(ceiling.lines(found))
-    fitted = own_weights.aucs(regimes.load(data).suites)
+    fitted = own_weights.aucs(suites)
     _print(own_weights.lines(fitted))
     return {
         "of the fields": _named(found),

@@ -1,4 +1,4 @@
-"""How a stream is judged, met in one way: how well attacks are told, what happens to ordinary events."""
+"""How well the scorer tells attacks in a stream, and what it does to ordinary events."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial

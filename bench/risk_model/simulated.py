@@ -1,6 +1,6 @@
 """Simulated agents at ordinary work: what each kind does, whom it writes to, and its days.
 
-Every call is told in three ways: in our vocabulary, verbatim as `{tool, args}`, and verbatim in other names.
+Every call is reported in three ways: in our vocabulary, as `{tool, args}`, and so with other names.
 """
 
 from collections import defaultdict

@@ -1,9 +1,9 @@
 """From events as received to stored, scored events: ordinary ones together, the others one by one.
 
 Ordinary events, however many, cost one read of their agents, one of the scorer's states and one insert. An
-event gets a transaction of its own when it scores high (its agent is locked, its strikes are counted, and
-what follows commits with it), when its names may not be those of the scope, which is told once per agent,
-when the state of its agent has to be rebuilt, or when it follows such a one.
+event gets a transaction of its own in four cases. It scores high: its agent is locked, its strikes are
+counted, and what follows commits with it. Its names may not be those of the scope, which is told once per
+agent. The state of its agent has to be rebuilt. Or it follows such an event.
 """
 
 from collections.abc import Collection, Iterable, Sequence
