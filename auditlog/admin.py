@@ -1,27 +1,58 @@
-"""The audit log in the console: read-only, newest first, each entry linked to the row it concerns."""
+"""The audit log in the console: read-only, newest first, each entry linked to the row it concerns.
 
+Each has a seal, a page that proves it and one that verifies it.
+"""
+
+from collections.abc import Callable
+from datetime import UTC
 from typing import Any
+from uuid import UUID
 
-from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.urls import reverse
+from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ORDER_VAR, PAGE_VAR
+from django.core.exceptions import PermissionDenied
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http.response import HttpResponseBase
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_safe
 from unfold.decorators import display
+from unfold.enums import ActionVariant
 from unfold.paginator import InfinitePaginator
 
-from auditlog.models import AuditEntry
-from auditlog.vocabulary import SERVICE_TENANT_ID
+from auditlog import tree_admin
+from auditlog.errors import ExportsUnderWay, NothingSealed, NotSealedYet
+from auditlog.exporting.export import export_of
+from auditlog.exporting.formats import FORMATS
+from auditlog.models import AuditEntry, Leaf, SignedHead, TreeHead
+from auditlog.proving import proofs, verification
+from auditlog.proving.responses import export_file, proof_file
+from auditlog.vocabulary import SERVICE_TENANT_ID, ActorKind
 from compliance.console import filters
+from compliance.console.access import access_of
 from compliance.console.admin import TenantScopedAdmin
 from compliance.console.context import registered
-from compliance.console.display import EMPTY, chip, code, pretty_json, short_code, visible
+from compliance.console.display import (
+    EMPTY,
+    chip,
+    code,
+    column,
+    pretty_json,
+    short_code,
+    visible,
+)
+from compliance.core.clock import now
 from compliance.core.identifiers import parse_id
 
 # The model whose page shows the affected row, by the part of an action before its dot.
 PAGES = {
     "agent": "agents_agent",
     "api_key": "tenancy_apikey",
+    "audit": "auditlog_auditentry",
     "certificate": "certificates_certificate",
     "delegation": "agents_agent",
     "event": "events_behaviorevent",
@@ -36,6 +67,14 @@ TONES = {
     **dict.fromkeys(("revoked", "suspended", "high_risk"), "danger"),
     **dict.fromkeys(("held", "retired", "deleted"), "warning"),
 }
+KINDS = {**dict(ActorKind.choices), ActorKind.API_KEY: "API key"}
+EXPORTS = {"jsonl": "Export JSON Lines", "csv": "Export CSV"}
+OUTCOME_TONES = {
+    verification.StepOutcome.PASSED: "success",
+    verification.StepOutcome.FAILED: "danger",
+    verification.StepOutcome.OPEN: "warning",
+    verification.StepOutcome.NOT_NEEDED: "default",
+}
 
 
 def linked(entry: AuditEntry, shown: str) -> str:
@@ -47,15 +86,57 @@ def linked(entry: AuditEntry, shown: str) -> str:
     return format_html('<a class="text-link" href="{}">{}</a>', url, shown)
 
 
+def seal_chip(entry: Any) -> SafeString:
+    """Say whether the entry is in the tree, and in a checkpoint that enough witnesses have cosigned."""
+    if entry.leaf_index is None:
+        return chip("waiting", "warning", verbatim=True)
+    if entry.leaf_index < (entry.witnessed_size or 0):
+        return chip(f"witnessed · #{entry.leaf_index} of {entry.witnessed_size}", "success", verbatim=True)
+    if entry.leaf_index < (entry.signed_size or 0):
+        return chip(f"sealed · #{entry.leaf_index} of {entry.signed_size}", "info", verbatim=True)
+    return chip(f"sealed · #{entry.leaf_index}, unsigned", "warning", verbatim=True)
+
+
+def unless_erased(part: str, show: Callable[[AuditEntry], Any]) -> Callable[[Any], Any]:
+    """Return what shows a part of an entry for a column: a mark in its place once it is erased."""
+    return lambda entry: chip("erased", "warning") if part in (entry.erased or ()) else show(entry)
+
+
+def or_erasure(part: str, show: Callable[[AuditEntry], Any]) -> Callable[[Any], Any]:
+    """Return what shows a part of an entry on its page: once it is erased, since when and by which entry."""
+    return lambda entry: _erasure(entry, part) if part in (entry.erased or ()) else show(entry)
+
+
+def _erasure(entry: AuditEntry, part: str) -> SafeString | str:
+    record = verification.erasures_of(tenant_id=entry.tenant_id, entry_id=entry.id).get(part)
+    if record is None:
+        return format_html("{} {}", chip("erased", "danger"), "No entry records it.")
+    url = reverse("admin:auditlog_auditentry_change", args=[record.pk])
+    when = f"{record.created_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    text = '{} {} <a class="text-link" href="{}">Entry that records it</a>'
+    return format_html(text, chip("erased", "warning"), when, url)
+
+
+def _filters(request: HttpRequest) -> QueryDict:
+    """Return the list's filters and search, without its page and order."""
+    found = request.GET.copy()
+    for name in (PAGE_VAR, ORDER_VAR):
+        found.pop(name, None)
+    return found
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(TenantScopedAdmin):
     """Every state change, with its actor."""
 
     related_links = ()
-    list_display = ("created_at", "action", "description_shown", "short_actor", "tenant", "short_affected")
+    list_display = (
+        *("created_at", "action", "seal", "short_description", "kind", "short_actor", "tenant"),
+        "short_affected",
+    )
     list_filter = (
         ("event_type", filters.ChoicesDropdownFilter),
-        ("actor_type", filters.ChoicesDropdownFilter),
+        ("actor_kind", filters.ChoicesDropdownFilter),
         filters.tenant_filter(),
         ("created_at", filters.RangeDateTimeFilter),
     )
@@ -68,30 +149,150 @@ class AuditEntryAdmin(TenantScopedAdmin):
     show_full_result_count = False
     fieldsets = (
         (None, {"fields": ("created_at", "action", "description_shown", "tenant")}),
-        ("Actor", {"fields": ("actor_type", "actor")}),
-        ("Affected", {"fields": ("affected", "metadata_json")}),
-        ("Entry", {"fields": ("identifier",)}),
+        ("Actor", {"fields": ("kind", "actor")}),
+        ("Affected", {"fields": ("affected", "metadata_shown")}),
+        ("Entry", {"fields": ("seal", "identifier")}),
     )
     readonly_fields = (
-        *("action", "description_shown", "tenant", "actor", "affected", "metadata_json", "identifier"),
+        *("action", "description_shown", "tenant", "kind", "actor", "affected", "metadata_shown"),
+        *("seal", "identifier"),
     )
 
-    actor = display(lambda self, entry: code(entry.actor_id), description="actor")
-    short_actor = display(
-        lambda self, row: short_code(row.actor_id), description="actor", ordering="actor_id"
+    kind = column("kind", lambda row: KINDS[row.actor_kind], ordering="actor_kind")
+    actor = column("actor", or_erasure("actor_id", lambda row: code(row.actor_id)))
+    short_actor = column(
+        "actor", unless_erased("actor_id", lambda row: short_code(row.actor_id)), ordering="actor_id"
     )
-    affected = display(lambda self, entry: linked(entry, code(entry.affected_id)), description="affected")
-    short_affected = display(
-        lambda self, row: linked(row, short_code(row.affected_id)), description="affected"
+    affected = column("affected", or_erasure("affected_id", lambda row: linked(row, code(row.affected_id))))
+    short_affected = column(
+        "affected", unless_erased("affected_id", lambda row: linked(row, short_code(row.affected_id)))
     )
-    description_shown = display(
-        lambda self, row: visible(row.description or EMPTY), description="description"
+    description_shown = column(
+        "description", or_erasure("description", lambda row: visible(row.description or EMPTY))
     )
-    metadata_json = display(lambda self, entry: pretty_json(entry.metadata), description="metadata")
-    identifier = display(lambda self, entry: code(entry.pk), description="ID")
+    short_description = column(
+        "description", unless_erased("description", lambda row: visible(row.description or EMPTY))
+    )
+    metadata_shown = column("metadata", or_erasure("metadata", lambda row: pretty_json(row.metadata)))
+    identifier = column("ID", lambda row: code(row.pk))
+    seal = column("seal", seal_chip)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return filters.with_tenant_name(super().get_queryset(request))
+        """Add to each entry its place in the tree, its erased parts, and the checkpoints' sizes."""
+        leaves = Leaf.objects.filter(entry_id=OuterRef("pk"))
+        sizes = SignedHead.objects.order_by("-size").values("size")
+        named: QuerySet[Any] = filters.with_tenant_name(super().get_queryset(request))
+        placed: QuerySet[Any] = named.annotate(
+            leaf_index=Subquery(leaves.values("index")),
+            erased=Subquery(leaves.values("erased")),
+            signed_size=Subquery(sizes[:1]),
+            witnessed_size=Subquery(sizes.filter(has_quorum=True)[:1]),
+        )
+        return placed
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        answer = super().changelist_view(request, extra_context)
+        if isinstance(answer, TemplateResponse) and answer.context_data is not None:
+            answer.context_data["actions_list"] = [self._export_button(request, name) for name in FORMATS]
+        return answer
+
+    def get_urls(self) -> list[URLPattern]:
+        export = self.admin_site.admin_view(require_safe(self.export_view))
+        pages = [
+            path("export/<str:name>/", export, name="auditlog_auditentry_export"),
+            self.row_page("proof", require_safe(self.proof_view)),
+            self.row_page("verify", require_safe(self.verify_view)),
+        ]
+        return pages + super().get_urls()
+
+    def buttons(self, request: HttpRequest, row: Any) -> list[dict[str, Any]]:
+        return [
+            self.button(row, "proof", "Proof", "download"),
+            self.button(row, "verify", "Verify", "fact_check"),
+        ]
+
+    def proof_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Answer with the proof file that the API gives."""
+        entry = self._entry(request, object_id)
+        try:
+            found = proofs.proof(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
+        except NotSealedYet as error:
+            messages.warning(request, f"{error.message}.")
+            return HttpResponseRedirect(self.row_url(entry))
+        return proof_file(found, entry.id)
+
+    def verify_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show each step from the entry's row to the witnesses."""
+        entry = self._entry(request, object_id)
+        found = verification.verify(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Verify an entry",
+            "entry": visible(entry),
+            "entry_url": self.row_url(entry),
+            "proof_url": reverse("admin:auditlog_auditentry_proof", args=[entry.pk]),
+            "outcome": found.outcome,
+            "steps": [
+                {"step": step, "chip": chip(step.outcome, OUTCOME_TONES[step.outcome])}
+                for step in found.steps
+            ],
+        }
+        return TemplateResponse(request, "admin/auditlog/verification.html", context)
+
+    def export_view(self, request: HttpRequest, name: str) -> HttpResponseBase:
+        """Stream the list as filtered, with proofs; entries of one tenant, as their salts are its own."""
+        if name not in FORMATS:
+            raise Http404
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        tenant_id = self._exported_tenant(request)
+        if tenant_id is None:
+            messages.warning(request, "An export is of one tenant: choose it among the filters.")
+            return self._back_to_list(request)
+        try:
+            entries = self.get_changelist_instance(request).get_queryset(request)
+            found = export_of(
+                entries.filter(tenant_id=tenant_id),
+                tenant_id=tenant_id,
+                filters=dict(_filters(request).lists()),
+                form=FORMATS[name],
+                now=now(),
+            )
+        except IncorrectLookupParameters:
+            return self._back_to_list(request)
+        except (NothingSealed, ExportsUnderWay) as error:
+            messages.warning(request, f"{error.message}.")
+            return self._back_to_list(request)
+        return export_file(found, name)
+
+    def _exported_tenant(self, request: HttpRequest) -> UUID | None:
+        """Return the tenant that the list is filtered by, or the only one that the user sees."""
+        tenants = access_of(request).tenants_for(self.view_roles)
+        chosen = parse_id(request.GET.get("tenant", ""))
+        if chosen is None:
+            return next(iter(tenants)) if tenants is not None and len(tenants) == 1 else None
+        return chosen if tenants is None or chosen in tenants else None
+
+    def _back_to_list(self, request: HttpRequest) -> HttpResponse:
+        query = request.GET.urlencode()
+        return HttpResponseRedirect(f"{reverse('admin:auditlog_auditentry_changelist')}?{query}")
+
+    def _export_button(self, request: HttpRequest, name: str) -> dict[str, Any]:
+        address = reverse("admin:auditlog_auditentry_export", args=[name])
+        return {
+            "title": EXPORTS[name],
+            "icon": "download",
+            "variant": ActionVariant.DEFAULT,
+            "attrs": {},
+            "dialog": None,
+            "path": f"{address}?{_filters(request).urlencode()}",
+        }
+
+    def _entry(self, request: HttpRequest, object_id: str) -> AuditEntry:
+        entry: AuditEntry | None = self.get_object(request, object_id)
+        if entry is None:
+            raise Http404
+        return entry
 
     @display(description="action", ordering="event_type")
     def action(self, entry: AuditEntry) -> str:
@@ -102,3 +303,6 @@ class AuditEntryAdmin(TenantScopedAdmin):
         if entry.tenant_id == SERVICE_TENANT_ID:
             return "The service"
         return visible(entry.tenant_name or entry.tenant_id)
+
+
+admin.site.register(TreeHead, tree_admin.TreeAdmin)

@@ -1,22 +1,34 @@
-"""Check the triggers that refuse changes of audit entries (migration 0002)."""
+"""Check the triggers that keep the audit log append-only and queue its entries (migrations 0002 and 0008)."""
 
 from typing import Final
 
 from compliance.stores import sql
 
-TABLE: Final = "auditlog_auditentry"
-TRIGGERS: Final = ("auditlog_no_change", "auditlog_no_truncate")
+PREFIX: Final = "auditlog_"
+TABLES: Final = ("auditentry", "leaf", "tile", "treehead", "signedhead")
+NOTES: Final = "auditlog_signedhead"
+"""The table to whose notes the service adds cosignatures; a trigger refuses any other change."""
+TRIGGERS: Final = {
+    "auditlog_enqueue ON auditlog_auditentry",
+    "auditlog_states_tree ON auditlog_signedhead",
+    *(f"auditlog_{what} ON {PREFIX}{table}" for table in TABLES for what in ("no_change", "no_truncate")),
+}
 REMEDY: Final = (
-    "find out who did it and compare the log with a backup; then, as the owner:"
-    f" ALTER TABLE {TABLE} ENABLE ALWAYS TRIGGER {', ENABLE ALWAYS TRIGGER '.join(TRIGGERS)};"
-    " a missing one is made anew as in migration auditlog.0002"
+    "find out who did it and run audit_verify; then, as the owner:"
+    " ALTER TABLE <table> ENABLE ALWAYS TRIGGER <trigger>;"
+    " a missing one is made anew as in migrations auditlog.0002 and 0008"
 )
 
 
-def are_in_force() -> bool:
-    """Whether both triggers exist and are enabled (`pg_trigger.tgenabled`)."""
+def not_in_force() -> set[str]:
+    """Return those of `TRIGGERS` that are missing or disabled (`pg_trigger.tgenabled`)."""
     query = (
-        "SELECT 1 FROM pg_trigger"
-        " WHERE tgname = ANY(%s) AND tgenabled IN ('O', 'A') AND tgrelid = %s::regclass"
+        "SELECT tgname || ' ON ' || tgrelid::regclass FROM pg_trigger"
+        " WHERE tgname LIKE 'auditlog_%%' AND tgenabled IN ('O', 'A')"
     )
-    return len(sql.query(query, [list(TRIGGERS), TABLE])) == len(TRIGGERS)
+    return TRIGGERS - {name for (name,) in sql.query(query, ())}
+
+
+def are_in_force() -> bool:
+    """Whether every trigger exists and is enabled."""
+    return not not_in_force()

@@ -1,13 +1,19 @@
-"""The audit log's table; a database trigger refuses UPDATE, DELETE and TRUNCATE (migration 0002)."""
+"""The audit log's entries and the Merkle tree over them; triggers refuse changes (migrations 0002, 0008)."""
 
-from typing import Any, NoReturn
+from datetime import UTC, datetime
+from typing import Any, Final, NoReturn
 
 from django.db import models
-from django.db.models import CheckConstraint, Index, Q
+from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
-from auditlog.querysets import AuditEntryQuerySet
-from auditlog.vocabulary import ActorType, audit_actions
+from auditlog.querysets import AuditEntryQuerySet, LogKeyQuerySet
+from auditlog.tlog.notes import VerifierKey
+from auditlog.vocabulary import ActorKind, ActorType, audit_actions
 from compliance.core.identifiers import new_id
+
+EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
+"""Outside of these PostgreSQL knows moments that Python cannot read."""
 
 
 class AppendOnly(RuntimeError):
@@ -21,6 +27,7 @@ class AuditEntry(models.Model):
     tenant_id = models.UUIDField()
     event_type = models.CharField(max_length=64, choices=audit_actions)
     actor_type = models.CharField(max_length=16, choices=ActorType.choices)
+    actor_kind = models.CharField(max_length=16, choices=ActorKind.choices)
     actor_id = models.CharField(max_length=255)
     description = models.TextField(null=True)  # noqa: DJ001  (the specification's field is nullable)
     affected_id = models.CharField(max_length=255, null=True)  # noqa: DJ001
@@ -38,7 +45,11 @@ class AuditEntry(models.Model):
             Index(fields=["tenant_id", "affected_id", "-created_at"], name="auditlog_tenant_affected"),
         ]
         constraints = [
-            CheckConstraint(condition=Q(actor_type__in=ActorType.values), name="auditlog_actor_type_known")
+            CheckConstraint(condition=Q(actor_type__in=ActorType.values), name="auditlog_actor_type_known"),
+            CheckConstraint(condition=Q(actor_kind__in=ActorKind.values), name="auditlog_actor_kind_known"),
+            CheckConstraint(
+                condition=Q(created_at__gte=EARLIEST, created_at__lt=LATEST), name="auditlog_created_at_sane"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -51,3 +62,140 @@ class AuditEntry(models.Model):
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise AppendOnly("Audit entries can't be deleted")
+
+
+class PendingEntry(models.Model):
+    """An entry that waits for its place in the tree; a trigger adds it in the entry's own transaction."""
+
+    id = models.BigAutoField(primary_key=True)
+    entry_id = models.UUIDField()
+
+    def __str__(self) -> str:
+        return str(self.entry_id)
+
+
+class Leaf(models.Model):
+    """The place of an entry in the tree, with the salts of its commitments (`auditlog.leaves`).
+
+    `erased` holds the commitments to erased parts, whose salts are zeroed.
+    """
+
+    index = models.BigIntegerField(primary_key=True)
+    entry_id = models.UUIDField(unique=True)
+    salts = models.BinaryField()
+    erased = models.JSONField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.index}"
+
+
+class TreeTile(models.Model):
+    """A tile of the tree (`auditlog.tlog.tiles`); the last one of each level grows until it is full."""
+
+    pk = models.CompositePrimaryKey("level", "index")
+    level = models.SmallIntegerField()
+    index = models.BigIntegerField()
+    hashes = models.BinaryField()
+
+    class Meta:
+        db_table = "auditlog_tile"
+
+    def __str__(self) -> str:
+        return f"{self.level}/{self.index}"
+
+
+class TreeHead(models.Model):
+    """The one row of the tree's size and root; `minimum_index` is the first entry whose contents are kept."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    size = models.BigIntegerField()
+    root = models.BinaryField()
+    minimum_index = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [CheckConstraint(condition=Q(id=1), name="auditlog_one_tree")]
+
+    def __str__(self) -> str:
+        return f"{self.size}"
+
+
+class SignedHead(models.Model):
+    """A checkpoint: `note` is the signed note (C2SP tlog-checkpoint); cosignatures are added to it.
+
+    `has_quorum`: the witness policy of the service was met when the last cosignature came.
+    """
+
+    size = models.BigIntegerField(primary_key=True)
+    root = models.BinaryField()
+    note = models.TextField()
+    signed_at = models.DateTimeField()
+    has_quorum = models.BooleanField(default=False)
+
+    class Meta:
+        indexes = [Index(fields=["size"], condition=Q(has_quorum=True), name="auditlog_witnessed")]
+
+    def __str__(self) -> str:
+        return f"{self.size}"
+
+
+class WitnessState(models.Model):
+    """What a witness of the policy said last; `problem` is empty after a cosignature."""
+
+    name = models.CharField(primary_key=True, max_length=255)
+    size = models.BigIntegerField(default=0)
+    cosigned_at = models.DateTimeField(null=True)
+    tried_at = models.DateTimeField(null=True)
+    problem = models.CharField(max_length=255, default="", blank=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class LogKey(models.Model):
+    """An Ed25519 key in the environment's HSM token, which signs from `active_from` to `retired_at`.
+
+    Its name is the log's origin. The private half outlasts `retired_at` by an hour, this row for ever.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(max_length=255)
+    public_key = models.BinaryField(unique=True)
+    key_uri = models.CharField(max_length=2000)
+    created_at = models.DateTimeField()
+    active_from = models.DateTimeField()
+    retired_at = models.DateTimeField(null=True)
+    destroyed_at = models.DateTimeField(null=True)
+
+    objects = LogKeyQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-active_from", "-id"]
+        constraints = [
+            UniqueConstraint(
+                fields=["retired_at"],
+                condition=Q(retired_at=None),
+                nulls_distinct=False,
+                name="auditlog_one_lasting_log_key",
+            ),
+            CheckConstraint(
+                condition=Q(retired_at=None) | Q(retired_at__gte=F("active_from")),
+                name="auditlog_log_key_retired_after_active",
+            ),
+            CheckConstraint(
+                condition=Q(destroyed_at=None)
+                | Q(retired_at__isnull=False, destroyed_at__gt=F("retired_at")),
+                name="auditlog_log_key_destroyed_after_retired",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.vkey
+
+    @property
+    def verifier_key(self) -> VerifierKey:
+        return VerifierKey.ed25519(self.name, bytes(self.public_key))
+
+    @property
+    def vkey(self) -> str:
+        """The verifier key as a line of text."""
+        return self.verifier_key.encode()

@@ -1,12 +1,18 @@
-"""Queries for the audit log."""
+"""Queries for the audit log and its keys."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
 
 from django.db import models
+from django.db.models import Q
+
+from auditlog.errors import EntryNotFound
+from auditlog.vocabulary import ActorKind, AuditAction
+from compliance.core.identifiers import parse_id
 
 if TYPE_CHECKING:
-    from auditlog.models import AuditEntry  # noqa: F401
+    from auditlog.models import AuditEntry, LogKey  # noqa: F401
 
 
 class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
@@ -15,11 +21,24 @@ class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
     def for_tenant(self, tenant_id: UUID) -> "AuditEntryQuerySet":
         return self.filter(tenant_id=tenant_id)
 
-    def of_type(self, event_type: str | None) -> "AuditEntryQuerySet":
-        return self.filter(event_type=event_type) if event_type else self
+    def of_type(self, event_type: str) -> "AuditEntryQuerySet":
+        return self.filter(event_type=event_type)
 
-    def by_actor_type(self, actor_type: str | None) -> "AuditEntryQuerySet":
-        return self.filter(actor_type=actor_type) if actor_type else self
+    def with_action(self, beginning: str) -> "AuditEntryQuerySet":
+        """Entries whose action begins so; a list of actions, which the index by type answers."""
+        names = [name for name in AuditAction.values if name.startswith(beginning)]
+        return self.filter(event_type__in=names or [beginning])
+
+    def find(self, entry_id: object) -> "AuditEntry":
+        """Return the entry with an id from a client; raises `EntryNotFound`, also if malformed."""
+        entry = self.filter(id=parse_id(str(entry_id))).first()
+        if entry is None:
+            raise EntryNotFound()
+        return entry
+
+    def by_people(self) -> "AuditEntryQuerySet":
+        """Return the entries of people at the console, not of API keys."""
+        return self.filter(actor_kind=ActorKind.PERSON)
 
     def about(self, affected_id: object) -> "AuditEntryQuerySet":
         return self.filter(affected_id=str(affected_id))
@@ -29,3 +48,14 @@ class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
 
     def delete(self) -> NoReturn:
         raise RuntimeError("Audit entries can't be deleted")
+
+
+class LogKeyQuerySet(models.QuerySet["LogKey"]):
+    def signing(self, now: datetime) -> "LogKeyQuerySet":
+        """Return the keys that sign now, newest first: several while they overlap."""
+        is_not_over = Q(retired_at=None) | Q(retired_at__gt=now)
+        return self.filter(is_not_over, active_from__lte=now).order_by("-active_from", "-id")
+
+    def lasting(self) -> "LogKeyQuerySet":
+        """Return the key whose end is not set: at most one."""
+        return self.filter(retired_at=None)

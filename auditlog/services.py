@@ -1,13 +1,15 @@
 """Write to the audit log."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
-from compliance.stores import sql
+from compliance.stores import doorbell, sql
+
+SEAL: Final = "auditlog.seal"
 
 
 def record(
@@ -30,6 +32,7 @@ def record(
         tenant_id=tenant_id,
         event_type=action,
         actor_type=actor.type,
+        actor_kind=actor.kind,
         actor_id=actor.id[:255],
         description=description,
         affected_id=None if affected_id is None else str(affected_id),
@@ -37,4 +40,5 @@ def record(
         created_at=now,
     )
     sql.insert(entry)
+    doorbell.ring_on_commit(SEAL)
     return entry

@@ -1,7 +1,34 @@
-"""The audit log's routes."""
+"""The audit log's routes; each environment's tree has a prefix of its own (C2SP tlog-tiles)."""
 
-from django.urls import path
+from collections.abc import Callable
 
-from auditlog.views import AuditLogViewSet
+from django.http import HttpResponse
+from django.urls import URLPattern, path
 
-urlpatterns = [path("v1/audit-log", AuditLogViewSet.as_view({"get": "list"}))]
+from auditlog.proving.views import BundleViewSet, ProofViewSet, TreeViewSet
+from auditlog.views import AuditExportViewSet, AuditLogViewSet
+from compliance.core.environments import Environment
+
+
+def _tree(prefix: str, environment: Environment) -> list[URLPattern]:
+    def to(action: str) -> Callable[..., HttpResponse]:
+        return TreeViewSet.as_view({"get": action}, environment=environment)
+
+    bundles = BundleViewSet.as_view({"get": "bundle"}, environment=environment)
+    return [
+        path(f"{prefix}/checkpoint", to("checkpoint")),
+        path(f"{prefix}/status", to("status")),
+        path(f"{prefix}/keys", to("keys")),
+        path(f"{prefix}/consistency", to("consistency")),
+        path(f"{prefix}/tile/entries/<path:path>", bundles),
+        path(f"{prefix}/tile/<str:level>/<path:path>", to("tile")),
+    ]
+
+
+urlpatterns = [
+    path("v1/audit-log", AuditLogViewSet.as_view({"get": "list"})),
+    path("v1/audit-log/export", AuditExportViewSet.as_view({"get": "retrieve"})),
+    *_tree("v1/audit-log", Environment.LIVE),
+    *_tree("v1/audit-log/test", Environment.TEST),
+    path("v1/audit-log/<str:entry_id>/proof", ProofViewSet.as_view({"get": "retrieve"})),
+]

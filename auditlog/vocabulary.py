@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db import models
 
 SERVICE_TENANT_ID = UUID(int=0)
-"""Tenant of the entries about the service itself (CA, CRL, token keys), which only operators see."""
+"""Tenant of the entries about the service itself (CA, CRL, token and log keys), which only operators see."""
 
 
 class AuditAction(models.TextChoices):
@@ -40,11 +40,15 @@ class AuditAction(models.TextChoices):
     CRL_PUBLISHED = "crl.published"
     EVENT_HIGH_RISK = "event.high_risk"
     EVENT_REVIEWED = "event.reviewed"
+    EVENTS_ARCHIVED = "events.archived"
     EVENTS_DROPPED = "events.dropped"
+    EVENTS_RESTORED = "events.restored"
     MESSAGE_SIGNED = "message.signed"
     DELEGATION_ISSUED = "delegation.issued"
     TOKEN_KEY_CREATED = "token_key.created"
     TOKEN_KEY_RETIRED = "token_key.retired"
+    LOG_KEY_CREATED = "log_key.created"
+    LOG_KEY_RETIRED = "log_key.retired"
     WEBHOOK_CREATED = "webhook.created"
     WEBHOOK_UPDATED = "webhook.updated"
     WEBHOOK_DISABLED = "webhook.disabled"
@@ -53,6 +57,8 @@ class AuditAction(models.TextChoices):
     WEBHOOK_REDELIVERED = "webhook.redelivered"
     WEBHOOK_TESTED = "webhook.tested"
     SIMULATION_REQUESTED = "simulation.requested"
+    AUDIT_ERASED = "audit.erased"
+    AUDIT_DROPPED = "audit.dropped"
     REPORT_REQUESTED = "report.requested"
     REPORT_GENERATED = "report.generated"
     REPORT_FAILED = "report.failed"
@@ -64,7 +70,18 @@ def audit_actions() -> list[tuple[str, str]]:
 
 
 class ActorType(models.TextChoices):
+    """The actor types of the interface specification; API keys and people are both `user`."""
+
     USER = "user"
+    AGENT = "agent"
+    SYSTEM = "system"
+
+
+class ActorKind(models.TextChoices):
+    """Who acted: a person at the console, a tenant's API key, an agent, or a part of the service."""
+
+    PERSON = "person"
+    API_KEY = "api_key"
     AGENT = "agent"
     SYSTEM = "system"
 
@@ -73,21 +90,34 @@ class ActorType(models.TextChoices):
 class Actor:
     """Who acted; `id` names an API key, a console user, an agent, or a part of the service."""
 
-    type: ActorType
+    kind: ActorKind
     id: str
+
+    @property
+    def type(self) -> ActorType:
+        """The actor's type in the words of the interface specification."""
+        return _TYPES[self.kind]
 
     @classmethod
     def api_key(cls, key_id: object) -> "Actor":
-        return cls(ActorType.USER, f"api_key:{key_id}")
+        return cls(ActorKind.API_KEY, f"api_key:{key_id}")
 
     @classmethod
     def console_user(cls, username: str) -> "Actor":
-        return cls(ActorType.USER, f"console:{username}")
+        return cls(ActorKind.PERSON, f"console:{username}")
 
     @classmethod
     def agent(cls, agent_id: object) -> "Actor":
-        return cls(ActorType.AGENT, str(agent_id))
+        return cls(ActorKind.AGENT, str(agent_id))
 
     @classmethod
     def system(cls, what: str) -> "Actor":
-        return cls(ActorType.SYSTEM, what)
+        return cls(ActorKind.SYSTEM, what)
+
+
+_TYPES = {
+    ActorKind.PERSON: ActorType.USER,
+    ActorKind.API_KEY: ActorType.USER,
+    ActorKind.AGENT: ActorType.AGENT,
+    ActorKind.SYSTEM: ActorType.SYSTEM,
+}

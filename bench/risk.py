@@ -110,9 +110,9 @@ def _verdicts(data: Path) -> object:
 
 def _time(data: Path) -> object:
     times = timing.measured(data)
-    lines = [["µs an event", "p50", "p99", "aim"]]
-    for (name, quantiles), aim in zip(times.items(), ("p99 ≤ 25", "p99 ≤ 150"), strict=True):
-        lines.append([name, *([f"{figure:.1f}" for figure in quantiles] or ["not compiled", "-"]), aim])
+    lines = [["µs an event", "p50", "p99", "p99 undisturbed", "aim"]]
+    for (name, costs), aim in zip(times.items(), ("p99 ≤ 25", "p99 ≤ 150"), strict=True):
+        lines.append([name, *([f"{cost:.1f}" for cost in costs] or ["not compiled", "-", "-"]), aim])
     _print(lines)
     return times
 

@@ -14,12 +14,15 @@ from compliance.core.tasks import ENVIRONMENT_HEADER, app  # noqa: E402
 from compliance.ops import heartbeat  # noqa: E402
 
 app.autodiscover_tasks(
-    ["compliance.api", "webhooks", "certificates", "events", "delegation", "compliance.reports"],
+    ["compliance.api", "auditlog", "webhooks", "certificates", "events", "delegation", "compliance.reports"],
     force=True,
 )
 
 # What runs by the clock, in both environments: the safety nets of what a lost message should have started.
 PERIODS_SECONDS = {
+    "auditlog.seal": 1.0,
+    "auditlog.cosign": 10.0,
+    "auditlog.drop_expired": 3600.0,
     "webhooks.sweep": 5.0,
     "certificates.publish_due_crls": 15.0,
     "certificates.expire": 60.0,
@@ -36,6 +39,7 @@ PERIODS_SECONDS = {
     "events.maintain_partitions": 3600.0,
     "events.sweep_simulations": 30.0,
     "compliance.reports.sweep": 30.0,
+    "auditlog.destroy_ended_keys": 3600.0,
     "compliance.api.forget_answers": 3600.0,
     heartbeat.TASK: heartbeat.PERIOD_SECONDS,
 }

@@ -182,6 +182,12 @@ KEY_POOL_SIZES: dict[str, int | None] = {
 CRL_SHARDS: int = env.int("CRL_SHARDS", default=16)
 CRL_VALIDITY = timedelta(hours=env.int("CRL_VALIDITY_HOURS", default=24))
 
+# --- Audit log --------------------------------------------------------------------------------------
+
+# The name of the log, under which its checkpoints are signed (the sandbox's ends in `/test`). The log gets it
+# with its first key, and keeps it.
+AUDIT_LOG_ORIGIN: str = env.str("AUDIT_LOG_ORIGIN", default=f"{BASE_URL.partition('://')[2]}/v1/audit-log")
+
 # --- Delegation tokens ------------------------------------------------------------------------------
 
 # The `iss` of tokens. Tokens of another issuer are refused: keep it when the address changes.
@@ -195,12 +201,30 @@ HIGH_RISK_STRIKES: int = env.int("HIGH_RISK_STRIKES", default=3)
 HIGH_RISK_WINDOW = timedelta(minutes=env.int("HIGH_RISK_WINDOW_MINUTES", default=15))
 RISK_WINDOW = timedelta(days=30)
 
+# --- Audit log --------------------------------------------------------------------------------------
+
+# A C2SP tlog-policy file with the witnesses that cosign checkpoints, and their quorum. Empty: no witnesses.
+AUDIT_WITNESS_POLICY: str = env.str("AUDIT_WITNESS_POLICY", default="")
+# A PEM file of root certificates to check witnesses against, instead of the public ones.
+AUDIT_WITNESS_CA_FILE: str = env.str("AUDIT_WITNESS_CA_FILE", default="")
+# How long audit entries keep their contents: five years.
+AUDIT_RETENTION_DAYS: int = env.int("AUDIT_RETENTION_DAYS", default=1827)
+
 # --- Storage of events ------------------------------------------------------------------------------
 
-# A partition of events is dropped once all of its events are older.
-EVENT_RETENTION_DAYS: int = env.int("EVENT_RETENTION_DAYS", default=400)
+# A partition of events is archived and dropped once all of its events are older: five years.
+EVENT_RETENTION_DAYS: int = env.int("EVENT_RETENTION_DAYS", default=1827)
+# The folder of the archives, which the operator makes. Without it no event is dropped.
+EVENT_ARCHIVE_DIR: str = env.str("EVENT_ARCHIVE_DIR", default=f"/var/lib/{SERVICE_NAME}/archive")
+# For how long a partition restored from its archive is not dropped again.
+EVENT_RESTORED_DAYS: int = env.int("EVENT_RESTORED_DAYS", default=30)
 # The span of a new partition of the events table: day, week or month.
 EVENT_PARTITION: str = env.str("EVENT_PARTITION", default="month")
+
+# --- Verification of the audit log ------------------------------------------------------------------
+
+# Where audit_verify keeps the checkpoint it verified last; no role of a database should write there.
+AUDIT_VERIFIED_FILE: str = env.str("AUDIT_VERIFIED_FILE", default="")
 
 # --- Webhooks -------------------------------------------------------------------------------------
 

@@ -5,28 +5,61 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage
+from django.core.exceptions import ImproperlyConfigured
+from django.db import Error
 
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.core.retention_terms import AI_ACT_DAYS, MICA_DAYS
+from compliance.stores import sql
 from events.listing.spans import Span
 from events.risk import scoring
 from events.risk.compiling import runs_compiled
 
-AI_ACT_DAYS = 184  # six months, the least of Articles 19 and 26(6) of Regulation (EU) 2024/1689
+RETENTIONS = ("EVENT_RETENTION_DAYS", "AUDIT_RETENTION_DAYS")
+_FINANCIAL = "SELECT FROM agents_agent WHERE financial_scope IS NOT NULL LIMIT 1"
 
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
-    """Check that the retention covers the risk window and the law, and that the partitions' span is known."""
+    """Check that the retention covers six months, and that the partitions' span is known."""
     found: list[CheckMessage] = []
-    days, window = settings.EVENT_RETENTION_DAYS, settings.RISK_WINDOW.days
-    if days < window:
-        text = f"EVENT_RETENTION_DAYS is {days}: the rolling risk needs {window}."
-        hint = f"Keep events for {window} days at least, and {AI_ACT_DAYS} for the EU AI Act."
-        found.append(checks.Error(text, hint, id="events.E001"))
-    elif days < AI_ACT_DAYS:
-        text = f"EVENT_RETENTION_DAYS is {days}: the EU AI Act asks for six months (Art. 19 and 26(6))."
-        found.append(checks.Warning(text, f"Set it to {AI_ACT_DAYS} or more.", id="events.W001"))
+    for name in RETENTIONS:
+        if (days := getattr(settings, name)) < AI_ACT_DAYS:
+            text = f"{name} is {days}: the EU AI Act asks for six months (Art. 19 and 26(6))."
+            found.append(checks.Error(text, f"Set it to {AI_ACT_DAYS} or more.", id="events.E001"))
     if settings.EVENT_PARTITION not in set(Span):
         found.append(checks.Error(f"EVENT_PARTITION must be one of {', '.join(Span)}.", id="events.E002"))
     return found
+
+
+def refuse_errors() -> None:
+    """Raise ImproperlyConfigured for an error of the settings, so that no process starts with it."""
+    for error in check_settings():
+        raise ImproperlyConfigured(f"{error.msg} {error.hint or ''}".strip())
+
+
+def retention_too_short() -> str:
+    """Return what is wrong if records are kept for less than five years though MiCA may ask for them.
+
+    That is where a live agent of any tenant has a `financial_scope`, retired or not.
+    """
+    short = [
+        f"{name} is {getattr(settings, name)}" for name in RETENTIONS if getattr(settings, name) < MICA_DAYS
+    ]
+    with environments.use(Environment.LIVE):
+        if not short or not sql.query(_FINANCIAL):
+            return ""
+    return f"{' and '.join(short)}, and agents have a financial scope: MiCA asks for five years"
+
+
+def check_mica(**kwargs: Any) -> list[CheckMessage]:
+    """Check that a deployment with financial agents keeps their events for five years."""
+    try:
+        problem = retention_too_short()
+    except Error:
+        return []  # wiring.W001 tells it
+    hint = f"Set it to {MICA_DAYS} or more."
+    return [checks.Warning(f"{problem} (Art. 68(9)).", hint, id="events.W003")] if problem else []
 
 
 def check_compiled(**kwargs: Any) -> list[CheckMessage]:

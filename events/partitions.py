@@ -1,90 +1,116 @@
-"""Partitions of the events table, by ranges of ids, which are times: made ahead, dropped when outlived.
+"""Partitions of the events table, by ranges of ids, which are times: made ahead, archived, dropped outlived.
 
 Ingest goes on meanwhile: a partition is built apart and then attached. Dropping one locks the whole table for
 an instant, so it gives up quickly and tries again. The default partition takes what no other one covers,
 until its rows move to where they belong.
 
-The service owns no table: functions of migration 0007 make and drop partitions for it, and refuse to drop
-what was received in the last 30 days.
+The service owns no table: functions of migration 0010 make and drop partitions for it, and refuse to drop
+what was received in the last 30 days or is not archived.
 """
 
 import logging
 import re
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError, OperationalError
-from psycopg import errors
 
-from auditlog import services as auditlog
-from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
+from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
+from compliance.core.errors import ServiceError
 from compliance.core.identifiers import first_id_at, moment_of
 from compliance.stores import sql
+from events.archiving import archives
+from events.archiving.archives import Archive
 from events.listing.spans import TABLE, Partition, Span, gap, missing
+from events.partition_changes import begin, patiently
 
 log = logging.getLogger(__name__)
 
 DEFAULT = f"{TABLE}_default"
-RETRY_DELAYS = (0.0, 0.5, 2.0)
-MAY_PASS = (errors.LockNotAvailable, errors.DeadlockDetected, errors.CheckViolation)
-LOCK_TIMEOUT = "300ms"
-_ADVISORY_LOCK = 0x65_76_65_6E_74_73
 SOON = timedelta(minutes=2)  # ids this near the present may still be written
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)  # no partition begins before
 _BOUNDS = re.compile(r"FROM \('([0-9a-f-]{36})'\) TO \('([0-9a-f-]{36})'\)")
 
 
 @dataclass
 class Maintenance:
-    """What was done, or is to be done in a dry run; `postponed` names what could not be locked in time."""
+    """What was done, or is to be done in a dry run.
+
+    `postponed`: what could not be locked in time. `unarchived`: why partitions could not be archived, and so
+    were not dropped. `restored`: what is past its retention and stays for a while.
+    """
 
     made: list[Partition] = field(default_factory=list)
     dropped: list[Partition] = field(default_factory=list)
+    restored: list[Partition] = field(default_factory=list)
     postponed: list[str] = field(default_factory=list)
+    unarchived: list[str] = field(default_factory=list)
     moved_rows: int = 0
-    deleted_rows: int = 0
     default_rows: int = 0
 
     @property
     def is_complete(self) -> bool:
-        return not self.postponed and not self.default_rows
+        return not (self.postponed or self.unarchived or self.default_rows)
 
 
-def maintain(*, actor: Actor, now: datetime, dry_run: bool = False) -> Maintenance:
-    """Make partitions ahead, give the default's rows a place, drop what is past its retention.
+def maintain(
+    *, actor: Actor, now: datetime, dry_run: bool = False, drop_restored: bool = False
+) -> Maintenance:
+    """Make partitions ahead, give the default's rows a place, archive and drop what is past its retention.
 
     Safe to repeat and to run twice at once. Each partition is one transaction of its own.
     """
-    horizon = now - timedelta(days=settings.EVENT_RETENTION_DAYS)
     existing = listed()
     ahead = missing(existing, now=now, span=Span(settings.EVENT_PARTITION))
-    wanted = [*ahead, *_for_default([*existing, *ahead], now, horizon)]
-    outlived = [partition for partition in existing if partition.end <= horizon]
+    wanted = [*ahead, *_for_default([*existing, *ahead], now)]
+    kept = set() if drop_restored else archives.lately_restored(now)
     if dry_run:
-        return Maintenance(wanted, outlived, default_rows=default_rows())
+        past = outlived([*existing, *wanted], now)
+        drops, restored = (
+            [one for one in past if (one.name in kept) is is_kept] for is_kept in (False, True)
+        )
+        return Maintenance(wanted, drops, restored, default_rows=default_rows())
     done = Maintenance()
+    _make_all(wanted, done, now)
+    for partition in outlived(listed(), now):
+        if partition.name in kept:
+            done.restored.append(partition)
+        else:
+            _archive_and_drop(partition, done, actor, now)
+    done.default_rows = default_rows()
+    return done
+
+
+def outlived(known: list[Partition], now: datetime) -> list[Partition]:
+    """Return the partitions whose events are all past their retention."""
+    horizon = now - timedelta(days=settings.EVENT_RETENTION_DAYS)
+    return [partition for partition in known if partition.end <= horizon]
+
+
+def _make_all(wanted: list[Partition], done: Maintenance, now: datetime) -> None:
     for partition in wanted:
-        moved = _patiently(partial(_make, partition, now))
+        moved = patiently(partial(_make, partition, now))
         if moved is None:
             done.postponed.append(partition.name)
         elif moved >= 0:
             done.made.append(partition)
             done.moved_rows += moved
-    for partition in outlived:
-        is_dropped = _patiently(partial(_drop, partition, actor, now))
-        if is_dropped is None:
-            done.postponed.append(partition.name)
-        elif is_dropped:
-            done.dropped.append(partition)
-    done.deleted_rows = _forget_default(horizon, actor, now)
-    done.default_rows = default_rows()
-    return done
+
+
+def _archive_and_drop(partition: Partition, done: Maintenance, actor: Actor, now: datetime) -> None:
+    try:
+        archive = archives.ensure(partition=partition, actor=actor, now=now)
+    except (ServiceError, OSError) as error:
+        done.unarchived.append(f"{partition.name}: {error}")
+        return
+    is_dropped = patiently(partial(_drop, partition, archive, actor, now))
+    if is_dropped is None:
+        done.postponed.append(partition.name)
+    elif is_dropped:
+        done.dropped.append(partition)
 
 
 def listed() -> list[Partition]:
@@ -97,7 +123,8 @@ def listed() -> list[Partition]:
     found = [
         Partition(name, moment_of(UUID(match[1])), moment_of(UUID(match[2])))
         for name, bounds in rows
-        if (match := _BOUNDS.search(bounds))
+        # The bounds are NULL while the partition is being dropped.
+        if bounds and (match := _BOUNDS.search(bounds))
     ]
     return sorted(found, key=lambda partition: partition.start)
 
@@ -108,10 +135,10 @@ def default_rows() -> int:
     return count
 
 
-def _for_default(known: list[Partition], now: datetime, horizon: datetime) -> list[Partition]:
-    """Return the partitions between the retention's horizon and now that rows of the default wait for."""
+def _for_default(known: list[Partition], now: datetime) -> list[Partition]:
+    """Return the partitions of the past that rows of the default wait for."""
     found: list[Partition] = []
-    position = horizon
+    position = EARLIEST
     while rows := sql.query(
         f"SELECT id FROM {DEFAULT} WHERE id >= %s AND id < %s ORDER BY id LIMIT 1",
         [first_id_at(position), first_id_at(now)],
@@ -132,7 +159,7 @@ def _make(partition: Partition, now: datetime) -> int:
     of the present, and the next run makes the one for what lies before.
     """
     with environments.atomic():
-        _begin()
+        begin()
         if any(one.start < partition.end and partition.start < one.end for one in listed()):
             return -1
         low, high = partition.bounds
@@ -147,55 +174,20 @@ def _make(partition: Partition, now: datetime) -> int:
     return moved
 
 
-def _drop(partition: Partition, actor: Actor, now: datetime) -> bool:
+def _drop(partition: Partition, archive: Archive, actor: Actor, now: datetime) -> bool:
     with environments.atomic():
-        _begin()
-        estimate = sql.query("SELECT events_partition_drop(%s)", [partition.name])[0][0]
-        if estimate is None:
+        begin()
+        dropped = sql.query("SELECT events_partition_drop(%s, %s)", [partition.name, archive.sha256])
+        if dropped[0][0] is None:
             return False
-        _record(partition.name, partition.start, partition.end, estimate, actor, now)
+        done = "dropped: past their retention"
+        archives.record(
+            action=AuditAction.EVENTS_DROPPED,
+            partition=partition,
+            archive=archive,
+            done=done,
+            actor=actor,
+            now=now,
+        )
     log.info("partition %s dropped", partition.name)
     return True
-
-
-def _forget_default(horizon: datetime, actor: Actor, now: datetime) -> int:
-    with environments.atomic():
-        oldest = sql.query(f"SELECT id FROM {DEFAULT} ORDER BY id LIMIT 1", [])
-        if not oldest or moment_of(oldest[0][0]) >= horizon:
-            return 0
-        deleted: int = sql.query("SELECT events_default_forget(%s)", [horizon])[0][0]
-        if deleted:
-            _record(DEFAULT, moment_of(oldest[0][0]), horizon, deleted, actor, now)
-    return deleted
-
-
-def _record(name: str, start: datetime, end: datetime, rows: int, actor: Actor, now: datetime) -> None:
-    received = {"received_from": start.isoformat(), "received_before": end.isoformat()}
-    auditlog.record(
-        tenant_id=SERVICE_TENANT_ID,
-        action=AuditAction.EVENTS_DROPPED,
-        affected_id=name,
-        description=f"Events received before {end:%Y-%m-%d} dropped: past their retention",
-        metadata={"partition": name, **received, "rows_estimate": rows},
-        actor=actor,
-        now=now,
-    )
-
-
-def _patiently(step: Callable[[], Any]) -> Any:
-    for delay in RETRY_DELAYS:
-        time.sleep(delay)
-        try:
-            return step()
-        except (OperationalError, IntegrityError) as error:
-            cause = error.__cause__
-            if not isinstance(cause, MAY_PASS):
-                raise
-            log.info("partition maintenance waits: %s", type(cause).__name__)
-    return None
-
-
-def _begin() -> None:
-    sql.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-    sql.execute("SET LOCAL statement_timeout = 0")
-    sql.query("SELECT pg_advisory_xact_lock(%s)", [_ADVISORY_LOCK])

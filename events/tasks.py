@@ -74,8 +74,10 @@ def sweep_simulations(**kwargs: Any) -> None:
 
 @task(MAINTAIN)
 def maintain_partitions(**kwargs: Any) -> None:
-    """Make partitions ahead and drop outlived ones; those that could not be locked wait for the next run."""
+    """Make partitions ahead, archive and drop outlived ones; what fails waits for the next run."""
     done = partitions.maintain(actor=Actor.system(MAINTAIN), now=now())
     if not done.is_complete:
         postponed = ", ".join(done.postponed) or "none"
         log.warning("partitions postponed: %s; default partition: %d rows", postponed, done.default_rows)
+        for why in done.unarchived:
+            log.error("not dropped for want of an archive: %s", why)

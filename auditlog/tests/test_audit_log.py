@@ -8,7 +8,7 @@ from django.db.utils import DatabaseError
 
 from auditlog import services
 from auditlog.models import AppendOnly, AuditEntry
-from auditlog.vocabulary import Actor, ActorType, AuditAction
+from auditlog.vocabulary import Actor, ActorKind, AuditAction
 from compliance.api.rest.permissions import Scope
 from compliance.core import environments
 from compliance.core.clock import now
@@ -28,7 +28,7 @@ def make_entry(
         affected_id="x",
         description="d",
         metadata={"a": None},
-        actor=actor or Actor(ActorType.AGENT, "a1"),
+        actor=actor or Actor(ActorKind.AGENT, "a1"),
         now=now(),
     )
 
@@ -49,7 +49,8 @@ def test_entry_has_the_specified_fields(client: ApiClient, tenant: Tenant) -> No
     row = client.get("/v1/audit-log?event_type=agent.created").json()["data"][0]
 
     assert set(row) == {
-        "id", "event_type", "actor_type", "actor_id", "description", "affected_id", "metadata", "created_at",
+        "id", "event_type", "actor_type", "actor_kind", "actor_id", "description", "affected_id", "metadata",
+        "created_at",
     }  # fmt: skip
     assert (row["id"], row["actor_id"], row["metadata"]) == (str(entry.id), "a1", {"a": None})
 
@@ -61,10 +62,18 @@ def test_filters_narrow(client: ApiClient, tenant: Tenant) -> None:
     by_type = client.get("/v1/audit-log?event_type=delegation.issued").json()["data"]
     by_actor = client.get("/v1/audit-log?actor_type=agent").json()["data"]
     unknown = client.get("/v1/audit-log?event_type=never.heard").json()
+    by_kind = client.get("/v1/audit-log?actor_kind=agent&actor_id=a1&affected_id=x").json()["data"]
+    by_beginning = client.get("/v1/audit-log?action=delegation.").json()["data"]
+    moment = by_type[0]["created_at"].replace("+", "%2B")
+    later = client.get(f"/v1/audit-log?after={moment}").json()["data"]
 
     assert [row["event_type"] for row in by_type] == ["delegation.issued"]
     assert [row["event_type"] for row in by_actor] == ["agent.created"]
     assert unknown == {"data": [], "next_cursor": None}
+    assert [row["event_type"] for row in by_kind] == ["agent.created"]
+    assert by_beginning == by_type
+    assert moment
+    assert [row for row in later if row["event_type"] != "api_key.created"] == []
 
 
 def test_pages_cover_all_without_repeats(client: ApiClient, tenant: Tenant) -> None:
@@ -88,7 +97,20 @@ def test_pages_cover_all_without_repeats(client: ApiClient, tenant: Tenant) -> N
 
 
 @pytest.mark.parametrize(
-    "query", ["limit=0", "limit=101", "limit=ten", "actor_type=robot", "before=soon", "event_type=%00"]
+    "query",
+    [
+        *("limit=0", "limit=101", "limit=ten", "actor_type=robot", "before=soon", "event_type=%00"),
+        *(
+            "actor_kind=robot",
+            "after=soon",
+            "after=",
+            "action=Agent",
+            "action=",
+            "action=agent..",
+            "actor_id=%00",
+        ),
+        f"affected_id={'x' * 256}",
+    ],
 )
 def test_bad_queries_are_400(client: ApiClient, query: str) -> None:
     answer = client.get(f"/v1/audit-log?{query}")

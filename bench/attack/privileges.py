@@ -16,6 +16,7 @@ from bench.attack.world import Holdings, World, absent, furnish
 METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE")
 GARBAGE = "service_live_" + "x" * 43
 REFUSED = frozenset({401, 403, 404, 405})
+SANDBOX_TREE = "v1/audit-log/test/"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,9 @@ class Cell:
             return 405
         if not self.credential.has_scope:
             return 403
+        if self.route.is_of_tree:
+            is_sandbox = self.route.pattern.startswith(SANDBOX_TREE)
+            return None if is_sandbox is (self.credential.sees == "other environment") else 404
         return 404 if self.route.names_object(self.method) and self.owner != self.credential.sees else None
 
 

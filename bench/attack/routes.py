@@ -11,6 +11,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from bench.attack.wire import Call, call
 from bench.attack.world import LOOPBACK_HOOK, Holdings
 
+# Parameters that name a place in the tree.
+OF_TREE = frozenset({"level", "path"})
 _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 OCSP_TYPE = "application/ocsp-request"
 
@@ -41,7 +43,13 @@ class Route:
         """Whether something of a tenant is asked for, in the path or in the body."""
         if self.is_public:
             return False
-        return bool(self.parameters) or (method == "POST" and self.pattern in IN_BODY)
+        names_one = bool(self.parameters) and not self.is_of_tree
+        return names_one or (method == "POST" and self.pattern in IN_BODY)
+
+    @property
+    def is_of_tree(self) -> bool:
+        """Whether it serves a part of the tree of audit entries that an environment's tenants share."""
+        return bool(OF_TREE.intersection(self.parameters))
 
     def address(self, holdings: Holdings) -> str:
         """The path with the ids of what `holdings` has."""

@@ -13,6 +13,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 
+from auditlog.sealing import keys as log_keys
+from auditlog.sealing import sealer
 from auditlog.vocabulary import Actor
 from bench.attack.core import Siege
 from bench.attack.wire import Line, Reply, call
@@ -46,6 +48,7 @@ class Holdings:
     webhook: str
     delivery: str
     report: str
+    entry: str
     did: str
     token: str
     signature: str
@@ -61,6 +64,9 @@ class Holdings:
             "webhook_id": self.webhook,
             "delivery_id": self.delivery,
             "report_id": self.report,
+            "entry_id": self.entry,
+            "level": "0",
+            "path": "000.p/1",
             "serial": self.serial,
             "did": self.did,
             "part": "0",
@@ -72,7 +78,10 @@ class Holdings:
     def ids(self) -> frozenset[str]:
         """What no other tenant may be told."""
         return frozenset(
-            {self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report, self.serial}
+            {
+                *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
+                *(self.entry, self.serial),
+            }
         )
 
 
@@ -86,6 +95,7 @@ def absent(like: Holdings) -> Holdings:
         webhook=str(uuid4()),
         delivery=str(uuid4()),
         report=str(uuid4()),
+        entry=str(uuid4()),
     )
 
 
@@ -119,11 +129,17 @@ class World:
 
 
 def make_world() -> World:
-    """Tenants and keys, past the API, which makes none."""
+    """Tenants and keys, past the API, which makes none; then the log is sealed, as no worker runs."""
     tenant, other = (
         tenancy.create_tenant(name=name, actor=ACTOR, now=now()) for name in ("Attacked", "Beside")
     )
-    return World(tenant, _keys(tenant), _keys(other))
+    world = World(tenant, _keys(tenant), _keys(other))
+    for environment in Environment:
+        with environments.use(environment):
+            log_keys.bootstrap(actor=ACTOR, now=now())
+            sealer.seal_all()
+            sealer.sign_head(now=now())
+    return world
 
 
 def _keys(tenant: Tenant) -> Keys:
@@ -177,6 +193,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     token = _made(line.ask(call("POST", f"/v1/agents/{agent}/delegation", key=key, body=grant)))
     signed = _made(line.ask(call("POST", f"/v1/agents/{agent}/sign", key=key, body={"payload": PAYLOAD})))
+    entry = line.ask(call("GET", "/v1/audit-log?limit=1", key=key)).data[0]
     environment = "test" if "_test_" in key else "live"
     authority = _made(line.ask(call("GET", f"/v1/ca?environment={environment}")))["certificates"][0]
     return Holdings(
@@ -187,6 +204,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         webhook=webhook["id"],
         delivery=delivery["id"],
         report=report["id"],
+        entry=entry["id"],
         did=f"did:{_service_name(key)}:{environment}:{agent}",
         token=token["token"],
         signature=signed["signature"],

@@ -7,7 +7,7 @@ from bench.risk_model.columns import WEIGHTS, columns, table
 from bench.risk_model.judging import Share, judge, judge_all
 from bench.risk_model.novelty import new_destinations
 from bench.risk_model.regimes import WAYS, Stream, Streams
-from bench.risk_model.timing import quantiles
+from bench.risk_model.timing import quantiles, undisturbed
 from events.risk.evaluation.backtest import NOBODY, StreamEvent, read_stream
 from events.risk.scoring import weights
 from events.risk.scoring.contract import Context, Event
@@ -78,6 +78,10 @@ def test_costs_are_the_medians_of_each_replays_quantiles() -> None:
     replays = [[1000 * cost for cost in range(shift, 100 + shift)] for shift in (0, 5, 90)]
 
     assert quantiles(replays) == [55.0, 104.0]
+
+
+def test_an_event_undisturbed_costs_what_its_quickest_replay_took() -> None:
+    assert undisturbed([[5, 90, 7], [6, 8, 70], [50, 9, 6]]) == [5, 8, 6]
 
 
 def test_the_plain_rule_knows_what_was_met_before() -> None:

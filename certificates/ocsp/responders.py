@@ -29,7 +29,7 @@ from certificates.pki.x509 import Validity, responder_builder
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.errors import Unavailable
-from compliance.keys import KeyNotFound, backend_for, private_key
+from compliance.keys import backend_for, destroy_if_present, private_key
 from compliance.stores import sql
 
 log = logging.getLogger(__name__)
@@ -188,8 +188,5 @@ def _make(authority: CertificateAuthority, actor: Actor, now: datetime) -> None:
 
 def _remove(expired: OcspResponder) -> None:
     """Destroy the key first: after a crash in between, the row leads to it again."""
-    try:
-        backend_for(environments.current()).destroy(expired.key_uri)
-    except KeyNotFound:
-        log.info("the key of an expired OCSP responder was gone already")
+    destroy_if_present(expired.key_uri)
     expired.delete()

@@ -136,6 +136,16 @@ def read_limit(params: Mapping[str, str], *, cap: bool = True) -> int:
     return min(int(text), MAX_LIMIT)
 
 
+def read_size(params: Mapping[str, str], name: str) -> int | None:
+    """An optional whole number from 0 to 2^53; raises `Invalid`, for an empty one too."""
+    text = params.get(name)
+    if text is None:
+        return None
+    if not re.fullmatch(r"0|[1-9]\d{0,15}", text, re.ASCII):
+        raise Invalid(f"{name} must be a whole number")
+    return int(text)
+
+
 def read_choice(params: Mapping[str, str], name: str, allowed: Sequence[str]) -> str | None:
     """An optional query parameter that must be one of `allowed`; raises `Invalid`, for an empty one too."""
     value = params.get(name)

@@ -151,7 +151,7 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
     ) -> HttpResponse:
         obj = kwargs.get("obj")
         if obj is not None and not context.get("is_popup"):
-            context["actions_detail"] = [self._button(action, obj) for action in self.offered(request, obj)]
+            context["actions_detail"] = self.buttons(request, obj)
             context["related"] = self._related(request, obj)
         buttons = ("show_history", "show_save_and_add_another", "show_save_and_continue")
         context.update(dict.fromkeys(buttons, False))
@@ -178,6 +178,13 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
                 found.append({"label": link.label, "icon": link.icon, "url": url})
         return found
 
+    def buttons(self, request: HttpRequest, row: Any) -> list[dict[str, Any]]:
+        """Return the buttons of the row's page, as Unfold shows them."""
+        return [
+            self.button(row, action.name, action.label, action.icon, is_destructive=action.is_destructive)
+            for action in self.offered(request, row)
+        ]
+
     def may_run(self, request: HttpRequest, action: ConfirmedAction, row: Any) -> bool:
         return access_of(request).may(action.roles, self.tenant_of(row))
 
@@ -187,7 +194,11 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         return [action for action in actions if action.is_offered(row) and self.may_run(request, action, row)]
 
     def get_urls(self) -> list[URLPattern]:
-        return [self._action_url(action) for action in self.confirmed_actions] + super().get_urls()
+        pages = [
+            self.row_page(action.name, partial(self.action_view, action=action))
+            for action in self.confirmed_actions
+        ]
+        return pages + super().get_urls()
 
     def action_view(self, request: HttpRequest, object_id: str, action: ConfirmedAction) -> HttpResponse:
         """Show the page that explains `action`; on a POST, run it."""
@@ -239,20 +250,24 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         }
         return TemplateResponse(request, "admin/console/confirm.html", context)
 
-    def _action_url(self, action: ConfirmedAction) -> URLPattern:
-        view: Any = self.admin_site.admin_view(partial(self.action_view, action=action))
-        view.model_admin = self
-        found: URLPattern = path(f"<path:object_id>/{action.name}/", view, name=self._url_name(action.name))
+    def row_page(self, name: str, view: Callable[..., HttpResponse]) -> URLPattern:
+        """Return the route of a page of a row; `view` takes the request and `object_id`."""
+        wrapped: Any = self.admin_site.admin_view(view)
+        wrapped.model_admin = self
+        found: URLPattern = path(f"<path:object_id>/{name}/", wrapped, name=self._url_name(name))
         return found
 
-    def _button(self, action: ConfirmedAction, row: Any) -> dict[str, Any]:
+    def button(
+        self, row: Any, name: str, label: str, icon: str, *, is_destructive: bool = False
+    ) -> dict[str, Any]:
+        """Return a button that leads to the page `name` of the row."""
         return {
-            "title": action.label,
-            "icon": action.icon,
-            "variant": ActionVariant.DANGER if action.is_destructive else ActionVariant.DEFAULT,
+            "title": label,
+            "icon": icon,
+            "variant": ActionVariant.DANGER if is_destructive else ActionVariant.DEFAULT,
             "attrs": {},
             "dialog": None,
-            "path": reverse(f"admin:{self._url_name(action.name)}", args=[quote(row.pk)]),
+            "path": reverse(f"admin:{self._url_name(name)}", args=[quote(row.pk)]),
         }
 
     def _url_name(self, page: str) -> str:

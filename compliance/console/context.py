@@ -20,7 +20,11 @@ NAVIGATION = {
         ("Events", "timeline", "events_behaviorevent"),
         ("Simulate a policy", "flight_takeoff", "events_simulation"),
     ),
-    "Evidence": (("Audit log", "history", "auditlog_auditentry"), ("Reports", "summarize", "reports_report")),
+    "Evidence": (
+        ("Audit log", "history", "auditlog_auditentry"),
+        ("Tree and witnesses", "account_tree", "auditlog_treehead"),
+        ("Reports", "summarize", "reports_report"),
+    ),
     "Integration": (
         ("Webhooks", "webhook", "webhooks_webhook"),
         ("Deliveries", "outbox", "webhooks_delivery"),

@@ -11,14 +11,19 @@ from enum import StrEnum
 from functools import cached_property
 from typing import cast
 
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
 
 from compliance.core.errors import Unavailable
 
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
+"""Of keys that sign digests: CAs, agents and tokens have them."""
+AnyPublicKey = PublicKey | ed25519.Ed25519PublicKey
 
 RSA_SIZES = (2048, 3072, 4096)
+ED25519_OCTETS = 32
+MAX_MESSAGE = 32 * 1024
+"""Octets that Ed25519 signs at most: the message itself is sent to the token, not its digest."""
 
 
 class KeyServiceUnavailable(Unavailable):
@@ -64,6 +69,15 @@ class SignatureAlgorithm(StrEnum):
             raise ValueError(f"{self} signs digests of {self.digest_size} octets, not {len(digest)}")
 
 
+def require_message(message: bytes) -> None:
+    if len(message) > MAX_MESSAGE:
+        raise ValueError(f"Ed25519 keys sign up to {MAX_MESSAGE} octets, not {len(message)}")
+
+
+def read_spki(spki: bytes) -> AnyPublicKey:
+    return cast("AnyPublicKey", load_der_public_key(spki))
+
+
 @dataclass(frozen=True)
 class KeyRef:
     """A generated key: its URI and its public key as SubjectPublicKeyInfo DER."""
@@ -72,12 +86,24 @@ class KeyRef:
     spki: bytes
 
     @classmethod
-    def of(cls, uri: str, public_key: PublicKey) -> "KeyRef":
+    def of(cls, uri: str, public_key: AnyPublicKey) -> "KeyRef":
         return cls(uri, public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
 
     @cached_property
     def public_key(self) -> PublicKey:
         return cast("PublicKey", load_der_public_key(self.spki))
+
+
+@dataclass(frozen=True)
+class Ed25519KeyRef:
+    """A generated Ed25519 key: its URI and its public key in 32 octets (RFC 8032 §5.1.5)."""
+
+    uri: str
+    public: bytes
+
+    @property
+    def public_key(self) -> ed25519.Ed25519PublicKey:
+        return ed25519.Ed25519PublicKey.from_public_bytes(self.public)
 
 
 @dataclass(frozen=True)
@@ -109,11 +135,22 @@ class KeyBackend(ABC):
         """Generate a P-256 key pair that can only sign."""
 
     @abstractmethod
+    def generate_ed25519(self, *, label: str) -> Ed25519KeyRef:
+        """Generate an Ed25519 key pair that can only sign."""
+
+    @abstractmethod
     def sign_digest(self, uri: str, digest: bytes, algorithm: SignatureAlgorithm) -> bytes:
         """Sign a digest; raises `KeyNotFound`, and ValueError for a digest of another length."""
 
     @abstractmethod
-    def public_key(self, uri: str) -> PublicKey:
+    def sign_ed25519(self, uri: str, message: bytes) -> bytes:
+        """Sign a message as it is, in 64 octets (pure Ed25519, RFC 8032 §5.1.6).
+
+        Raises `KeyNotFound`, and ValueError for more than `MAX_MESSAGE` octets.
+        """
+
+    @abstractmethod
+    def public_key(self, uri: str) -> AnyPublicKey:
         """Read the public key; raises `KeyNotFound`."""
 
     @abstractmethod

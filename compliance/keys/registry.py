@@ -1,15 +1,20 @@
 """The key backend of each environment, made once per process; `PKCS11_HOSTS` chooses its class."""
 
+import logging
 import threading
 from functools import lru_cache
+from typing import cast
 
 from django.conf import settings
 
+from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.keys.adaptors import HsmECPrivateKey, HsmRSAPrivateKey, adapt
-from compliance.keys.base import KeyBackend
+from compliance.keys.base import KeyBackend, KeyNotFound, PublicKey
 from compliance.keys.hosts.backend import key_host_backend
 from compliance.keys.pkcs11.backend import pkcs11_backend
+
+logger = logging.getLogger(__name__)
 
 _backends: dict[Environment, KeyBackend] = {}
 _lock = threading.Lock()
@@ -29,7 +34,15 @@ def backend_for(environment: Environment) -> KeyBackend:
 def private_key(environment: Environment, uri: str) -> HsmRSAPrivateKey | HsmECPrivateKey:
     """Return a key that signs often (CA, tokens), its public key read once; raises as `public_key()`."""
     backend = backend_for(environment)
-    return adapt(backend, uri, backend.public_key(uri))
+    return adapt(backend, uri, cast("PublicKey", backend.public_key(uri)))
+
+
+def destroy_if_present(uri: str) -> None:
+    """Destroy a key of the current environment, unless it is gone already; raises the other errors."""
+    try:
+        backend_for(environments.current()).destroy(uri)
+    except KeyNotFound:
+        logger.info("The key %s was already gone from its token", uri)
 
 
 def reset() -> None:

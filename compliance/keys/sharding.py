@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 MAX_SHARDS: Final = 100
 LABEL_OCTETS: Final = 32  # of CK_TOKEN_INFO (PKCS#11 v2.40 §3.2)
 P256: Final = 0  # in place of an RSA key's size
+ED25519: Final = 1  # likewise
 
 _NUMBER = re.compile(r"-[0-9]{2}\Z")
 
@@ -58,7 +59,7 @@ class ShardedBackend(base.KeyBackend):
 
     @abstractmethod
     def generate_in(self, token: str, bits: int, *, label: str, keep_public: bool) -> KeyRef:
-        """Generate an RSA key of `bits`, or a `P256` key; `keep_public` stores a public object too."""
+        """Generate a key: RSA of `bits`, `P256` or `ED25519`; `keep_public` stores a public object too."""
 
     @abstractmethod
     def present_tokens(self) -> Collection[str]:
@@ -89,6 +90,11 @@ class ShardedBackend(base.KeyBackend):
 
     def generate_ec(self, *, label: str) -> KeyRef:
         return self.generate_in(self.main_label, P256, label=label, keep_public=True)
+
+    def generate_ed25519(self, *, label: str) -> base.Ed25519KeyRef:
+        key = self.generate_in(self.main_label, ED25519, label=label, keep_public=True)
+        # The public key is the end of its SubjectPublicKeyInfo (RFC 8410 §4).
+        return base.Ed25519KeyRef(key.uri, key.spki[-base.ED25519_OCTETS :])
 
     def problems(self) -> list[str]:
         present = self.present_tokens()

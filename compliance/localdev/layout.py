@@ -13,6 +13,8 @@ class Layout:
         self.root = root
         self.local = local
         self.log = local / "log"
+        # Archives of events that were dropped.
+        self.archive = local / "archive"
         self.secrets = local / "secrets.json"
         self.ports = local / "ports.json"
         # `bootstrap_dev` writes the demo tenant's API keys and log-ins here.
@@ -35,7 +37,7 @@ class Layout:
     def prepare(self) -> None:
         """Make the folders. Others may traverse the private folder, but not read its contents."""
         self.local.mkdir(mode=0o711, parents=True, exist_ok=True)
-        for folder in (self.run, self.log):
+        for folder in (self.run, self.log, self.archive):
             folder.mkdir(mode=0o700, exist_ok=True)
 
 

@@ -42,6 +42,10 @@ class TestRun:
         return self.servers.layout.local / "test" / self.name
 
     @property
+    def archive(self) -> Path:
+        return self.folder / "archive"
+
+    @property
     def redis(self) -> RedisServer:
         password = self.servers.secrets["redis_password"]
         return RedisServer(self.folder / "redis", self.folder / "ports.json", password, snapshots=False)
@@ -56,7 +60,7 @@ class TestRun:
         names = [name for name in contract if "DATABASE" in name and name.endswith("_URL")]
         contract |= {name: with_suffix(contract[name], self.name) for name in names}
         layout = self.servers.layout
-        own = contract | {"REDIS_URL": self.redis.url()}
+        own = contract | {"REDIS_URL": self.redis.url(), "EVENT_ARCHIVE_DIR": str(self.archive)}
         return merged(own, os.environ, root=layout.root, cache=layout.local / "pycache")
 
     def clear(self) -> None:
@@ -106,7 +110,7 @@ def with_suffix(url: str, suffix: str) -> str:
 @contextmanager
 def _own_run(servers: Servers) -> Iterator[TestRun]:
     run = TestRun(servers, f"r{secrets.token_hex(5)}")
-    run.folder.mkdir(mode=0o700, parents=True)
+    run.archive.mkdir(mode=0o700, parents=True)
     with locked(run.folder / "lock"):
         try:
             with step("Valkey and SoftHSM tokens of this run"):

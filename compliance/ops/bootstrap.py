@@ -1,4 +1,4 @@
-"""The contents of a development stack: CAs, token keys, a demo tenant with API keys, console log-ins."""
+"""The contents of a development stack: CAs, signing keys, a demo tenant with API keys, console log-ins."""
 
 import json
 import secrets
@@ -9,6 +9,7 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 
+from auditlog.sealing import keys as log_keys
 from auditlog.vocabulary import Actor
 from certificates import services as certificates
 from compliance.core import environments
@@ -34,6 +35,7 @@ def bootstrap(*, state_file: Path, migrate: bool = False, now: datetime) -> dict
         with environments.use(environment):
             certificates.bootstrap(now=now)
             delegation.bootstrap(now=now)
+            log_keys.bootstrap(actor=ACTOR, now=now)
     tenant = _tenant(known.get("tenant_id"), now)
     made = {"tenant_id": str(tenant.id)}
     for environment in Environment:

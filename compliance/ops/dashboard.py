@@ -16,7 +16,9 @@ from django.urls import reverse
 from agents.models import Agent, AgentStatus
 from agents.querysets import AgentQuerySet
 from agents.risk import MEDIUM, band_of
-from auditlog.models import AuditEntry
+from auditlog.models import AuditEntry, TreeHead
+from auditlog.proving.proofs import MET, MISSING, NO_POLICY
+from auditlog.proving.state import log_state
 from certificates.models import AuthorityRole, Certificate, CertificateStatus, RevocationList
 from compliance.console.access import access_of
 from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
@@ -64,6 +66,7 @@ def board(request: HttpRequest, now: datetime) -> dict[str, Any]:
             list_tile(scoped(request, RevocationList), now),
             event_tile(high_risk, now),
             delivery_tile(scoped(request, Delivery), now),
+            tree_tile(now),
         ],
         "panels": [
             attention(agents, now),
@@ -160,6 +163,18 @@ def delivery_tile(deliveries: QuerySet[Delivery], now: datetime) -> Tile:
     failed = deliveries.filter(status=DeliveryStatus.FAILED, created_at__gte=now - DAY).count()
     url, tone = list_url(Delivery, "status__exact=failed"), "bad" if failed else ""
     return Tile("Failed deliveries", "outbox", failed, "webhooks, last 24 hours", url, tone)
+
+
+def tree_tile(now: datetime) -> Tile:
+    """Return how many entries of the audit log are sealed, and whether witnesses vouch for them."""
+    state = log_state(now=now)
+    tone = {MET: "good", MISSING: "warn", NO_POLICY: ""}[state.quorum]
+    quorum = {MET: "quorum met", MISSING: "quorum missing", NO_POLICY: "no witnesses"}[state.quorum]
+    if state.is_contradicted:
+        tone, quorum = "bad", "a witness contradicts"
+    unsigned = state.backlog.unsealed + state.backlog.unsigned
+    note = f"{unsigned} unsigned; {quorum}"
+    return Tile("Sealed audit entries", "account_tree", state.tree_size, note, list_url(TreeHead), tone)
 
 
 def attention(agents: AgentQuerySet, now: datetime) -> Panel:

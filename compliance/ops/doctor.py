@@ -10,6 +10,11 @@ from django.db.migrations.executor import MigrationExecutor
 from redis.exceptions import RedisError
 
 from auditlog import guards
+from auditlog.errors import LogKeysMissing
+from auditlog.proving.state import log_state
+from auditlog.sealing import keys as log_keys
+from auditlog.sealing import sealer, tree
+from auditlog.verifying import last_verified
 from auditlog.vocabulary import Actor
 from certificates import services as certificates
 from certificates.errors import AuthorityMissing
@@ -23,11 +28,15 @@ from compliance.keys import backend_for
 from compliance.ops import heartbeat, key_inventory
 from compliance.ops.privileges import role_audit
 from compliance.stores import redis, sql
-from events import partitions
+from events import checks, partitions
+from events.archiving import archives
+from events.errors import ArchivesUnavailable
 
 ACTOR: Final = Actor.system("doctor")
 CA_WARNING: Final = timedelta(days=30)
 PARTITIONS_AHEAD: Final = timedelta(days=1)
+QUORUM_LATE: Final = timedelta(minutes=5)
+SEALING_LATE: Final = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
@@ -104,6 +113,22 @@ def migrations_applied(now: datetime) -> str:
     return f"{len(waiting)} migrations are not applied" if waiting else ""
 
 
+def sealing_keeps_up(now: datetime) -> str:
+    backlog = tree.backlog()
+    if backlog.oldest is None or backlog.oldest > now - SEALING_LATE:
+        return ""
+    return (
+        f"{backlog.unsealed} entries wait to be sealed, {backlog.unsigned} to be signed,"
+        f" the oldest since {backlog.oldest:%Y-%m-%d %H:%M}"
+    )
+
+
+def seal_and_sign(now: datetime) -> str:
+    sealed = sealer.seal_all()
+    sealer.sign_head(now=now)
+    return f"{sealed} entries sealed"
+
+
 def hsm_answers(now: datetime) -> str:
     backend_for(environments.current()).check()
     return ""
@@ -111,6 +136,24 @@ def hsm_answers(now: datetime) -> str:
 
 def hsm_is_complete(now: datetime) -> str:
     return "; ".join(backend_for(environments.current()).problems())
+
+
+def log_is_signed(now: datetime) -> str:
+    try:
+        log_keys.signing_keys(now)
+    except LogKeysMissing as error:
+        return error.message
+    return ""
+
+
+def log_is_witnessed(now: datetime) -> str:
+    state = log_state(now=now)
+    problems = [f"{each.name}: {each.problem}" for each in state.witnesses if each.contradicts]
+    if state.policy_problem:
+        problems.append(state.policy_problem)
+    elif state.missing_since is not None and now - state.missing_since > QUORUM_LATE:
+        problems.append(f"not enough cosignatures since {state.missing_since:%Y-%m-%d %H:%M}")
+    return "; ".join(problems)
 
 
 def authorities_valid(now: datetime) -> str:
@@ -162,6 +205,14 @@ def make_partitions(now: datetime) -> str:
     return f"{len(made.made)} partitions made, {made.moved_rows} rows moved"
 
 
+def archives_writable(now: datetime) -> str:
+    try:
+        archives.folder()
+    except ArchivesUnavailable as error:
+        return error.message
+    return ""
+
+
 def issuances_settled(now: datetime) -> str:
     before = now - 2 * unfinished.UNFINISHED_AFTER
     count = Issuance.objects.filter(state=IssuanceState.STARTED, created_at__lt=before).count()
@@ -190,6 +241,8 @@ MIGRATE: Final = "manage.py migrate, and migrate --database test"
 SHARED: Final = (
     Check("redis", redis_answers, "start Redis, or correct REDIS_URL"),
     Check("workers and beat", workers_alive, "start a worker and beat; read their logs"),
+    Check("archives", archives_writable, "make the folder EVENT_ARCHIVE_DIR for the workers' user"),
+    Check("retention", lambda now: checks.retention_too_short(), "raise EVENT_RETENTION_DAYS"),
 )
 CHECKS: Final = (
     Check("database", database_answers, "start PostgreSQL, or correct DATABASE_URL and TEST_DATABASE_URL"),
@@ -197,6 +250,18 @@ CHECKS: Final = (
     Check("database role", lambda now: role_audit.role_is_limited(), role_audit.REMEDY),
     Check("privileges", lambda now: role_audit.privileges_as_listed(), f"{MIGRATE}, as the owner"),
     Check("audit log", lambda now: role_audit.audit_log_guarded(), guards.REMEDY),
+    Check("audit log key", log_is_signed, "manage.py audit_key_rotate"),
+    Check(
+        "audit log witnesses",
+        log_is_witnessed,
+        "see Tree and witnesses in the console; if a witness contradicts, change nothing, run audit_verify",
+    ),
+    Check("audit log sealing", sealing_keeps_up, "start a worker and beat; read their logs", seal_and_sign),
+    Check(
+        "audit log verified",
+        last_verified.problem,
+        "set AUDIT_VERIFIED_FILE and run manage.py audit_verify every week; docs/audit-log.md",
+    ),
     Check("hsm", hsm_answers, "read the log for the reason; see docs/hsm.md"),
     Check("hsm parts", hsm_is_complete, "see docs/hsm.md: start key hosts, restore tokens or make shards"),
     Check("certificate authorities", authorities_valid, "manage.py ca_init, or a new authority in time"),

@@ -12,6 +12,7 @@ from django.apps import apps
 from django.db.models import Model, QuerySet
 
 from auditlog import services as auditlog
+from auditlog.models import LogKey
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from certificates.issuing import key_pool
 from certificates.models import Certificate, CertificateAuthority, PooledKey
@@ -43,7 +44,7 @@ class TokenInventory:
     young: int = 0  # number of keys that no row names and that are too young to be orphans
     orphans: list[StoredKey] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    """URIs of keys that certificates in force, the pool, CAs or token keys need."""
+    """URIs of keys that are in use, or lie ready in the pool."""
 
     @property
     def is_sound(self) -> bool:
@@ -137,6 +138,7 @@ def _needed(now: datetime) -> set[str]:
         (PooledKey.objects.all(), "key_uri"),
         (CertificateAuthority.objects.publishing(now), "key_uri"),
         (signing, "uri"),
+        (LogKey.objects.signing(now), "key_uri"),
     )
 
 

@@ -15,14 +15,15 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Thread
-from typing import NoReturn, Protocol
+from typing import BinaryIO, NoReturn, Protocol
 
 import msgspec
 
 from compliance.api.answers import Answer
 from compliance.serving.http import refusals
 from compliance.serving.http.messages import Received
-from compliance.serving.wsgi import WsgiApplication, environ_of, run
+from compliance.serving.http.streams import StreamBroken, StreamedAnswer
+from compliance.serving.wsgi import OpenAnswer, WsgiApplication, begin, environ_of
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,10 @@ NICENESS = 5  # how much less of a busy processor the views are given than the e
 _LENGTH = struct.Struct("!Q")
 _encode = msgspec.msgpack.Encoder().encode
 _decode_request = msgspec.msgpack.Decoder(Received).decode
-_decode_answer = msgspec.msgpack.Decoder(Answer).decode
+_decode_answer = msgspec.msgpack.Decoder(tuple[Answer, bool]).decode  # whether pieces follow
+_GO_ON, _STOP = b"\1", b"\0"
+_BROKEN = 2**64 - 1
+"""The length that stands for a piece that could not be made."""
 
 
 class Startup(Protocol):
@@ -60,9 +64,15 @@ class DjangoLost(Exception):
 
 
 def answer_of(application: WsgiApplication, request: Received) -> Answer:
-    """The application's answer; 500 where it met a defect."""
+    """The application's whole answer; 500 where it met a defect."""
+    found = begun(application, request)
+    return found.collected() if isinstance(found, OpenAnswer) else found
+
+
+def begun(application: WsgiApplication, request: Received) -> Answer | OpenAnswer:
+    """The application's answer, perhaps with its body still to be made; 500 where it met a defect."""
     try:
-        return run(application, environ_of(request))
+        return begin(application, environ_of(request))
     except Exception:
         log.exception("unexpected error on %s", request.path)
         return refusals.FAILED
@@ -107,14 +117,10 @@ class ForkedDjango:
         for ours, theirs in pairs:
             theirs.close()
             ours.setblocking(False)
-        self._free: asyncio.LifoQueue[socket.socket] = asyncio.LifoQueue()
-        for one in self._sockets:
-            self._free.put_nowait(one)
+        self._slots = Slots(self._sockets)
 
     async def answer(self, request: Received) -> Answer:
-        slot = await self._free.get()
-        # Whatever becomes of this caller, the answer is read: the next one must not get it.
-        return await asyncio.shield(asyncio.ensure_future(_ask(slot, request, self._free)))
+        return await self._slots.answer(request)
 
     def close(self) -> None:
         for one in self._sockets:
@@ -125,18 +131,67 @@ class ForkedDjango:
         os.waitpid(self._pid, 0)
 
 
+class Slots:
+    """Sockets to the threads of the other process, each for one request at a time."""
+
+    def __init__(self, sockets: Sequence[socket.socket]) -> None:
+        self._free: asyncio.LifoQueue[socket.socket] = asyncio.LifoQueue()
+        for one in sockets:
+            self._free.put_nowait(one)
+
+    async def answer(self, request: Received) -> Answer:
+        """The answer of a free thread. Raises: DjangoLost."""
+        slot = await self._free.get()
+        # Whatever becomes of this caller, the answer is read: the next one must not get it.
+        return await asyncio.shield(asyncio.ensure_future(_ask(slot, request, self._free)))
+
+
 async def _ask(slot: socket.socket, request: Received, free: "asyncio.LifoQueue[socket.socket]") -> Answer:
     loop = asyncio.get_running_loop()
     octets = _encode(request)
     try:
         await loop.sock_sendall(slot, _LENGTH.pack(len(octets)) + octets)
         (length,) = _LENGTH.unpack(await _exactly(loop, slot, _LENGTH.size))
-        answer = _decode_answer(await _exactly(loop, slot, length))
+        answer, is_open = _decode_answer(await _exactly(loop, slot, length))
     except OSError as error:
-        raise DjangoLost from error
-    finally:
         free.put_nowait(slot)
+        raise DjangoLost from error
+    if is_open:
+        return StreamedAnswer(answer.status, answer.headers, b"", _Pieces(slot, free))
+    free.put_nowait(slot)
     return answer
+
+
+class _Pieces:
+    """The body that a thread of the other process makes; the slot is free again at its end."""
+
+    def __init__(self, slot: socket.socket, free: "asyncio.LifoQueue[socket.socket]") -> None:
+        self._slot, self._free = slot, free
+        self._is_open = True
+
+    async def next(self) -> bytes:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.sock_sendall(self._slot, _GO_ON)
+            (length,) = _LENGTH.unpack(await _exactly(loop, self._slot, _LENGTH.size))
+            if length in (0, _BROKEN):
+                self._end()
+            if length == _BROKEN:
+                raise StreamBroken
+            return bytes(await _exactly(loop, self._slot, length))
+        except OSError as error:
+            self._end()
+            raise StreamBroken from error
+
+    async def stop(self) -> None:
+        if self._is_open:
+            with suppress(OSError):
+                await asyncio.get_running_loop().sock_sendall(self._slot, _STOP)
+            self._end()
+
+    def _end(self) -> None:
+        self._is_open = False
+        self._free.put_nowait(self._slot)
 
 
 async def _exactly(loop: asyncio.AbstractEventLoop, slot: socket.socket, length: int) -> bytearray:
@@ -166,7 +221,9 @@ def _serve_all(application: WsgiApplication, sockets: Sequence[socket.socket], s
     try:
         os.nice(NICENESS)
         startup.begin_process()
-        threads = [Thread(target=_serve, args=[application, one, startup], daemon=True) for one in sockets]
+        threads = [
+            Thread(target=serve_socket, args=[application, one, startup], daemon=True) for one in sockets
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -176,11 +233,33 @@ def _serve_all(application: WsgiApplication, sockets: Sequence[socket.socket], s
         os._exit(code)
 
 
-def _serve(application: WsgiApplication, slot: socket.socket, startup: Startup) -> None:
+def serve_socket(application: WsgiApplication, slot: socket.socket, startup: Startup) -> None:
+    """Answer the requests that come over a socket, one by one, until it is closed."""
     startup.begin_thread()
     # The worker may end before it has an answer.
     with suppress(ConnectionError), slot, slot.makefile("rb") as reader:
         while head := reader.read(_LENGTH.size):
             request = _decode_request(reader.read(*_LENGTH.unpack(head)))
-            octets = _encode(answer_of(application, request))
+            found = begun(application, request)
+            is_open = isinstance(found, OpenAnswer)
+            octets = _encode((found.head if isinstance(found, OpenAnswer) else found, is_open))
             slot.sendall(_LENGTH.pack(len(octets)) + octets)
+            if isinstance(found, OpenAnswer):
+                _send_pieces(found, slot, reader)
+
+
+def _send_pieces(found: OpenAnswer, slot: socket.socket, reader: BinaryIO) -> None:
+    """Make and send each piece when it is asked for, an empty one after the last."""
+    try:
+        while reader.read(1) == _GO_ON:
+            piece = next(found.pieces, b"")
+            slot.sendall(_LENGTH.pack(len(piece)) + piece)
+            if not piece:
+                return
+    except ConnectionError:
+        raise
+    except Exception:
+        log.exception("unexpected error in a streamed answer")
+        slot.sendall(_LENGTH.pack(_BROKEN))
+    finally:
+        found.close()

@@ -2,7 +2,8 @@
 
 import io
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compliance.api.answers import Answer, Headers
@@ -46,14 +47,40 @@ def environ_of(request: Received) -> Environ:
     return environ
 
 
+@dataclass(frozen=True)
+class OpenAnswer:
+    """The beginning of an answer, and its body, which the thread that asked for it makes piece by piece."""
+
+    head: Answer
+    pieces: Iterator[bytes]
+    close: Callable[[], None]
+
+    def collected(self) -> Answer:
+        """The answer with its whole body."""
+        try:
+            return replace(self.head, body=b"".join(self.pieces))
+        finally:
+            self.close()
+
+
 def run(application: WsgiApplication, environ: Environ) -> Answer:
     """The application's whole answer."""
+    found = begin(application, environ)
+    return found.collected() if isinstance(found, OpenAnswer) else found
+
+
+def begin(application: WsgiApplication, environ: Environ) -> Answer | OpenAnswer:
+    """The application's answer; one of Django's streaming responses of unknown length stays open."""
     told: list[tuple[int, Headers]] = []
 
     def start_response(status: str, headers: Headers, exc_info: Any = None) -> None:
         told.append((int(status.split(" ", 1)[0]), headers))
 
     pieces = application(environ, start_response)
+    if getattr(pieces, "streaming", False) and "content-length" not in {
+        name.lower() for name, _ in told[-1][1]
+    }:
+        return OpenAnswer(Answer(*told[-1], b""), iter(pieces), pieces.close)  # type: ignore[attr-defined]
     try:
         body = b"".join(pieces)
     finally:

@@ -3,7 +3,14 @@
 import json
 from typing import Any
 
+from django.http import HttpResponse
 from django.test import Client
+
+
+def whole(answer: Any) -> HttpResponse:
+    """Read a streamed answer to its end, which closes it."""
+    body = b"".join(answer.streaming_content)
+    return HttpResponse(body, status=answer.status_code, headers=dict(answer.headers))
 
 
 class ApiClient:
@@ -37,7 +44,8 @@ class ApiClient:
 
     def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Any:
         data = b"" if body is None else json.dumps(body).encode()
-        return self._client.generic(method, path, data, "application/json", headers=self._headers(headers))
+        answer = self._client.generic(method, path, data, "application/json", headers=self._headers(headers))
+        return whole(answer) if answer.streaming else answer
 
     def _headers(self, headers: dict[str, str]) -> dict[str, str]:
         found = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -15,6 +15,7 @@ from django.db import transaction
 from pytest_django.fixtures import Settings
 
 from agents.tests.factories import make_agent
+from auditlog.tests.factories import make_entries, seal_and_sign
 from certificates.tests.factories import make_certificate
 from compliance.api.rest.description import draw
 from compliance.core import environments
@@ -71,6 +72,10 @@ def world(api: ApiClient, settings: Settings) -> World:
     kept = client.post("/v1/webhooks", webhook).json()["data"]["id"]
     registration = {"name": "a", "model_hash": "h"}
     reason = {"reason": "x"}
+    for environment in Environment:
+        with environments.use(environment):
+            make_entries()
+            seal_and_sign()
     bodies = {
         "registerAgent": {**registration, "financial_scope": FINANCES},
         "updateAgent": {"name": "b", "financial_scope": FINANCES},
@@ -288,7 +293,7 @@ def test_queries_are_judged_as_described(world: World, operation_id: str, name: 
     wrong = []
     for text in [*QUERY_VALUES, *own]:
         answer = send(world, operation_id, None, f"?{name}={quote(text)}")
-        assert answer.status_code in (200, 400, 503), answer.content
+        assert answer.status_code in (200, 400, 422, 503), answer.content
         if (answer.status_code != 400) is not is_valid(schema, read(schema, text)):
             wrong.append((text[:60], answer.status_code))
 
@@ -300,6 +305,7 @@ def test_last_of_repeated_parameters_counts_and_unknown_ones_are_ignored(
     world: World, operation_id: str, name: str, parameter: Any
 ) -> None:
     good = {"limit": "1", "agent_id": str(UUID(int=1)), "before": "2026-01-01", "at": "2026-01-01"}
+    good |= {"from": "0", "to": "1", "after": "2026-01-01"}
     value = parameter["schema"].get("enum", [good.get(name, "x")])[0]
 
     statuses = [

@@ -1,6 +1,5 @@
 """The life of token keys: generated, published, active, retired or withdrawn, destroyed."""
 
-import logging
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError
@@ -8,14 +7,12 @@ from django.db import IntegrityError
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
-from compliance.keys import KeyNotFound, backend_for
+from compliance.keys import backend_for, destroy_if_present
 from delegation.errors import RotationUnderWay, TokenKeysMissing
 from delegation.jose import keyring
 from delegation.jose.jwks import Jwk, public_jwk
 from delegation.lifecycle import DESTROY_AFTER, PUBLISHED_AHEAD, KeyStatus
 from delegation.models import TokenKey
-
-log = logging.getLogger(__name__)
 
 
 def bootstrap(*, actor: Actor, now: datetime) -> TokenKey:
@@ -82,10 +79,7 @@ def destroy_ended(*, now: datetime) -> int:
     """Destroy the private halves of retired and withdrawn keys; return how many."""
     ended = list(TokenKey.objects.filter(retired_at__lt=now - DESTROY_AFTER, destroyed_at=None))
     for key in ended:
-        try:
-            backend_for(environments.current()).destroy(key.uri)
-        except KeyNotFound:
-            log.info("token key %s was already gone from its token", key.kid)
+        destroy_if_present(key.uri)
         key.destroyed_at = now
         key.save(update_fields=["destroyed_at"])
     return len(ended)

@@ -20,7 +20,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 PACKAGE: Final = Path(__file__).resolve().parent / "scoring"
 SUFFIX: Final = str(sysconfig.get_config_var("EXT_SUFFIX"))
-AS_PYTHON: Final = frozenset({"__init__", "contract", "packed", "paid", "probation", "weights"})
+AS_PYTHON: Final = frozenset({"__init__", "contract", "packed", "weights"})
 """Modules that stay Python: compiling them gains nothing. Cython compiles `packed.pxd` into its users."""
 # With annotation_typing a `float` would be a C double, which can't be None.
 CYTHON: Final = (sys.executable, "-m", "cython", "-3", "-X", "annotation_typing=False")

@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from itertools import pairwise
@@ -13,13 +16,14 @@ from django.core.management import call_command
 from django.db import ProgrammingError, connection, connections
 from django.db.migrations.loader import MigrationLoader
 
+from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.identifiers import first_id_at, moment_of, new_id_at
-from events import partitions
-from events.checks import check_settings
+from events import partition_changes
+from events.checks import check_mica, check_settings
 from events.ingest.storage import ScoredEvent
 from events.listing.spans import AHEAD, Partition, Span, gap, missing
 from events.models import BehaviorEvent
@@ -192,9 +196,16 @@ def test_rows_of_the_default_past_their_retention_go(world: World) -> None:
 
     done = maintain(actor=ACTOR, now=now())
 
-    assert done.deleted_rows == 1
+    assert [partition.start for partition in done.dropped] == [at(2020, 1, 1)]
     assert not BehaviorEvent.objects.filter(id=event.id).exists()
-    assert AuditEntry.objects.filter(event_type="events.dropped", affected_id=DEFAULT).count() == 1
+
+
+def test_row_of_no_possible_time_stays_in_the_default(world: World) -> None:
+    event = make_event(world.agent, received_at=at(1970, 1, 2))
+
+    done = maintain(actor=ACTOR, now=now())
+
+    assert (done.default_rows, table_of(event)) == (1, DEFAULT)
 
 
 def run(**options: Any) -> tuple[int, dict[str, Any]]:
@@ -225,10 +236,10 @@ def test_command_finds_rows_in_the_default_and_a_dry_run_changes_nothing(world: 
 
 
 def test_partition_that_stays_locked_is_left_for_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitions, "RETRY_DELAYS", (0.0, 0.0))
+    monkeypatch.setattr(partition_changes, "RETRY_DELAYS", (0.0, 0.0))
     rival = connections["default"].copy()
     with rival.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [partitions._ADVISORY_LOCK])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [partition_changes.ADVISORY_LOCK])
         done = maintain(actor=ACTOR, now=now() + timedelta(days=62))
     rival.close()
 
@@ -236,13 +247,37 @@ def test_partition_that_stays_locked_is_left_for_the_next_run(monkeypatch: pytes
     assert done.postponed
 
 
-@pytest.mark.parametrize(
-    ("days", "found"), [(29, ["events.E001"]), (30, ["events.W001"]), (183, ["events.W001"]), (184, [])]
-)
-def test_checks_tell_of_a_short_retention(settings: Any, days: int, found: list[str]) -> None:
+@pytest.mark.parametrize(("days", "found"), [(182, ["events.E001"]), (183, []), (1827, [])])
+def test_checks_refuse_a_retention_under_six_months(settings: Any, days: int, found: list[str]) -> None:
     settings.EVENT_RETENTION_DAYS = days
 
     assert [message.id for message in check_settings()] == found
+
+
+@pytest.mark.parametrize("start", [["manage.py", "check"], ["-c", "import compliance.serving.application"]])
+def test_nothing_starts_with_a_retention_under_six_months(settings: Any, start: list[str]) -> None:
+    environment = {**os.environ, "EVENT_RETENTION_DAYS": "182"}
+
+    ended = subprocess.run(
+        [sys.executable, *start], env=environment, cwd=settings.BASE_DIR, capture_output=True, check=False
+    )
+
+    assert ended.returncode == 1
+    assert b"ImproperlyConfigured: EVENT_RETENTION_DAYS is 182" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("days", "is_financial", "found"),
+    [(1826, True, ["events.W003"]), (1827, True, []), (1826, False, [])],
+)
+def test_under_mica_less_than_five_years_is_a_warning(
+    world: World, settings: Any, days: int, is_financial: bool, found: list[str]
+) -> None:
+    if is_financial:
+        make_agent(world.tenant, name="trader", financial_scope={"max_single_trade_usd": 1})
+    settings.EVENT_RETENTION_DAYS = days
+
+    assert [message.id for message in check_mica()] == found
 
 
 def test_checks_tell_of_an_unknown_span(settings: Any) -> None:

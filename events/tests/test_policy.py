@@ -9,7 +9,7 @@ import pytest
 from agents.models import Agent
 from compliance.core.errors import Invalid
 from events.ingest import threshold
-from events.risk.evaluation.policy import Policy, candidate_of, live_policy, weighing
+from events.risk.evaluation.policy import RiskPolicy, candidate_of, live_policy, weighing
 from events.risk.scoring import weights
 from events.risk.strikes import is_breach
 from events.tests.conftest import World
@@ -21,13 +21,13 @@ GAPS = tuple(timedelta(seconds=seconds) for seconds in SECONDS)
 
 
 def test_live_policy_is_three_high_events_in_fifteen_minutes() -> None:
-    assert live_policy() == Policy(threshold=0.85, strikes=3, window_minutes=15)
+    assert live_policy() == RiskPolicy(threshold=0.85, strikes=3, window_minutes=15)
 
 
 def test_what_a_candidate_leaves_out_stays() -> None:
     candidate = candidate_of(b'{"strikes": 2}', live_policy())
 
-    assert candidate == Policy(threshold=0.85, strikes=2, window_minutes=15)
+    assert candidate == RiskPolicy(threshold=0.85, strikes=2, window_minutes=15)
     assert not candidate.rescored
 
 

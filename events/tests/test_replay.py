@@ -117,12 +117,15 @@ def test_what_is_not_reproduced_has_its_reason(world: World) -> None:
     assert "30 minutes" in found.not_reproduced[0].reason
 
 
+COPIED = ("tenant_id", "event_type", "actor_type", "actor_kind", "actor_id")
+
+
 def test_an_entry_without_a_halt_is_no_revocation(world: World) -> None:
     high_events(world.agent, 0, 10, 14)
     (entry,) = AuditEntry.objects.for_tenant(world.tenant.id).of_type("agent.high_risk")
     other = make_certified_agent(world.tenant)
     AuditEntry.objects.create(
-        **{name: getattr(entry, name) for name in ("tenant_id", "event_type", "actor_type", "actor_id")},
+        **{name: getattr(entry, name) for name in COPIED},
         affected_id=str(other.id),
         metadata=entry.metadata,
         created_at=entry.created_at,

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
+from django.conf import settings
 from django.db import connections
 
 from agents.models import Agent
@@ -141,9 +142,9 @@ def test_days_past_the_retention_are_forgotten(world: World) -> None:
     store_event(world.agent, 0.1, START)
     sum_up(now=START + timedelta(hours=1))
 
-    risk_days.forget(now=START + timedelta(days=400))
+    risk_days.forget(now=START + timedelta(days=settings.EVENT_RETENTION_DAYS))
     kept = days_of(world.agent)
-    risk_days.forget(now=START + timedelta(days=402))
+    risk_days.forget(now=START + timedelta(days=settings.EVENT_RETENTION_DAYS + 2))
 
     assert kept == [(1, 0, 0)]
     assert days_of(world.agent) == []

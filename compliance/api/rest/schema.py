@@ -54,6 +54,7 @@ STATUS_TEXT = {
     405: "The path has no such method",
     406: "No acceptable representation",
     409: "In conflict with what is already there",
+    410: "Past its retention",
     413: "The body is larger than 1 MiB",
     415: "The body is not application/json",
     422: "Sound, but impossible in the present state",

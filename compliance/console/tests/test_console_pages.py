@@ -71,8 +71,15 @@ def test_operator_opens_every_list_and_form(acme: Tenant, page: str, environment
 
 def test_every_table_of_the_service_has_a_page() -> None:
     ours = [model for model in apps.get_models() if model.__module__.split(".")[0] in ROOMS]
-    # What the service makes of events and reviews, for its own use, and the octets of revocation lists.
+    # What the service makes of events and reviews, for its own use, the octets of revocation lists, and what
+    # the pages of the audit log and its tree show.
     derived = {
+        "auditlog_leaf",
+        "auditlog_logkey",
+        "auditlog_pendingentry",
+        "auditlog_signedhead",
+        "auditlog_treetile",
+        "auditlog_witnessstate",
         "certificates_revocationlistpart",
         "events_pendingreview",
         "events_riskday",

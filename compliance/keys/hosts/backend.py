@@ -10,7 +10,8 @@ from typing import TypeVar
 from django.conf import settings
 
 from compliance.core.environments import Environment
-from compliance.keys.base import KeyRef, KeyServiceUnavailable, PublicKey, SignatureAlgorithm, StoredKey
+from compliance.keys import base
+from compliance.keys.base import AnyPublicKey, KeyRef, KeyServiceUnavailable, SignatureAlgorithm, StoredKey
 from compliance.keys.hosts import messages
 from compliance.keys.hosts.client import KeyHostAway, KeyHostClient, client_for
 from compliance.keys.hosts.messages import AnyRequest
@@ -68,9 +69,13 @@ class KeyHostBackend(ShardedBackend):
         request = messages.SignDigest(self._environment, uri, digest, algorithm)
         return self._ask(self.token_of(uri), request, bytes)
 
-    def public_key(self, uri: str) -> PublicKey:
+    def sign_ed25519(self, uri: str, message: bytes) -> bytes:
+        base.require_message(message)
+        return self._ask(self.token_of(uri), messages.SignEd25519(self._environment, uri, message), bytes)
+
+    def public_key(self, uri: str) -> AnyPublicKey:
         request = messages.ReadPublicKey(self._environment, uri)
-        return KeyRef(uri, self._ask(self.token_of(uri), request, bytes)).public_key
+        return base.read_spki(self._ask(self.token_of(uri), request, bytes))
 
     def destroy(self, uri: str) -> None:
         self._ask(self.token_of(uri), messages.DestroyKey(self._environment, uri), type(None))

@@ -52,6 +52,11 @@ class SignDigest(KeyHostRequest, frozen=True):  # bytes
     algorithm: base.SignatureAlgorithm
 
 
+class SignEd25519(KeyHostRequest, frozen=True):  # bytes
+    uri: str
+    message: bytes
+
+
 class GenerateKey(_SlowRequest, frozen=True):  # URI and SubjectPublicKeyInfo
     """As `ShardedBackend.generate_in()`."""
 
@@ -93,8 +98,9 @@ class MakeTokens(_SlowRequest, frozen=True):  # int
     so_pin: str
 
 
+Signing = SignDigest | SignEd25519
 AnyRequest = (
-    SignDigest | GenerateKey | ReadPublicKey | DestroyKey | ListToken | CheckTokens | FindTokens | MakeTokens
+    Signing | GenerateKey | ReadPublicKey | DestroyKey | ListToken | CheckTokens | FindTokens | MakeTokens
 )
 
 

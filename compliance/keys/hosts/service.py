@@ -56,6 +56,8 @@ class KeyHostService:
         match request:
             case messages.SignDigest():
                 return backend.sign_digest(request.uri, request.digest, request.algorithm)
+            case messages.SignEd25519():
+                return backend.sign_ed25519(request.uri, request.message)
             case messages.GenerateKey():
                 made = backend.generate_in(
                     request.token, request.bits, label=request.label, keep_public=request.keep_public

@@ -14,14 +14,14 @@ from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, PKCS11Error, exce
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
 from compliance.keys import base, forks
-from compliance.keys.base import KeyNotFound, KeyServiceNotConfigured, KeyServiceUnavailable, PublicKey
+from compliance.keys.base import AnyPublicKey, KeyNotFound, KeyServiceNotConfigured, KeyServiceUnavailable
 from compliance.keys.pkcs11 import objects
 from compliance.keys.pkcs11.call_threads import CallThreads, CallTimeout
 from compliance.keys.pkcs11.module import Pkcs11Module, module_at
 from compliance.keys.pkcs11.objects import read_public_key, stored_key
 from compliance.keys.pkcs11.provisioning import make_tokens
 from compliance.keys.pkcs11.token import KeyMissing, KeyVanished, TokenConfig, TokenSession, TokenSessions
-from compliance.keys.sharding import P256, ShardedBackend, is_shard, main_token
+from compliance.keys.sharding import ED25519, P256, ShardedBackend, is_shard, main_token
 from compliance.keys.uri import Pkcs11Uri, build, parse
 
 logger = logging.getLogger(__name__)
@@ -54,6 +54,10 @@ REQUEST_REFUSED: Final = (
 )
 """Errors of a token that serves and will refuse the same request again."""
 
+CURVES: Final = {
+    P256: (KeyType.EC, objects.P256_PARAMETERS),
+    ED25519: (KeyType.EC_EDWARDS, objects.ED25519_PARAMETERS),
+}
 KINDS: Final = (ObjectClass.PRIVATE_KEY, ObjectClass.PUBLIC_KEY)
 STALE_HANDLE: Final = (exceptions.KeyHandleInvalid, exceptions.ObjectHandleInvalid)
 """Another process may have destroyed the key: it is looked up before the module is restarted."""
@@ -112,7 +116,7 @@ class Pkcs11Backend(ShardedBackend):
             "public_template": objects.PUBLIC if keep_public else objects.SESSION_PUBLIC,
         }
 
-        def generate(session: TokenSession) -> PublicKey:
+        def generate(session: TokenSession) -> AnyPublicKey:
             public, private = _generate_pair(session, bits, options)
             session.handles[key_id] = private.handle
             public_key = read_public_key(public)
@@ -133,10 +137,14 @@ class Pkcs11Backend(ShardedBackend):
         half = len(signature) // 2
         return encode_dss_signature(int.from_bytes(signature[:half]), int.from_bytes(signature[half:]))
 
-    def public_key(self, uri: str) -> PublicKey:
+    def sign_ed25519(self, uri: str, message: bytes) -> bytes:
+        base.require_message(message)
+        return self._sign_raw(uri, message, Mechanism.EDDSA)
+
+    def public_key(self, uri: str) -> AnyPublicKey:
         sessions, key_id = self._locate(uri)
 
-        def read(session: TokenSession) -> PublicKey:
+        def read(session: TokenSession) -> AnyPublicKey:
             # Modules that keep no public object have the public key in the private one.
             for kind in reversed(KINDS):
                 for found in session.find(kind, key_id):
@@ -311,10 +319,10 @@ class Pkcs11Backend(ShardedBackend):
 
 
 def _generate_pair(session: TokenSession, bits: int, options: dict[str, Any]) -> tuple[Any, Any]:
-    if bits != P256:
+    if bits not in CURVES:
         return session.session.generate_keypair(KeyType.RSA, bits, **options)
-    parameters = {Attribute.EC_PARAMS: objects.P256_PARAMETERS}
-    curve = session.session.create_domain_parameters(KeyType.EC, parameters, local=True)
+    kind, parameters = CURVES[bits]
+    curve = session.session.create_domain_parameters(kind, {Attribute.EC_PARAMS: parameters}, local=True)
     return curve.generate_keypair(**options)
 
 

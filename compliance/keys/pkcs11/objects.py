@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from pkcs11 import Attribute, KeyType, MechanismFlag, ObjectClass, PKCS11Error
 
 from compliance.core.identifiers import moment_of
-from compliance.keys.base import PublicKey, StoredKey
+from compliance.keys.base import AnyPublicKey, StoredKey
 from compliance.keys.uri import Pkcs11Uri, build
 
 SIGN_AND_VERIFY: Final = MechanismFlag.SIGN | MechanismFlag.VERIFY  # sets every other use to false
@@ -21,6 +21,11 @@ SESSION_PUBLIC: Final = {Attribute.PRIVATE: False, Attribute.TOKEN: False}
 """A public key object that ends with its session: an RSA private key holds the public key too."""
 
 P256_PARAMETERS: Final = bytes.fromhex("06082a8648ce3d030107")  # its OID (RFC 5480 §2.1.1.1)
+P256_POINT: Final = 65  # octets, uncompressed
+ED25519_PARAMETERS: Final = bytes.fromhex("06032b6570")  # its OID (RFC 8410 §3)
+ED25519_NAMES: Final = (ED25519_PARAMETERS, b"\x13\x0cedwards25519")
+"""How tokens name the curve: by OID or PrintableString (PKCS#11 v3.0 §2.3.5)."""
+ED25519_POINT: Final = 32
 
 PUBLIC_ATTRIBUTES: Final = (
     *(Attribute.KEY_TYPE, Attribute.MODULUS, Attribute.PUBLIC_EXPONENT),
@@ -29,7 +34,7 @@ PUBLIC_ATTRIBUTES: Final = (
 TIMED: Final = 7
 
 
-def read_public_key(found: Any) -> PublicKey | None:
+def read_public_key(found: Any) -> AnyPublicKey | None:
     """Build the public key of a public or private key object; None if the object lacks a part of it.
 
     Some modules leave CKA_PUBLIC_KEY_INFO empty, or fail a request for several attributes if one is missing.
@@ -43,14 +48,17 @@ def read_public_key(found: Any) -> PublicKey | None:
     return None
 
 
-def _public_key(attributes: Mapping[Attribute, Any]) -> PublicKey | None:
+def _public_key(attributes: Mapping[Attribute, Any]) -> AnyPublicKey | None:
     kind = attributes[Attribute.KEY_TYPE]
     if kind == KeyType.RSA:
         exponent, modulus = attributes[Attribute.PUBLIC_EXPONENT], attributes[Attribute.MODULUS]
         return rsa.RSAPublicNumbers(e=_integer(exponent), n=_integer(modulus)).public_key()
     if kind == KeyType.EC and attributes[Attribute.EC_PARAMS] == P256_PARAMETERS:
-        point = _point(attributes[Attribute.EC_POINT])
+        point = _point(attributes[Attribute.EC_POINT], P256_POINT)
         return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
+    if kind == KeyType.EC_EDWARDS and attributes[Attribute.EC_PARAMS] in ED25519_NAMES:
+        point = _point(attributes[Attribute.EC_POINT], ED25519_POINT)
+        return ed25519.Ed25519PublicKey.from_public_bytes(point)
     return None
 
 
@@ -58,9 +66,9 @@ def _integer(value: int | bytes) -> int:
     return value if isinstance(value, int) else int.from_bytes(value, "big")
 
 
-def _point(value: bytes) -> bytes:
+def _point(value: bytes, octets: int) -> bytes:
     """Unwrap CKA_EC_POINT, a DER OCTET STRING around the point; some modules give the bare point."""
-    is_wrapped = len(value) >= 2 and value[0] == 0x04 and value[1] == len(value) - 2
+    is_wrapped = len(value) == octets + 2 and value[:2] == bytes((0x04, octets))
     return value[2:] if is_wrapped else value
 
 

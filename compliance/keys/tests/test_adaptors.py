@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from compliance.keys.adaptors import HsmECPrivateKey, HsmRSAPrivateKey, SignsOnly, adapt
+from compliance.keys.adaptors import HsmECPrivateKey, HsmEd25519PrivateKey, HsmRSAPrivateKey, SignsOnly, adapt
 from compliance.keys.base import KeyBackend
 
 NOW = dt.datetime(2026, 11, 20, tzinfo=dt.UTC)
@@ -33,6 +33,12 @@ def ec_key(backend: KeyBackend) -> HsmECPrivateKey:
     key = adapt(backend, ref.uri, ref.public_key)
     assert isinstance(key, HsmECPrivateKey)
     return key
+
+
+@pytest.fixture
+def ed25519_key(backend: KeyBackend) -> HsmEd25519PrivateKey:
+    ref = backend.generate_ed25519(label="adaptors")
+    return HsmEd25519PrivateKey(backend, ref.uri, ref.public)
 
 
 def sign_certificate(key: HsmRSAPrivateKey | HsmECPrivateKey) -> x509.Certificate:
@@ -68,6 +74,12 @@ def test_ec_key_signs_tokens_through_pyjwt(ec_key: HsmECPrivateKey) -> None:
     assert jwt.decode(token, ec_key.public_key(), algorithms=["ES256"]) == {"sub": "agent"}
 
 
+def test_ed25519_key_signs_tokens_through_pyjwt(ed25519_key: HsmEd25519PrivateKey) -> None:
+    token = jwt.encode({"sub": "agent"}, ed25519_key, algorithm="EdDSA")
+
+    assert jwt.decode(token, ed25519_key.public_key(), algorithms=["EdDSA"]) == {"sub": "agent"}
+
+
 def test_rsa_key_signs_tokens_through_pyjwt(rsa_key: HsmRSAPrivateKey) -> None:
     token = jwt.encode({"sub": "agent"}, rsa_key, algorithm="RS256")
 
@@ -90,10 +102,14 @@ def test_prehashed_data_is_signed_as_it_is(rsa_key: HsmRSAPrivateKey, ec_key: Hs
         ec_key.public_key().verify(ec_signature, b"other", ec.ECDSA(hashes.SHA256()))
 
 
-def test_private_half_can_not_be_had(rsa_key: HsmRSAPrivateKey, ec_key: HsmECPrivateKey) -> None:
-    for key in (rsa_key, ec_key):
+def test_private_half_can_not_be_had(
+    rsa_key: HsmRSAPrivateKey, ec_key: HsmECPrivateKey, ed25519_key: HsmEd25519PrivateKey
+) -> None:
+    for key in (rsa_key, ec_key, ed25519_key):
         with pytest.raises(SignsOnly):
             key.private_numbers()
+        with pytest.raises(SignsOnly):
+            key.private_bytes_raw()
         with pytest.raises(SignsOnly):
             key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 

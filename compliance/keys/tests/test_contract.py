@@ -11,7 +11,14 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from compliance.keys.adaptors import SignsOnly, adapt
-from compliance.keys.base import KeyBackend, KeyNotFound, SignatureAlgorithm
+from compliance.keys.base import (
+    MAX_MESSAGE,
+    Ed25519KeyRef,
+    KeyBackend,
+    KeyNotFound,
+    KeyRef,
+    SignatureAlgorithm,
+)
 
 RSA_HASHES = {
     SignatureAlgorithm.RSA_SHA256: hashes.SHA256(),
@@ -48,6 +55,24 @@ def test_ec_signature_verifies_as_der(backend: KeyBackend) -> None:
     key.public_key.verify(signature, b"payload", ec.ECDSA(hashes.SHA256()))
 
 
+@pytest.mark.parametrize("message", [b"", b"payload", b"x" * MAX_MESSAGE], ids=len)
+def test_ed25519_signature_of_the_message_itself_verifies(backend: KeyBackend, message: bytes) -> None:
+    key = backend.generate_ed25519(label="contract")
+
+    signature = backend.sign_ed25519(key.uri, message)
+
+    assert (len(signature), len(key.public)) == (64, 32)
+    key.public_key.verify(signature, message)
+    assert backend.sign_ed25519(key.uri, message) == signature
+
+
+def test_message_too_long_for_ed25519_is_an_error_of_the_caller(backend: KeyBackend) -> None:
+    key = backend.generate_ed25519(label="contract")
+
+    with pytest.raises(ValueError, match="octets"):
+        backend.sign_ed25519(key.uri, b"x" * (MAX_MESSAGE + 1))
+
+
 def test_signing_a_digest_equals_signing_its_data(backend: KeyBackend) -> None:
     key = backend.generate_rsa(label="contract")
 
@@ -76,7 +101,11 @@ def test_data_of_any_size_is_signed(backend: KeyBackend) -> None:
 
 
 def test_public_key_is_read_back(backend: KeyBackend) -> None:
-    for key in (backend.generate_rsa(label="contract"), backend.generate_ec(label="contract")):
+    for key in (
+        backend.generate_rsa(label="contract"),
+        backend.generate_ec(label="contract"),
+        backend.generate_ed25519(label="contract"),
+    ):
         assert backend.public_key(key.uri) == key.public_key
 
 
@@ -113,6 +142,19 @@ def test_destroyed_key_is_gone(backend: KeyBackend) -> None:
     assert key.uri not in {entry.uri for entry in backend.list_keys("doomed")}
 
 
+def test_destroyed_ed25519_key_is_gone(backend: KeyBackend) -> None:
+    key = backend.generate_ed25519(label="doomed")
+    backend.sign_ed25519(key.uri, b"payload")
+
+    backend.destroy(key.uri)
+
+    with pytest.raises(KeyNotFound):
+        backend.sign_ed25519(key.uri, b"payload")
+    with pytest.raises(KeyNotFound):
+        backend.public_key(key.uri)
+    assert key.uri not in {entry.uri for entry in backend.list_keys("doomed")}
+
+
 @pytest.mark.parametrize(
     "uri",
     ["", "arn:aws:kms:eu:1:key/2", "pkcs11:token=elsewhere;id=%00", "pkcs11:token=a;id=%01?pin-value=1234"],
@@ -120,6 +162,8 @@ def test_destroyed_key_is_gone(backend: KeyBackend) -> None:
 def test_uri_of_another_place_is_not_found(backend: KeyBackend, uri: str) -> None:
     with pytest.raises(KeyNotFound):
         backend.sign(uri, b"payload", SignatureAlgorithm.RSA_SHA256)
+    with pytest.raises(KeyNotFound):
+        backend.sign_ed25519(uri, b"payload")
 
 
 def test_listing_shows_complete_pairs_by_prefix(backend: KeyBackend) -> None:
@@ -134,10 +178,11 @@ def test_listing_shows_complete_pairs_by_prefix(backend: KeyBackend) -> None:
 
 
 def test_uri_is_all_that_is_needed_to_find_a_key_again(backend: KeyBackend, another: KeyBackend) -> None:
-    keys = [
+    keys: list[KeyRef | Ed25519KeyRef] = [
         backend.generate_rsa(label="again"),
         backend.generate_rsa(label="again", spread=True),
         backend.generate_ec(label="again"),
+        backend.generate_ed25519(label="again"),
     ]
 
     for key in keys:

@@ -64,7 +64,7 @@ def read_attributes(
     return token.use(read)
 
 
-@pytest.mark.parametrize("kind", ["rsa", "ec"])
+@pytest.mark.parametrize("kind", ["rsa", "ec", "ed25519"])
 def test_private_half_is_sealed_and_only_signs(backend: KeyBackend, kind: str) -> None:
     key = getattr(backend, f"generate_{kind}")(label="attributes")
 

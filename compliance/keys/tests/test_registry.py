@@ -42,6 +42,17 @@ def test_private_key_is_ready_to_sign() -> None:
     assert registry.private_key(Environment.TEST, ref.uri) is key
 
 
+def test_key_that_is_gone_is_destroyed_without_an_error() -> None:
+    live = registry.backend_for(Environment.LIVE)
+    key = live.generate_ec(label="ended")
+
+    registry.destroy_if_present(key.uri)
+    registry.destroy_if_present(key.uri)
+
+    with pytest.raises(KeyNotFound):
+        live.public_key(key.uri)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -179,6 +179,7 @@ class Servers:
         return {
             "ALLOWED_HOSTS": "127.0.0.1,localhost",
             "BASE_URL": base_url or self.base_url(),
+            "EVENT_ARCHIVE_DIR": str(self.layout.archive),
             "ENCRYPTION_KEYS": self.secrets["encryption_key"],
             "SECRET_KEY": self.secrets["secret_key"],
             # A developer's receiver listens on plain HTTP on loopback; production allows neither.

@@ -35,7 +35,13 @@ def _all(access: Access, *names: str) -> dict[str, Access]:
 
 TABLES: Final[Mapping[str, Access]] = {
     **_all(Access(APPEND), "auditlog_auditentry", "events_behaviorevent", "events_eventreview"),
+    # The tree grows by `auditlog_seal`. Salts open the commitments to what is erased from the tables.
+    **_all(Access(READ), "auditlog_pendingentry", "auditlog_tile", "auditlog_treehead"),
+    "auditlog_witnessstate": Access(CHANGE),
+    "auditlog_leaf": Access(READ, secret=frozenset({"salts"})),
+    "auditlog_signedhead": Access(APPEND | {"UPDATE (note)", "UPDATE (has_quorum)"}),
     **_all(Access(APPEND), "django_admin_log", "webhooks_message"),
+    "auditlog_logkey": Access(APPEND | {"UPDATE (retired_at)", "UPDATE (destroyed_at)"}),
     # Rows that fit no partition; `events_partition_make` moves them.
     "events_behaviorevent_default": Access(READ, NOTHING),
     # Written by migrations.
@@ -72,11 +78,19 @@ PARTITIONED: Final = "events_behaviorevent"
 
 FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
     "events_partition_make(timestamp with time zone,timestamp with time zone)": frozenset({"EXECUTE"}),
-    "events_partition_drop(text)": frozenset({"EXECUTE"}),
-    "events_default_forget(timestamp with time zone)": frozenset({"EXECUTE"}),
+    "events_partition_begin(timestamp with time zone,timestamp with time zone)": frozenset({"EXECUTE"}),
+    "events_partition_attach(timestamp with time zone,timestamp with time zone)": frozenset({"EXECUTE"}),
+    "events_partition_drop(text,text)": frozenset({"EXECUTE"}),
+    "events_partition_name(timestamp with time zone,timestamp with time zone)": NOTHING,
     "events_first_id(timestamp with time zone)": NOTHING,
+    "auditlog_seal(bigint,bigint[],uuid[],bytea[],smallint[],bigint[],bytea[],bytea)": frozenset({"EXECUTE"}),
+    "auditlog_erase(uuid,text[],bytea)": frozenset({"EXECUTE"}),
+    "auditlog_drop(timestamp with time zone,bigint)": frozenset({"EXECUTE"}),
     # PostgreSQL runs a trigger's function without a privilege on it.
     "auditlog_refuse_change()": NOTHING,
+    "auditlog_only_grows()": NOTHING,
+    "auditlog_states_tree()": NOTHING,
+    "auditlog_enqueue()": NOTHING,
     "events_refuse_change()": NOTHING,
     "certificates_list_number_rises()": NOTHING,
     "certificates_crl_number_rises()": NOTHING,

@@ -18,7 +18,7 @@ _PREDEFINED: Final = (
     *("pg_execute_server_program", "pg_read_server_files", "pg_write_server_files"),
     *("pg_write_all_data", "pg_read_all_data"),
 )
-_LOG: Final = f"to_regclass('{guards.TABLE}')"
+_TABLES: Final = ", ".join(f"'{guards.PREFIX}{table}'" for table in guards.TABLES)
 _EXCESSES: Final = {
     "may make roles": "rolcreaterole",
     "may make databases": "rolcreatedb",
@@ -28,9 +28,10 @@ _EXCESSES: Final = {
         SELECT FROM pg_class WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind IN ('r', 'p')
         AND pg_has_role(current_user, relowner, 'MEMBER'))""",
     **{f"is a member of {name}": f"pg_has_role(current_user, '{name}', 'MEMBER')" for name in _PREDEFINED},
-    "may change, delete or truncate audit entries": f"""coalesce(
-        has_table_privilege({_LOG}, 'UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
-        OR has_any_column_privilege({_LOG}, 'UPDATE, REFERENCES'), false)""",
+    "may change, delete or truncate audit entries or their tree": f"""EXISTS (
+        SELECT FROM pg_class WHERE relnamespace = '{SCHEMA}'::regnamespace AND relname IN ({_TABLES})
+        AND (has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+            OR has_any_column_privilege(oid, 'UPDATE, REFERENCES') AND relname <> '{guards.NOTES}'))""",
     "may create objects in the database": f"""has_schema_privilege('{SCHEMA}', 'CREATE')
         OR has_database_privilege(current_database(), 'CREATE')""",
     "may make temporary tables": "has_database_privilege(current_database(), 'TEMPORARY')",
@@ -68,4 +69,5 @@ def privileges_as_listed() -> str:
 
 def audit_log_guarded() -> str:
     """Return what is wrong with the audit log's triggers; empty if nothing."""
-    return "" if guards.are_in_force() else "triggers of the audit log are missing or disabled"
+    found = sorted(guards.not_in_force())
+    return f"triggers of the audit log are missing or disabled: {', '.join(found)}" if found else ""

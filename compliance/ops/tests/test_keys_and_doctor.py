@@ -3,22 +3,27 @@
 import io
 import json
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 from pytest_django.fixtures import Settings
 
+from auditlog import services as auditlog
 from auditlog.models import AuditEntry
+from auditlog.sealing import keys as log_keys
+from auditlog.vocabulary import AuditAction
 from certificates.issuing import key_pool
 from certificates.models import Certificate, PooledKey, RevocationList
 from certificates.tests.factories import make_authorities, make_certified_agent
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.core.identifiers import new_id
 from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.keys import KeyNotFound, KeyRef, StoredKey, backend_for, reset
 from compliance.ops import heartbeat
+from compliance.ops.doctor import Finding, examine
 from compliance.ops.key_inventory import destroy_orphans, reconcile, reference_fields
 from compliance.stores import redis
 from compliance.tenancy.tests.factories import ACTOR, make_tenant
@@ -87,6 +92,7 @@ def test_every_table_that_names_keys_is_asked() -> None:
         ("certificates.Issuance", "key_uri"),
         ("certificates.PooledKey", "key_uri"),
         ("delegation.TokenKey", "uri"),
+        ("auditlog.LogKey", "key_uri"),
     }
 
 
@@ -144,6 +150,15 @@ def test_key_that_is_gone_is_missing(stray: KeyRef) -> None:
     assert stray.uri in {uri for shelf in shown for uri in shelf["missing"]}
 
 
+def test_log_key_is_named_and_missing_once_it_is_gone() -> None:
+    key = log_keys.bootstrap(actor=ACTOR, now=now())
+    named = key.key_uri not in orphans()
+    backend_for(Environment.LIVE).destroy(key.key_uri)
+
+    assert named
+    assert missing() == {key.key_uri}
+
+
 def test_key_reconcile_tells_orphans_by_token(stray: KeyRef) -> None:
     shown, code = run("key_reconcile", "--grace-minutes", "0")
 
@@ -164,9 +179,10 @@ def test_key_reconcile_without_an_hsm_exits_with_5(settings: Settings) -> None:
 
 @pytest.fixture
 def sound(settings: Settings) -> Iterator[None]:
-    """A service in order: authorities, a pool, a heartbeat."""
+    """A service in order: authorities, a log key, a pool, a heartbeat."""
     settings.KEY_POOL_SIZE = 1
     make_authorities()
+    log_keys.bootstrap(actor=ACTOR, now=now())
     key_pool.fill(now=now())
     heartbeat.note_life.apply(headers={ENVIRONMENT_HEADER: "live"}, throw=True)
     yield
@@ -201,6 +217,32 @@ def test_doctor_sees_and_repairs_a_missing_list() -> None:
 
     assert not before["revocation lists"]["ok"]
     assert after["revocation lists"]["ok"]
+
+
+def test_doctor_sees_that_no_key_signs_the_log() -> None:
+    before, _ = examined()
+    log_keys.rotate(actor=ACTOR, now=now())
+    after, _ = examined()
+
+    assert not before["audit log key"]["ok"]
+    assert after["audit log key"]["ok"]
+
+
+@pytest.mark.usefixtures("sound")
+def test_doctor_sees_and_seals_entries_that_wait() -> None:
+    auditlog.record(tenant_id=new_id(), action=AuditAction.AGENT_UPDATED, actor=ACTOR, now=now())
+
+    before, after = (sealing_found(fix=fix, now=now() + timedelta(minutes=2)) for fix in (False, True))
+
+    assert not before.ok
+    assert "entries wait to be sealed" in before.detail
+    assert after.ok
+    assert after.fixed.endswith("entries sealed")
+
+
+def sealing_found(*, fix: bool, now: datetime) -> Finding:
+    found = {finding.check: finding for finding in examine(chosen=[Environment.LIVE], fix=fix, now=now)}
+    return found["audit log sealing"]
 
 
 @pytest.mark.usefixtures("sound")

@@ -101,14 +101,25 @@ REFUSED = [
     f"CREATE FUNCTION pg_temp.other() {BODY}",
     "CREATE OR REPLACE FUNCTION events_first_id(moment timestamptz) RETURNS uuid LANGUAGE sql"
     " AS 'SELECT NULL::uuid'",
-    "ALTER FUNCTION events_partition_drop(text) SET search_path = pg_temp",
+    "ALTER FUNCTION events_partition_drop(text, text) SET search_path = pg_temp",
     # Partitions of the last thirty days, and what is no partition.
-    "SELECT events_default_forget(now())",
-    "SELECT events_default_forget(now() - interval '29 days')",
-    "SELECT events_default_forget(NULL)",
-    f"SELECT events_partition_drop('{EVENTS}_default')",
-    f"SELECT count(events_partition_drop(relname)) FROM pg_class WHERE relname ~ '^{EVENTS}_2'",
+    f"SELECT events_partition_drop('{EVENTS}_default', '')",
+    f"SELECT count(events_partition_drop(relname, '')) FROM pg_class WHERE relname ~ '^{EVENTS}_2'",
     "SELECT events_first_id(now())",
+    "SELECT events_partition_name(now(), now())",
+    # A table that is filled to become a partition may be filled, and nothing else.
+    *(
+        f"BEGIN; SELECT events_partition_begin('2020-01-01', '2020-01-02'); {statement}"
+        for statement in (
+            f"SELECT * FROM {EVENTS}_20200101",
+            f"DROP TABLE {EVENTS}_20200101",
+            f"TRUNCATE {EVENTS}_20200101",
+            f"UPDATE {EVENTS}_20200101 SET risk_score = 0",
+            f"ALTER TABLE {EVENTS}_20200101 DROP id",
+            f"SELECT events_partition_attach('2020-01-01', '2020-01-02');"
+            f" INSERT INTO {EVENTS}_20200101 DEFAULT VALUES",
+        )
+    ),
     # The server's files and programs.
     "COPY (SELECT 1) TO PROGRAM 'true'",
     f"COPY {LOG} FROM PROGRAM 'true'",
@@ -150,10 +161,10 @@ WITHOUT_EFFECT = [
     f"GRANT DELETE ON {LOG} TO PUBLIC",
     f"GRANT UPDATE ON {EVENTS} TO CURRENT_USER",
     "GRANT CREATE ON SCHEMA public TO CURRENT_USER",
-    f"SET search_path = pg_temp, public; SELECT events_partition_drop('{LOG}')",
-    f"SELECT events_partition_drop('public.{LOG}')",
-    f"SELECT events_partition_drop('{EVENTS}; DROP TABLE {LOG}')",
-    "SELECT events_partition_drop(NULL)",
+    f"SET search_path = pg_temp, public; SELECT events_partition_drop('{LOG}', '')",
+    f"SELECT events_partition_drop('public.{LOG}', '')",
+    f"SELECT events_partition_drop('{EVENTS}; DROP TABLE {LOG}', '')",
+    "SELECT events_partition_drop(NULL, NULL)",
 ]
 _STATE = """
 SELECT (SELECT md5(string_agg(e::text, ',' ORDER BY id)) FROM auditlog_auditentry e),
@@ -220,7 +231,8 @@ def test_service_appends_and_reads(environment: Environment) -> None:
     count = sql.query(f"SELECT count(*) FROM {LOG}")[0][0]
 
     attempt(environment, f"INSERT INTO {LOG} SELECT gen_random_uuid(), tenant_id, event_type, actor_type,"
-            f" actor_id, description, affected_id, metadata, created_at FROM {LOG} LIMIT 1")  # fmt: skip
+            " actor_id, description, affected_id, metadata, created_at, actor_kind"
+            f" FROM {LOG} LIMIT 1")  # fmt: skip
 
     assert sql.query(f"SELECT count(*) FROM {LOG}")[0][0] == count + 1
 
@@ -238,9 +250,10 @@ def test_service_appends_and_reads(environment: Environment) -> None:
         "'2020-01-01', NULL",
     ],
 )
-def test_only_sensible_partitions_are_made(environment: Environment, arguments: str) -> None:
+@pytest.mark.parametrize("verb", ["make", "begin", "attach"])
+def test_only_sensible_partitions_are_made(environment: Environment, verb: str, arguments: str) -> None:
     with pytest.raises(errors.InvalidParameterValue):
-        attempt(environment, f"SELECT events_partition_make({arguments})")
+        attempt(environment, f"SELECT events_partition_{verb}({arguments})")
 
 
 def test_role_of_the_suite_has_no_excess(environment: Environment) -> None:

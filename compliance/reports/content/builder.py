@@ -45,6 +45,16 @@ def build(kind: ReportType, frame: Frame, facts: Facts) -> Json:
             "applications": [_json(asdict(part)) for part in regulation.applications],
         },
         **_frame(frame),
+        "covered_from": _json(facts.covered_from or frame.start),
+        "retention": _json(
+            {
+                "event_retention_days": facts.event_retention_days,
+                "audit_retention_days": facts.audit_retention_days,
+                "oldest_event_at": facts.oldest_event_at,
+                "oldest_audit_entry_at": facts.oldest_entry_at,
+                "archives": facts.archives,
+            }
+        ),
         "summary": _summary(facts),
         "controls": [_control(control, regulation) for control in CONTROLS[kind](frame, facts)],
         "trend": {

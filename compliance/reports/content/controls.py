@@ -3,10 +3,8 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from compliance.reports.content.facts import Facts
+from compliance.reports.content.facts import Facts, Frame
 from compliance.reports.vocabulary import ControlState
-
-OLDEST = "The oldest record kept is {} old; the service deletes no event and no audit entry"
 
 
 @dataclass(frozen=True)
@@ -64,6 +62,52 @@ def mode_gaps(found: Findings, facts: Facts) -> None:
     observed, not_made = facts.observed_agents, facts.would_have_stopped_count
     found.lacks_number(observed, "agent", "only observed, at least part of the time: no automatic stop then")
     found.lacks_number(not_made, "automatic stop", "recorded but not made, as the agent was only observed")
+
+
+def missing_events(found: Findings, facts: Facts) -> None:
+    """Add the gap that events of the period were dropped, if any were."""
+    if facts.covered_from is not None:
+        found.lacks(
+            f"Events received before {facts.covered_from:%Y-%m-%d} were dropped and are not counted here"
+        )
+
+
+def no_event(facts: Facts) -> str:
+    """Return the gap of a period without events."""
+    stored, received = "No event of the period is stored", "No event was received in the period"
+    return received if facts.covered_from is None else stored
+
+
+def retention(found: Findings, frame: Frame, facts: Facts, *, least: timedelta, words: str) -> Control:
+    """Return the control of how long records are kept: for `least` at least, which is `words`."""
+    if facts.complete_since is None:
+        found.lacks("There are no records")
+        return found.control()
+    kept = {"Events": facts.event_retention_days, "Audit entries": facts.audit_retention_days}
+    oldest = {"event": facts.oldest_event_at, "audit entry": facts.oldest_entry_at}
+    for what, days in kept.items():
+        found.shows(f"{what} are kept for {days:,} days by the present settings")
+        found.lacks(f"{what} are kept for less than {words}", when=days < least.days)
+    for what, moment in oldest.items():
+        if moment is not None:
+            found.shows(f"The oldest {what} stored is {spoken(frame.generated_at - moment)} old")
+    is_short = frame.generated_at - facts.complete_since < least
+    found.lacks(f"The records stored do not reach back {words}", when=is_short)
+    _archives(found, facts)
+    missing_events(found, facts)
+    return found.control()
+
+
+def _archives(found: Findings, facts: Facts) -> None:
+    archived = sum(row["archive_sha256"] is not None for row in facts.archives)
+    gone = [row for row in facts.archives if not row["is_stored"]]
+    bare = sum(row["archive_sha256"] is None for row in gone)
+    found.shows_number(archived, "partition", "of events archived, with its SHA-256 in the audit log")
+    found.lacks_number(bare, "partition", "of events dropped without an archive")
+    found.lacks(
+        "Archived events were dropped: that their archives are kept is for the operator to show",
+        when=len(gone) > bare,
+    )
 
 
 def counted(number: int, singular: str, plural: str | None = None) -> str:

@@ -2,7 +2,16 @@
 
 from datetime import timedelta
 
-from compliance.reports.content.controls import OLDEST, Control, Findings, counted, mode_gaps, spoken
+from compliance.reports.content import controls as shared
+from compliance.reports.content.controls import (
+    Control,
+    Findings,
+    counted,
+    missing_events,
+    mode_gaps,
+    no_event,
+    spoken,
+)
 from compliance.reports.content.facts import Facts, Frame
 
 SIX_MONTHS = timedelta(days=183)
@@ -31,7 +40,8 @@ def logging_of_risks(facts: Facts) -> Control:
     )
     changes = facts.audit_by_type.get("agent.updated", 0)
     found.shows_number(changes, "change", "of agents' profiles audited")
-    found.lacks("No event was received in the period", when=facts.event_count == 0)
+    found.lacks(no_event(facts), when=facts.event_count == 0)
+    missing_events(found, facts)
     return found.control()
 
 
@@ -42,6 +52,7 @@ def logging_for_monitoring(facts: Facts) -> Control:
         when=bool(facts.trend),
     )
     found.lacks("There are no events to monitor by", when=not facts.trend)
+    missing_events(found, facts)
     return found.control()
 
 
@@ -51,8 +62,9 @@ def logging_of_operation(facts: Facts) -> Control:
     found.shows(f"Events of {counted(kinds, 'kind')} of action, with time and agent", when=kinds > 0)
     active = [agent for agent in facts.agents if agent["status"] == "active"]
     silent = sum(not any(agent["events_by_band"].values()) for agent in active)
-    found.lacks_number(silent, "active agent", "sent no event in the period")
-    found.lacks("No event was received in the period", when=kinds == 0)
+    found.lacks_number(silent, "active agent", "without an event stored of the period")
+    found.lacks(no_event(facts), when=kinds == 0)
+    missing_events(found, facts)
     return found.control()
 
 
@@ -76,13 +88,13 @@ def oversight(facts: Facts) -> Control:
     mode_gaps(found, facts)
     found.shows_number(facts.revocation_count, "certificate", "revoked, with who, when and why")
     people = facts.human_interventions
-    found.shows_number(people, "intervention", "by people or their API keys")
+    found.shows_number(people, "intervention", "by people in the console, reviews of events among them")
     delays = (certificate["seconds_from_high_risk_event"] for certificate in facts.certificates)
     slowest = max((delay for delay in delays if delay is not None), default=None)
     if slowest is not None:
         found.shows(f"Slowest revocation after a high-risk event: {spoken(timedelta(seconds=slowest))}")
     found.lacks(
-        "Agents were stopped by the service alone; no act of a person is on record",
+        "No act of a person is on record: agents were stopped by the service or by API keys",
         when=people == 0 and stops + facts.revocation_count > 0,
     )
     found.lacks(
@@ -94,14 +106,7 @@ def oversight(facts: Facts) -> Control:
 
 
 def retention(frame: Frame, facts: Facts) -> Control:
-    found = Findings("aia-19-26-6")
-    if facts.oldest_record_at is None:
-        found.lacks("There are no logs")
-        return found.control()
-    age = frame.generated_at - facts.oldest_record_at
-    found.shows(OLDEST.format(spoken(age)))
-    found.lacks("The records do not reach back six months yet", when=age < SIX_MONTHS)
-    return found.control()
+    return shared.retention(Findings("aia-19-26-6"), frame, facts, least=SIX_MONTHS, words="six months")
 
 
 def trends(facts: Facts) -> Control:
@@ -111,6 +116,7 @@ def trends(facts: Facts) -> Control:
         when=bool(facts.trend),
     )
     found.lacks("No trend can be drawn without events", when=not facts.trend)
+    missing_events(found, facts)
     found.lacks("The provider's post-market monitoring plan (Article 72(3)) is not recorded here")
     return found.control()
 

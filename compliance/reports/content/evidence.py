@@ -7,14 +7,17 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, F, Max, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, F, Max, Min, Model, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Trunc
 
 from agents.models import Agent, AgentStatus
 from auditlog import guards
-from auditlog.models import AuditEntry
-from auditlog.vocabulary import ActorType, AuditAction
+from auditlog.models import AuditEntry, Leaf, SignedHead
+from auditlog.querysets import AuditEntryQuerySet
+from auditlog.vocabulary import AuditAction
 from certificates.models import Certificate, CertificateStatus
+from compliance.core.encodings import b64_encode
+from compliance.reports.content.dropped import archived_spans, covered_from
 from compliance.reports.content.facts import Facts, Frame, Row
 from compliance.reports.content.mica import MAX_VALIDITY
 from compliance.reports.content.observation import AgentMode, ModeChange, ModeHistory, agent_mode
@@ -30,6 +33,7 @@ INTERVENTIONS = (
     AuditAction.AGENT_REINSTATED,
     AuditAction.AGENT_RETIRED,
     AuditAction.CERTIFICATE_REVOKED,
+    AuditAction.EVENT_REVIEWED,
 )
 MODE_CHANGES = (AuditAction.TENANT_ENFORCEMENT_CHANGED, AuditAction.AGENT_ENFORCEMENT_CHANGED)
 OVERSIGHT = (*INTERVENTIONS, *MODE_CHANGES, AuditAction.AGENT_WOULD_HAVE_STOPPED)
@@ -42,6 +46,7 @@ def gather(frame: Frame) -> Facts:
     agents, certificates = _agents(frame), _certificates(frame)
     tenants_mode, modes = _modes(frame, agents)
     events, entries = _events(frame), _entries(frame)
+    spans = archived_spans(frame)
     active = agents.filter(status=AgentStatus.ACTIVE)
     transactions = events.filter(action_type__in=TRANSACTIONS)
     issued = entries.filter(event_type=AuditAction.DELEGATION_ISSUED)
@@ -66,14 +71,34 @@ def gather(frame: Frame) -> Facts:
         trend=tuple(_trend(events, span)),
         oversight=tuple(_oversight_facts(entries)),
         audit_by_type=_counts(entries, "event_type"),
-        human_interventions=entries.filter(event_type__in=INTERVENTIONS, actor_type=ActorType.USER).count(),
+        human_interventions=entries.filter(event_type__in=INTERVENTIONS).by_people().count(),
         delegation_count=issued.count(),
         delegations_rooted_in_a_human=issued.filter(metadata__chain__0__type="human").count(),
         delegations_checked_against_a_scope=issued.filter(metadata__scope_checked=True).count(),
         oldest_event_at=_oldest_event(frame),
         oldest_entry_at=_oldest_entry(frame),
+        event_retention_days=settings.EVENT_RETENTION_DAYS,
+        audit_retention_days=settings.AUDIT_RETENTION_DAYS,
+        archives=tuple(spans[:LISTED]),
+        covered_from=covered_from(frame, spans),
         is_log_guarded=guards.are_in_force(),
+        **_sealing(entries),
     )
+
+
+def _sealing(entries: QuerySet[AuditEntry]) -> dict[str, Any]:
+    """Return what the newest checkpoint and the newest witnessed one cover."""
+    signed = SignedHead.objects.order_by("-size")
+    newest, witnessed = signed.first(), signed.filter(has_quorum=True).first()
+    if newest is None:
+        return {}
+    sealed = Leaf.objects.filter(entry_id=OuterRef("id"), index__lt=newest.size)
+    return {
+        "checkpoint_size": newest.size,
+        "checkpoint_root": b64_encode(bytes(newest.root)),
+        "witnessed_size": witnessed.size if witnessed else 0,
+        "entries_under_checkpoint": entries.filter(Exists(sealed)).count(),
+    }
 
 
 def trend_span(length: timedelta) -> str:
@@ -105,7 +130,7 @@ def _events(frame: Frame) -> QuerySet[BehaviorEvent]:
     return found if frame.agent_ids is None else found.filter(agent_id__in=frame.agent_ids)
 
 
-def _entries(frame: Frame) -> QuerySet[AuditEntry]:
+def _entries(frame: Frame) -> AuditEntryQuerySet:
     period = {"created_at__gte": frame.start, "created_at__lt": frame.covered_until}
     found = AuditEntry.objects.for_tenant(frame.tenant_id).filter(**period)
     if frame.agent_ids is None:
@@ -236,9 +261,11 @@ def _blank(field: str) -> Q:
 
 
 def _oldest_event(frame: Frame) -> datetime | None:
-    """Return when the event with the oldest `occurred_at` was received; an index finds it."""
-    oldest = BehaviorEvent.objects.for_tenant(frame.tenant_id).order_by("occurred_at", "id").first()
-    return oldest.received_at if oldest else None
+    """Return when the oldest event stored was received; an index finds each agent's."""
+    first = BehaviorEvent.objects.filter(agent_id=OuterRef("pk")).order_by("id").values("received_at")[:1]
+    agents = Agent.objects.for_tenant(frame.tenant_id).annotate(first_at=Subquery(first))
+    found: datetime | None = agents.aggregate(oldest=Min("first_at"))["oldest"]
+    return found
 
 
 def _oldest_entry(frame: Frame) -> datetime | None:

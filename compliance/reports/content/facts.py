@@ -33,6 +33,8 @@ class Facts:
     """All facts of one report. Counts are complete; lists hold the newest rows, up to a limit.
 
     `enforcement`: the tenant's mode at the end. `observed_agents`: those not enforced all the time.
+    `archives`: the spans of receipt, up to the end of the period, whose events were archived or dropped.
+    `covered_from`: if events of the period were dropped, the end of the last such span; else None.
     """
 
     agents: tuple[Row, ...] = ()
@@ -60,15 +62,24 @@ class Facts:
     delegations_checked_against_a_scope: int = 0
     oldest_event_at: datetime | None = None
     oldest_entry_at: datetime | None = None
+    event_retention_days: int = 0
+    audit_retention_days: int = 0
+    archives: tuple[Row, ...] = ()
+    covered_from: datetime | None = None
     is_log_guarded: bool = False
+    checkpoint_size: int = 0
+    checkpoint_root: str = ""
+    witnessed_size: int = 0
+    entries_under_checkpoint: int = 0
 
     @property
     def event_count(self) -> int:
         return sum(self.events_by_band.values())
 
     @property
-    def oldest_record_at(self) -> datetime | None:
-        return min(filter(None, (self.oldest_event_at, self.oldest_entry_at)), default=None)
+    def complete_since(self) -> datetime | None:
+        """The time to which the events and the audit entries stored both reach back."""
+        return max(filter(None, (self.oldest_event_at, self.oldest_entry_at)), default=None)
 
     @property
     def would_have_stopped_count(self) -> int:

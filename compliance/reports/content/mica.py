@@ -2,7 +2,8 @@
 
 from datetime import timedelta
 
-from compliance.reports.content.controls import OLDEST, Control, Findings, counted, mode_gaps, spoken
+from compliance.reports.content import controls as shared
+from compliance.reports.content.controls import Control, Findings, counted, missing_events, mode_gaps
 from compliance.reports.content.facts import Facts, Frame
 
 FIVE_YEARS = timedelta(days=5 * 365 + 2)
@@ -31,6 +32,7 @@ def reconstitution(facts: Facts) -> Control:
     found.shows_number(facts.transaction_count, "transaction event", "with agent, time, details and risk")
     loose = facts.unlinked_transactions
     found.lacks_number(loose, "transaction event", "named no chain and no session")
+    missing_events(found, facts)
     found.lacks("Orders and executions themselves are kept by the trading systems, not here")
     return found.control()
 
@@ -53,7 +55,24 @@ def inalterability(facts: Facts) -> Control:
         when=facts.is_log_guarded,
     )
     found.lacks("A trigger that guards the audit log is missing or disabled", when=not facts.is_log_guarded)
-    found.lacks("Who may administer the database, and so remove the guard, is for the operator to show")
+    size, sealed = facts.checkpoint_size, facts.entries_under_checkpoint
+    total = sum(facts.audit_by_type.values())
+    found.shows(
+        f"{sealed:,} of {counted(total, 'audit entry', 'audit entries')} are in the Merkle tree of the signed"
+        f" checkpoint of {size:,} entries with the root {facts.checkpoint_root}",
+        when=size > 0 and total > 0,
+    )
+    unsealed = counted(total - sealed, "audit entry", "audit entries")
+    found.lacks(f"{unsealed} not yet under a signed checkpoint", when=total > sealed)
+    found.shows(
+        f"Witnesses of the operator's policy have cosigned the tree up to {facts.witnessed_size:,} entries",
+        when=facts.witnessed_size > 0,
+    )
+    found.lacks(
+        "No witness has cosigned the audit log: who administers both database and keys could write it anew",
+        when=facts.witnessed_size == 0,
+    )
+    found.lacks("Who may administer the database is for the operator to show")
     return found.control()
 
 
@@ -73,14 +92,8 @@ def attribution(facts: Facts) -> Control:
 
 def retention(frame: Frame, facts: Facts) -> Control:
     found = Findings("mica-68-9")
-    if facts.oldest_record_at is None:
-        found.lacks("There are no records")
-        return found.control()
-    age = frame.generated_at - facts.oldest_record_at
-    found.shows(OLDEST.format(spoken(age)))
-    found.lacks("The records do not reach back five years yet", when=age < FIVE_YEARS)
     found.lacks("That backups are kept for five years is for the operator to show")
-    return found.control()
+    return shared.retention(found, frame, facts, least=FIVE_YEARS, words="five years")
 
 
 def validity(facts: Facts) -> Control:

@@ -124,6 +124,7 @@ def _story(document: Json, title: str) -> list[Flowable]:
         _facts_table(document),
         *_applications(document["regulation"]),
         *_controls(document["controls"]),
+        *_archives(document["retention"]["archives"]),
         *_trend(document["trend"]),
         *_agents(document),
         *_certificates(document),
@@ -133,12 +134,18 @@ def _story(document: Json, title: str) -> list[Flowable]:
 
 
 def _facts_table(document: Json) -> Flowable:
-    summary = document["summary"]
+    summary, kept = document["summary"], document["retention"]
     bands, modes = summary["events_by_band"], summary["enforcement"]
     rows = [
         ("Tenant", f"{document['tenant']['name']} ({document['tenant']['id']})"),
         ("Environment", document["environment"]),
         ("Period", f"{_when(document['period_start'])} to {_when(document['period_end'])}"),
+        ("Covered", f"{_when(document['covered_from'])} to {_when(document['covered_until'])}"),
+        (
+            "Kept",
+            f"events for {kept['event_retention_days']:,} days, "
+            f"audit entries for {kept['audit_retention_days']:,} days",
+        ),
         ("Generated", f"{_when(document['generated_at'])}, report {document['report_id']}"),
         ("Agents", f"{summary['agents']:,}" + ("" if document["agent_ids"] is None else " (chosen)")),
         (
@@ -184,6 +191,21 @@ def _control(control: Json) -> Flowable:
     ]
     cells = [[Paragraph(title, BODY), chip], [findings, ""]]
     return Table(cells, colWidths=[WIDTH - 34 * mm, 34 * mm], style=style)
+
+
+def _archives(archives: Sequence[Json]) -> Iterable[Flowable]:
+    rows = [
+        [
+            _when(row["received_from"]),
+            _when(row["received_before"]),
+            _when(row["dropped_at"]) if row["dropped_at"] else "\u2013",
+            "yes" if row["is_stored"] else "no",
+            row["archive_sha256"] or "none",
+        ]
+        for row in archives
+    ]
+    head = ["Received from", "Before", "Dropped", "Stored now", "SHA-256 of the archive"]
+    yield from _section("Events archived or dropped", head, rows, [2.4, 2.4, 2.4, 1.2, 5])
 
 
 def _trend(trend: Json) -> Iterable[Flowable]:

@@ -104,6 +104,8 @@ def make_busy_facts(**fields: Any) -> Facts:
         "delegations_checked_against_a_scope": 4,
         "oldest_event_at": NOW - timedelta(days=400),
         "oldest_entry_at": NOW - timedelta(days=401),
+        "event_retention_days": 1827,
+        "audit_retention_days": 1827,
         "is_log_guarded": True,
     }
     return Facts(**{**given, **fields})

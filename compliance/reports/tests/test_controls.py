@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from compliance.reports.content import eu_ai_act, mica
+from compliance.reports.content import eu_ai_act, mica, pdf
 from compliance.reports.content.builder import CONTROLS, build
 from compliance.reports.content.controls import Control, Findings, counted, spoken
-from compliance.reports.content.facts import Facts
+from compliance.reports.content.facts import Facts, Row
 from compliance.reports.content.regulations import REGULATIONS
 from compliance.reports.tests.factories import NOW, make_agent_fact, make_busy_facts, make_frame
 from compliance.reports.vocabulary import ControlState, ReportType
@@ -18,6 +18,13 @@ NO_DELEGATION = {
     "delegation_count": 0,
     "delegations_rooted_in_a_human": 0,
     "delegations_checked_against_a_scope": 0,
+}
+SEALED = {
+    "audit_by_type": {"agent.created": 3},
+    "checkpoint_size": 40,
+    "checkpoint_root": "c2hh",
+    "entries_under_checkpoint": 3,
+    "witnessed_size": 38,
 }
 EVIDENCED, PARTIAL = ControlState.EVIDENCED, ControlState.PARTIAL
 NOT_EVIDENCED, OPERATOR = ControlState.NOT_EVIDENCED, ControlState.OPERATOR_INPUT_REQUIRED
@@ -70,10 +77,12 @@ def test_an_empty_tenant_evidences_nothing() -> None:
             eu_ai_act.logging_of_operation,
             {"agents": (IDLE,)},
             PARTIAL,
-            "sent no event",
+            "without an event",
         ),
-        (eu_ai_act.oversight, {"human_interventions": 0}, PARTIAL, "no act of a person"),
+        (eu_ai_act.oversight, {"human_interventions": 0}, PARTIAL, "No act of a person"),
         (mica.inalterability, {"is_log_guarded": False}, NOT_EVIDENCED, "missing or disabled"),
+        (mica.inalterability, {**SEALED, "witnessed_size": 0}, PARTIAL, "No witness has cosigned"),
+        (mica.inalterability, {**SEALED, "entries_under_checkpoint": 2}, PARTIAL, "1 audit entry not yet"),
         (
             mica.attribution,
             {"delegations_rooted_in_a_human": 3},
@@ -93,6 +102,14 @@ def test_each_lack_is_a_gap(control: Any, facts: dict[str, Any], state: ControlS
     assert any(gap in text for text in found.gaps)
 
 
+def test_sealed_and_witnessed_entries_are_evidence() -> None:
+    found = mica.inalterability(make_busy_facts(**SEALED))
+
+    text = " ".join(found.evidence)
+    assert "3 of 3 audit entries are in the Merkle tree of the signed checkpoint of 40 entries" in text
+    assert "have cosigned the tree up to 38 entries" in text
+
+
 @pytest.mark.parametrize(("days", "state"), [(182, PARTIAL), (183, EVIDENCED), (400, EVIDENCED)])
 def test_logs_reach_back_six_months_or_do_not(days: int, state: ControlState) -> None:
     oldest = NOW - timedelta(days=days)
@@ -100,6 +117,72 @@ def test_logs_reach_back_six_months_or_do_not(days: int, state: ControlState) ->
     found = eu_ai_act.retention(make_frame(), make_busy_facts(oldest_event_at=oldest, oldest_entry_at=None))
 
     assert found.state == state
+
+
+def make_span(days: int, **fields: Any) -> Row:
+    """A month of receipt that ended so many days ago, archived and dropped."""
+    end = NOW - timedelta(days=days)
+    given = {"received_from": end - timedelta(days=30), "received_before": end, "is_stored": False}
+    return {**given, "archived_at": NOW, "dropped_at": NOW, "archive_sha256": "ab" * 32, **fields}
+
+
+RETENTIONS = [eu_ai_act.retention, mica.retention]
+
+
+@pytest.mark.parametrize("retention", RETENTIONS)
+@pytest.mark.parametrize(
+    ("facts", "evidence", "gap"),
+    [
+        ({}, "Events are kept for 1,827 days by the present settings", ""),
+        ({}, "The oldest event stored is 400 days old", ""),
+        ({}, "The oldest audit entry stored is 401 days old", ""),
+        ({"event_retention_days": 182}, "Events are kept for 182 days", "Events are kept for less than"),
+        ({"audit_retention_days": 9}, "Audit entries are kept for 9 days", "Audit entries are kept for less"),
+        ({"archives": (make_span(500),)}, "1 partition of events archived", "is for the operator to show"),
+        ({"archives": (make_span(9, archive_sha256=None),)}, "", "1 partition of events dropped without an"),
+        ({"covered_from": NOW}, "", "Events received before 2026-11-20 were dropped"),
+    ],
+)
+def test_retention_states_settings_and_what_was_dropped(
+    retention: Any, facts: dict[str, Any], evidence: str, gap: str
+) -> None:
+    found: Control = retention(make_frame(), make_busy_facts(**facts))
+
+    assert any(text.startswith(evidence) for text in found.evidence)
+    assert gap in " ".join(found.gaps)
+
+
+@pytest.mark.parametrize("retention", RETENTIONS)
+def test_restored_archive_is_no_gap(retention: Any) -> None:
+    stored = make_span(500, is_stored=True)
+
+    with_it = retention(make_frame(), make_busy_facts(archives=(stored,)))
+
+    assert with_it.gaps == retention(make_frame(), make_busy_facts()).gaps
+
+
+@pytest.mark.parametrize("kind", ReportType)
+def test_no_event_is_said_not_to_exist_that_was_dropped(kind: ReportType) -> None:
+    dropped = {"covered_from": NOW, "events_by_band": {}, "events_by_action": {}, "trend": ()}
+    documents = [str(build(kind, make_frame(), make_busy_facts(**facts))) for facts in (dropped, {})]
+
+    assert "No event was received" not in documents[0]
+    assert "were dropped and are not counted here" in documents[0]
+    assert "were dropped" not in documents[1]
+
+
+@pytest.mark.parametrize("kind", ReportType)
+def test_document_states_what_is_covered_kept_and_archived(kind: ReportType) -> None:
+    span = make_span(500)
+
+    document = build(kind, make_frame(), make_busy_facts(archives=(span,), covered_from=NOW))
+
+    assert document["covered_from"] == "2026-11-20T09:00:00Z"
+    assert build(kind, make_frame(), Facts())["covered_from"] == document["period_start"]
+    kept = document["retention"]
+    assert (kept["event_retention_days"], kept["audit_retention_days"]) == (1827, 1827)
+    assert kept["archives"][0]["archive_sha256"] == "ab" * 32
+    assert pdf.render(document, digest="ab" * 32).startswith(b"%PDF-")
 
 
 def test_the_speed_of_the_slowest_revocation_is_told() -> None:

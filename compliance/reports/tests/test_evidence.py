@@ -1,6 +1,7 @@
 """Facts gathered from rows of every room."""
 
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from django.db import connections
 
 from agents.models import Agent
 from agents.tests.factories import make_agent
+from auditlog.tests.factories import seal_and_sign
 from auditlog.vocabulary import Actor
 from certificates import services as certificates
 from certificates.models import Certificate
@@ -23,9 +25,12 @@ from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from delegation import services as delegation
 from delegation.tests.factories import CHAIN, as_chain, make_token
-from events.models import BehaviorEvent
+from events import partitions
+from events.archiving import archive_file, restoring
+from events.models import BehaviorEvent, ReviewVerdict
+from events.risk import reviewing
 
-PERSON = Actor.api_key(UUID(int=5))
+PERSON, MACHINE = Actor.console_user("kim"), Actor.api_key(UUID(int=5))
 
 
 @pytest.fixture
@@ -74,6 +79,18 @@ def test_a_new_tenant_has_a_guarded_log_and_little_else(tenant: Tenant) -> None:
     assert (facts.agent_count, facts.event_count, facts.certificate_count) == (0, 0, 0)
     assert facts.oldest_event_at is None
     assert facts.is_log_guarded is True
+
+
+def test_entries_under_the_newest_checkpoint_are_counted(tenant: Tenant) -> None:
+    make_agent(tenant)
+    checkpoint = seal_and_sign()
+    make_agent(tenant)
+
+    facts = facts_of(tenant)
+
+    total = sum(facts.audit_by_type.values())
+    assert (facts.checkpoint_size, facts.witnessed_size) == (checkpoint.size, 0)
+    assert 0 < facts.entries_under_checkpoint < total
 
 
 def test_a_disabled_guard_is_seen(owned: None, tenant: Tenant) -> None:
@@ -169,15 +186,93 @@ def test_a_revocation_long_after_has_no_delay(tenant: Tenant) -> None:
 
 
 def test_interventions_of_people_are_told_from_the_services_own(tenant: Tenant) -> None:
-    for name, actor in (("one", PERSON), ("two", Actor.system("sweep"))):
+    for name, actor in (("one", PERSON), ("two", MACHINE), ("three", Actor.system("sweep"))):
         certificates.suspend_agent(
             tenant_id=tenant.id, agent_id=make_agent(tenant, name=name).id, reason="r", actor=actor, now=now()
         )
 
     facts = facts_of(tenant)
 
-    assert (facts.human_interventions, facts.audit_by_type["agent.suspended"]) == (1, 2)
-    assert len(facts.oversight) == 2
+    assert (facts.human_interventions, facts.audit_by_type["agent.suspended"]) == (1, 3)
+    assert len(facts.oversight) == 3
+
+
+def test_review_by_a_person_is_an_intervention(tenant: Tenant) -> None:
+    event = make_row(make_certified_agent(tenant), "high")
+    for actor, verdict in ((MACHINE, ReviewVerdict.DISMISSED), (PERSON, ReviewVerdict.CONFIRMED)):
+        reviewing.review(
+            tenant_id=tenant.id, event_id=event.id, verdict=verdict, note=None, actor=actor, now=now()
+        )
+
+    facts = facts_of(tenant)
+
+    assert facts.human_interventions == 1
+    assert [row["what"] for row in facts.oversight] == ["event.reviewed"] * 2
+
+
+@pytest.fixture
+def aged(settings: Any, tmp_path: Path) -> Tenant:
+    """A tenant of two years, in a service that keeps events for 183 days."""
+    settings.EVENT_ARCHIVE_DIR, settings.EVENT_RETENTION_DAYS = str(tmp_path), 183
+    return Tenant.objects.create(name="Aged", created_at=now() - timedelta(days=730))
+
+
+def drop() -> datetime:
+    """Have what is past its retention archived and dropped; return the end of the newest such span."""
+    done = partitions.maintain(actor=Actor.system("tests"), now=now())
+    assert done.is_complete
+    return max(partition.end for partition in done.dropped)
+
+
+def test_dropped_events_are_told_with_the_digest_of_their_archive(aged: Tenant, tmp_path: Path) -> None:
+    agent, start = make_certified_agent(aged), now() - timedelta(days=400)
+    make_row(agent, "low", at=now() - timedelta(days=300))
+    kept = make_row(agent, "low", at=now() - timedelta(days=20))
+    end = drop()
+
+    facts = facts_of(aged, start=start)
+
+    (span,) = facts.archives
+    (path,) = tmp_path.iterdir()
+    assert (span["received_before"], span["is_stored"]) == (end, False)
+    assert span["archive_sha256"] == archive_file.verify(path)[1].sha256
+    assert span["archived_at"] <= span["dropped_at"]
+    assert (facts.covered_from, facts.oldest_event_at) == (end, kept.received_at)
+    assert facts.event_retention_days == 183
+    assert "rows" not in span
+
+
+def test_restored_events_are_told_as_stored(aged: Tenant, tmp_path: Path) -> None:
+    old = make_row(make_certified_agent(aged), "low", at=now() - timedelta(days=300))
+    drop()
+    (path,) = tmp_path.iterdir()
+    restoring.restore(path=path, is_forced=False, actor=PERSON, now=now())
+
+    facts = facts_of(aged, start=now() - timedelta(days=400))
+
+    assert [row["is_stored"] for row in facts.archives] == [True]
+    assert (facts.covered_from, facts.oldest_event_at) == (None, old.received_at)
+
+
+def test_what_was_dropped_after_the_period_or_before_the_tenant_is_not_told(aged: Tenant) -> None:
+    make_row(make_certified_agent(aged), "low", at=now() - timedelta(days=300))
+    drop()
+
+    earlier = facts_of(aged, start=now() - timedelta(days=500), end=now() - timedelta(days=400))
+    young = facts_of(make_tenant("Young"), start=now() - timedelta(days=400))
+    later = facts_of(aged, start=now() - timedelta(days=30))
+
+    assert (earlier.archives, earlier.covered_from) == ((), None)
+    assert (young.archives, young.covered_from) == ((), None)
+    assert (len(later.archives), later.covered_from) == (1, None)
+
+
+def test_oldest_event_is_the_first_received_whatever_its_agent_says(tenant: Tenant) -> None:
+    agent = make_certified_agent(tenant)
+    first = make_row(agent, "low", at=now() - timedelta(days=2))
+    make_row(agent, "low", occurred_at=now() - timedelta(days=900))
+
+    assert facts_of(tenant).oldest_event_at == first.received_at
 
 
 def test_delegations_are_counted_by_root_and_scope(tenant: Tenant) -> None:

@@ -24,6 +24,7 @@ from compliance.serving.http.messages import (
     head_without_upgrade,
     split_absolute,
 )
+from compliance.serving.http.streams import StreamBroken, StreamedAnswer
 
 LARGEST_TARGET = 8 * 1024
 LARGEST_HEAD = 32 * 1024  # octets of all header names and values together
@@ -264,10 +265,14 @@ class Connection(asyncio.Protocol):
         while self._complete:
             request, keeps_alive = self._complete.popleft()
             answer = await self._listener.answer(request)
+            closes = not keeps_alive or self._listener.is_stopping or ends_connection(answer)
+            if isinstance(answer, StreamedAnswer):
+                closes |= request.http_version == "1.0"
+                await self._stream(answer, request, closes=closes)
             if self._transport.is_closing():
                 return
-            closes = not keeps_alive or self._listener.is_stopping or ends_connection(answer)
-            self._transport.write(encoded(answer, method=request.method, closes=closes, now=time.time()))
+            if not isinstance(answer, StreamedAnswer):
+                self._transport.write(encoded(answer, method=request.method, closes=closes, now=time.time()))
             if self._writable is not None:
                 await self._drained(self._writable)
             if closes:
@@ -279,6 +284,24 @@ class Connection(asyncio.Protocol):
                 self._parse()
         self._is_answering = False
         self._go_on()
+
+    async def _stream(self, answer: StreamedAnswer, request: Received, *, closes: bool) -> None:
+        """Write a body piece by piece as the client takes it; abort where it breaks, so that this shows."""
+        chunked, now = request.http_version != "1.0", time.time()
+        write = self._transport.write
+        try:
+            write(encoded(answer, method=request.method, closes=closes, now=now, chunked=chunked))
+            while request.method != "HEAD" and not self._transport.is_closing():
+                piece = await answer.pieces.next()
+                write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+                if self._writable is not None:
+                    await self._drained(self._writable)
+                if not piece:
+                    break
+        except StreamBroken:
+            self._transport.abort()
+        finally:
+            await answer.pieces.stop()
 
     def _go_on(self) -> None:
         """Wait for what comes after the last answer."""

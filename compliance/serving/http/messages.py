@@ -7,6 +7,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from compliance.api.answers import Answer, Headers
+from compliance.serving.http.streams import StreamedAnswer
 
 BODILESS = frozenset({204, 304})
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
@@ -50,10 +51,10 @@ def split_absolute(target: bytes) -> tuple[str, bytes] | None:
     return parts.netloc, (f"{path}?{parts.query}" if parts.query else path).encode()
 
 
-def encoded(answer: Answer, *, method: str, closes: bool, now: float) -> bytes:
+def encoded(answer: Answer, *, method: str, closes: bool, now: float, chunked: bool = False) -> bytes:
     """The octets of an answer to a request of `method`; `closes`: the connection ends with it.
 
-    `now` is a Unix time in seconds.
+    `now` is a Unix time in seconds. A streamed answer's body follows, in chunks if `chunked`.
     """
     status = answer.status
     lines = [f"HTTP/1.1 {status} {_REASONS.get(status, '')}\r\ndate: {_date(int(now))}\r\n"]
@@ -65,7 +66,9 @@ def encoded(answer: Answer, *, method: str, closes: bool, now: float) -> bytes:
         elif lower == "content-length":
             announced = value
     is_head = method == "HEAD"
-    if status not in BODILESS:
+    if chunked:
+        lines.append("transfer-encoding: chunked\r\n")
+    elif status not in BODILESS and not isinstance(answer, StreamedAnswer):
         # A HEAD request's answer may announce the length of the body that it leaves out.
         length = announced if is_head and announced is not None else len(answer.body)
         lines.append(f"content-length: {length}\r\n")

@@ -14,9 +14,27 @@ import uvloop
 from compliance.api.answers import Answer
 from compliance.serving.http.listener import Listener
 from compliance.serving.http.messages import Received
+from compliance.serving.http.streams import StreamBroken, StreamedAnswer
 
 LARGEST = 1024
 WAIT_SECONDS = 20.0
+
+
+@dataclass
+class Pieces:
+    """The body of a streamed answer; None is where it breaks."""
+
+    left: list[bytes | None]
+    is_stopped: bool = False
+
+    async def next(self) -> bytes:
+        piece = self.left.pop(0) if self.left else b""
+        if piece is None:
+            raise StreamBroken
+        return piece
+
+    async def stop(self) -> None:
+        self.is_stopped = True
 
 
 @dataclass
@@ -27,6 +45,12 @@ class Served:
     seen: list[Received] = field(default_factory=list)
     release: Event = field(default_factory=Event)
     listener: Listener | None = None
+    pieces: dict[str, "Pieces"] = field(
+        default_factory=lambda: {
+            "/streamed": Pieces([b"a" * 100_000] * 50),
+            "/streamed/broken": Pieces([b"a", None]),
+        }
+    )
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=WAIT_SECONDS)
@@ -43,6 +67,8 @@ class Served:
         self.seen.append(request)
         if request.path == "/slow":
             await asyncio.get_running_loop().run_in_executor(None, self.release.wait, WAIT_SECONDS)
+        if request.path.startswith("/streamed"):
+            return StreamedAnswer(200, [("content-type", "text/plain")], b"", self.pieces[request.path])
         body = json.dumps({"path": request.path, "length": len(request.body)}).encode()
         if request.path == "/large":
             body = body.ljust(8_000_000)

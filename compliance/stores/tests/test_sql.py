@@ -8,7 +8,7 @@ from django.db import IntegrityError, connections
 
 from agents.models import Agent
 from auditlog.models import AuditEntry
-from auditlog.vocabulary import ActorType, AuditAction
+from auditlog.vocabulary import ActorKind, ActorType, AuditAction
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -29,7 +29,7 @@ def an_agent(tenant: Tenant, **fields: Any) -> Agent:
 
 def an_entry(**fields: Any) -> AuditEntry:
     given = {"tenant_id": new_id(), "event_type": AuditAction.AGENT_CREATED, "created_at": now(), **fields}
-    return AuditEntry(actor_type=ActorType.SYSTEM, actor_id="tests", **given)
+    return AuditEntry(actor_type=ActorType.SYSTEM, actor_kind=ActorKind.SYSTEM, actor_id="tests", **given)
 
 
 def columns_of(row: Any) -> dict[str, Any]:

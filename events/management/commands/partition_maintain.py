@@ -1,4 +1,4 @@
-"""`partition_maintain`: make the events table's next partitions, drop those past their retention."""
+"""`partition_maintain`: make the events table's next partitions, archive and drop outlived ones."""
 
 from argparse import ArgumentParser
 from dataclasses import asdict
@@ -12,21 +12,28 @@ from events import partitions
 
 class Command(ServiceCommand):
     help = (
-        "Make the events table's partitions ahead and drop those past EVENT_RETENTION_DAYS; repeatable."
+        "Make the partitions of events ahead, archive and drop those past EVENT_RETENTION_DAYS; repeatable."
         " Exits with 6 when something had to be left for the next run, or the default partition holds rows."
     )
     takes_environment = True
 
     def add_own_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="only tell what would be done")
+        parser.add_argument(
+            "--drop-restored", action="store_true", help="drop restored partitions before EVENT_RESTORED_DAYS"
+        )
 
     def run(self, *, now: datetime, **options: Any) -> None:
         done = partitions.maintain(
-            actor=Actor.system("partition_maintain"), now=now, dry_run=options["dry_run"]
+            actor=Actor.system("partition_maintain"),
+            now=now,
+            dry_run=options["dry_run"],
+            drop_restored=options["drop_restored"],
         )
         self._show({"environment": options["environment"], **asdict(done)}, as_json=options["json"])
         if not done.is_complete:
             self._fail(
-                f"{len(done.postponed)} partitions postponed, {done.default_rows} rows in the default one",
+                f"{len(done.postponed)} partitions postponed, {len(done.unarchived)} not archived,"
+                f" {done.default_rows} rows in the default one",
                 EXIT_FINDINGS,
             )

@@ -23,7 +23,7 @@ MOST_STRIKES, MOST_MINUTES, MOST_WEIGHT = 50, 7 * 24 * 60, 100
 _applying = Lock()
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
+class RiskPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """`threshold`: the score from which an event is a strike; `weights`: those that differ, by name.
 
     Without `scope_rule` no agent has a declared scope. `rescored`: events are scored anew by this version of
@@ -60,16 +60,16 @@ class PolicyChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     model_version: str | None = None
 
 
-def live_policy() -> Policy:
+def live_policy() -> RiskPolicy:
     """Return the policy that the service follows."""
-    return Policy(
+    return RiskPolicy(
         threshold=HIGH,
         strikes=settings.HIGH_RISK_STRIKES,
         window_minutes=settings.HIGH_RISK_WINDOW.total_seconds() / 60,
     )
 
 
-def candidate_of(changes: bytes | dict[str, Any], live: Policy) -> Policy:
+def candidate_of(changes: bytes | dict[str, Any], live: RiskPolicy) -> RiskPolicy:
     """Return the candidate of a JSON file's content or of a form's data. Raises Invalid, which says where.
 
     New weights, no scope rule, `rescore` or a `model_version` have the events scored anew.
@@ -88,7 +88,7 @@ def candidate_of(changes: bytes | dict[str, Any], live: Policy) -> Policy:
         raise Invalid(f"candidate: the weight {no_share[0]} is a score, above 0 and below 1")
     if made.model_version not in (None, MODEL_VERSION):
         raise Invalid(f"candidate: this version scores by model {MODEL_VERSION} only")
-    return Policy(
+    return RiskPolicy(
         threshold=live.threshold if made.threshold is None else made.threshold,
         strikes=live.strikes if made.strikes is None else made.strikes,
         window_minutes=live.window_minutes if made.window_minutes is None else made.window_minutes,
@@ -99,7 +99,7 @@ def candidate_of(changes: bytes | dict[str, Any], live: Policy) -> Policy:
 
 
 @contextmanager
-def weighing(policy: Policy) -> Iterator[None]:
+def weighing(policy: RiskPolicy) -> Iterator[None]:
     """Score by the policy's weights inside the block.
 
     Weights belong to the process: blocks of several threads run one after the other, and a process that

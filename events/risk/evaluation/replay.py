@@ -1,6 +1,6 @@
 """Replay a tenant's stored events through the live policy and a candidate: whom each would have stopped.
 
-It reads the database and writes nothing. A `Checkpoint` taken between two steps leads to the same end.
+It reads the database and writes nothing. A `ReplayCheckpoint` taken between two steps leads to the same end.
 """
 
 from collections.abc import Generator
@@ -14,7 +14,7 @@ from compliance.core.errors import Invalid
 from compliance.core.identifiers import first_id_at, moment_of
 from events.querysets import MADE_WITHIN
 from events.risk.evaluation import stored
-from events.risk.evaluation.policy import Policy, weighing
+from events.risk.evaluation.policy import RiskPolicy, weighing
 from events.risk.evaluation.rescoring import Rescoring, RescoringState
 from events.risk.evaluation.stored import EventSpan, StoredEvent
 from events.risk.scoring.contract import ScoreReason
@@ -54,7 +54,7 @@ class Course(msgspec.Struct):
     stopped: set[UUID] = set()
     stops: list[Stop] = []
 
-    def strike(self, policy: Policy, agent_id: UUID, life: int, strike: Strike) -> bool:
+    def strike(self, policy: RiskPolicy, agent_id: UUID, life: int, strike: Strike) -> bool:
         """Count an event that is a strike to the policy; return whether the agent is then over the threshold.
 
         The first such event of a life stops it. Others follow it if the service let the agent go on.
@@ -74,14 +74,14 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What to replay: stops within [since, until) are reported; without `since` all of them."""
 
     tenant_id: UUID
-    live: Policy
-    candidate: Policy
+    live: RiskPolicy
+    candidate: RiskPolicy
     since: datetime | None = None
     until: datetime
     model_version: str = MODEL_VERSION
 
 
-class Checkpoint(msgspec.Struct):
+class ReplayCheckpoint(msgspec.Struct):
     """How far a replay has come: through the event `after`, from one received at `began`.
 
     `reproduced`: events of recorded revocations that find their agent over the live threshold. `equal` of
@@ -101,7 +101,7 @@ class Checkpoint(msgspec.Struct):
     is_done: bool = False
 
 
-_packer, _unpacker = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Checkpoint)
+_packer, _unpacker = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(ReplayCheckpoint)
 
 
 class Replay:
@@ -110,9 +110,9 @@ class Replay:
     `recorded`: the revocations that the service made by itself in the period.
     """
 
-    def __init__(self, order: Order, checkpoint: Checkpoint | None = None) -> None:
+    def __init__(self, order: Order, checkpoint: ReplayCheckpoint | None = None) -> None:
         self.order = order
-        self._reached = checkpoint or Checkpoint(order=order, after=_beginning(order))
+        self._reached = checkpoint or ReplayCheckpoint(order=order, after=_beginning(order))
         self._lives = stored.lives(order.tenant_id)
         self.recorded = stored.recorded_stops(order.tenant_id, since=order.since, until=order.until)
         self._recorded_events = {one.event_id for one in self.recorded}
@@ -147,7 +147,7 @@ class Replay:
         self._reached.is_done = True
         return True
 
-    def checkpoint(self) -> Checkpoint:
+    def checkpoint(self) -> ReplayCheckpoint:
         if self._rescoring is not None:
             self._reached.learned = self._rescoring.learned()
         return self._reached
@@ -206,7 +206,7 @@ class Replay:
             self._strike(self._reached.candidate, candidate, row, score, names)
 
     def _strike(
-        self, course: Course, policy: Policy, row: StoredEvent, score: float, reasons: list[str]
+        self, course: Course, policy: RiskPolicy, row: StoredEvent, score: float, reasons: list[str]
     ) -> bool:
         strike = Strike(row.id, row.received_at, row.action_type, score, reasons)
         life = self._lives.at(row.agent_id, row.received_at)

@@ -2,6 +2,7 @@ cimport cython
 from libc cimport math
 from events.risk.scoring.habits cimport packed
 from events.risk.scoring.habits.comparison cimport Comparison
+from events.risk.scoring.habits.paid cimport was_paid
 from events.risk.scoring.habits.state cimport AgentState
 
 cdef Py_ssize_t FEW_AMOUNTS

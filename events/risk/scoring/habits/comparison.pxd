@@ -1,5 +1,6 @@
 cimport cython
 from libc cimport math
+from events.risk.scoring.habits.probation cimport ends_probation, was_met
 from events.risk.scoring.habits.state cimport AgentState
 from events.risk.scoring.habits.tables cimport Table
 

@@ -119,7 +119,7 @@ def _see_last_minutes(seen: Comparison, state: AgentState, elapsed: float) -> No
 def _see_places(seen: Comparison, state: AgentState, facts: ActionFacts, sends: bool, elapsed: float) -> None:
     """Tell known from unknown destinations, and count events that go where the agent never was."""
     targets = facts.targets
-    seen.destinations = list(map(digest, targets))
+    seen.destinations = [digest(name) for name in targets]
     seen.new, seen.new_names, seen.ending = [], [], []
     if sends and targets:
         _see_unknown(seen, state, targets)
@@ -128,15 +128,15 @@ def _see_places(seen: Comparison, state: AgentState, facts: ActionFacts, sends: 
     seen.hour_new = state.hour_new * math.exp(-elapsed / FRESH_FADE) if state.hour_new else 0.0
     seen.hour_new += seen.is_further
     seen.day_new = (0.0 if seen.begins_day else state.day_new) + seen.is_further
-    seen.hosts = list(map(digest, facts.hosts)) if sends else []
+    seen.hosts = [digest(name) for name in facts.hosts] if sends else []
 
 
 def _see_things(seen: Comparison, state: AgentState, facts: ActionFacts, sends: bool) -> None:
     """Tell known from unknown resources, and objects and containers that the event acts on."""
     seen.resource = digest(facts.resource) if facts.resource else None
     seen.is_fresh = seen.resource is not None and not state.resources.knows(seen.resource, seen.fading)
-    seen.objects = list(map(digest, facts.resources)) if sends else []
-    seen.containers = list(map(digest, facts.containers)) if sends else []
+    seen.objects = [digest(name) for name in facts.resources] if sends else []
+    seen.containers = [digest(name) for name in facts.containers] if sends else []
     known = state.objects
     seen.new_objects = [name for name in seen.objects if not known.knows(name, seen.fading)]
     seen.new_containers = [name for name in seen.containers if not known.knows(name, seen.fading)]

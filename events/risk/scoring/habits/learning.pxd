@@ -1,6 +1,8 @@
 cimport cython
 from libc cimport math
 from events.risk.scoring.habits.comparison cimport Comparison, compare
+from events.risk.scoring.habits.paid cimport note_paid
+from events.risk.scoring.habits.probation cimport meet, take_uncounted
 from events.risk.scoring.habits.state cimport AgentState
 
 cdef double LONG_RATE, MOST_READS, MOST_DAYS, NEW_RATE, PEAK_RATE, OUTFLOW_RATE, MOST_NEW, MOST_PEAK, MOST_OUTFLOW

@@ -45,6 +45,23 @@ cdef inline double double_at(bytes doubles, Py_ssize_t at) except? -1.0:
     memcpy(&value, PyBytes_AS_STRING(doubles) + at, 8)
     return value
 
+cdef inline Py_ssize_t least(bytes doubles) except -1:
+    cdef Py_ssize_t at, found = 0
+    cdef double value, lowest = double_at(doubles, 0)
+    for at in range(8, PyBytes_GET_SIZE(doubles), 8):
+        value = double_at(doubles, at)
+        if value < lowest:
+            found, lowest = at, value
+    return found
+
+cdef inline bytes without(bytes packed, Py_ssize_t at):
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(packed) - 8
+    if at < 0 or at > size:
+        raise IndexError(at)
+    cdef bytes made = PyBytes_FromStringAndSize(PyBytes_AS_STRING(packed), size)
+    memcpy(PyBytes_AS_STRING(made) + at, PyBytes_AS_STRING(packed) + at + 8, size - at)
+    return made
+
 cdef inline bytes with_double(bytes doubles, Py_ssize_t at, double value):
     cdef Py_ssize_t size = PyBytes_GET_SIZE(doubles)
     if at < 0 or at > size:

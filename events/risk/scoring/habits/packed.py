@@ -40,6 +40,17 @@ def double_at(doubles: bytes, at: int) -> float:
     return value
 
 
+def least(doubles: bytes) -> int:
+    """Return the offset of the least double, the first among equals."""
+    values = unpack(doubles)
+    return values.index(min(values)) * NUMBER
+
+
+def without(packed: bytes, at: int) -> bytes:
+    """Return a copy without the digest or double at an offset."""
+    return packed[:at] + packed[at + NAME :]
+
+
 def with_double(doubles: bytes, at: int, value: float) -> bytes:
     """Return a copy with another double at an offset; at the end, with one more."""
     return b"".join((doubles[:at], _double.pack(value), doubles[at + NUMBER :]))

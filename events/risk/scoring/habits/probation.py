@@ -4,47 +4,51 @@ A table of waiting names has one number for each: the days (since the epoch) it 
 many days it was met, its kind of novelty, and whether that novelty counts in the agent's rate already.
 """
 
-from typing import NamedTuple
-
 from events.risk.scoring.habits import packed
 from events.risk.scoring.habits.tables import Table
 
 LEAST_SPAN, LEAST_DAYS = 3, 3  # days from the first meeting to the last, and days met, that make a name known
 LONG_SPAN, FEW_DAYS = 7, 2  # or fewer days over a longer time
 LONGEST_WAIT = 40  # days without a meeting after which a name is forgotten
-_MOST_SPAN, _MOST_DAYS, _KINDS = 64, 16, 16  # values that the number has room for
+_MOST_SPAN, _MOST_DAYS, _MOST_KIND = 63, 15, 15  # what the number has room for, in six, four and four bits
 
 
-class Meeting(NamedTuple):
+class Meeting:
     """When a name was met: the `first` day (since the epoch), days from it to the last one, on how many days.
 
     `kind`: where in `state.KINDS` its novelty counts, `EVENT` for an act, whose novelty counts nowhere.
     """
 
-    first: int
-    span: int
-    days: int
-    kind: int
-    is_counted: bool
+    __slots__ = ("days", "first", "is_counted", "kind", "span")
 
-    @property
+    def __init__(self, first: int, span: int, days: int, kind: int, is_counted: bool) -> None:
+        self.first = first
+        self.span = span
+        self.days = days
+        self.kind = kind
+        self.is_counted = is_counted
+
     def is_over(self) -> bool:
-        """Whether probation is over: the name is known from now on."""
+        """Return whether probation is over: the name is known from now on."""
         return (self.span >= LEAST_SPAN and self.days >= LEAST_DAYS) or (
             self.span >= LONG_SPAN and self.days >= FEW_DAYS
         )
 
 
 def packed_meeting(met: Meeting) -> float:
-    days = min(met.span, _MOST_SPAN - 1) * _MOST_DAYS + min(met.days, _MOST_DAYS - 1)
-    return float((met.first * _MOST_SPAN * _MOST_DAYS + days) * _KINDS * 2 + met.kind * 2 + met.is_counted)
+    span, days = min(met.span, _MOST_SPAN), min(met.days, _MOST_DAYS)
+    return float(met.first << 15 | span << 9 | days << 5 | met.kind << 1 | met.is_counted)
 
 
 def unpacked_meeting(number: float) -> Meeting:
-    rest, low = divmod(int(number), _KINDS * 2)
-    rest, days = divmod(rest, _MOST_DAYS)
-    first, span = divmod(rest, _MOST_SPAN)
-    return Meeting(first, span, days, low >> 1, bool(low & 1))
+    bits = int(number)
+    met = Meeting.__new__(Meeting)
+    met.first = bits >> 15
+    met.span = bits >> 9 & _MOST_SPAN
+    met.days = bits >> 5 & _MOST_DAYS
+    met.kind = bits >> 1 & _MOST_KIND
+    met.is_counted = bits & 1 == 1
+    return met
 
 
 def meet(waiting: Table, name: bytes, day: int, kind: int, limit: int, *, is_counted: bool = False) -> bool:
@@ -57,7 +61,7 @@ def meet(waiting: Table, name: bytes, day: int, kind: int, limit: int, *, is_cou
         waiting.add(name, packed_meeting(Meeting(day, 0, 1, kind, is_counted)), limit)
         return False
     met = _met_again(number, day)
-    if met.is_over:
+    if met.is_over():
         waiting.remove(name)
         return True
     waiting.set(name, packed_meeting(met))
@@ -67,7 +71,7 @@ def meet(waiting: Table, name: bytes, day: int, kind: int, limit: int, *, is_cou
 def ends_probation(waiting: Table, name: bytes, day: int) -> bool:
     """Return whether one more meeting on this day would end the name's probation."""
     number = waiting.get(name)
-    return number > 0.0 and _met_again(number, day).is_over
+    return number > 0.0 and _met_again(number, day).is_over()
 
 
 def was_met(waiting: Table, name: bytes, kind: int) -> bool:
@@ -77,9 +81,11 @@ def was_met(waiting: Table, name: bytes, kind: int) -> bool:
 
 
 def _met_again(number: float, day: int) -> Meeting:
-    first, span, days, kind, is_counted = unpacked_meeting(number)
-    grown = max(day - first, span)
-    return Meeting(first, grown, days + (grown > span), kind, is_counted)
+    met = unpacked_meeting(number)
+    span = max(day - met.first, met.span)
+    met.days += span > met.span
+    met.span = span
+    return met
 
 
 def take_uncounted(waiting: Table, day: int) -> list[int]:
@@ -89,13 +95,13 @@ def take_uncounted(waiting: Table, day: int) -> list[int]:
     """
     found = []
     for at in range(len(waiting.names) - packed.NAME, -1, -packed.NAME):
-        name = waiting.names[at : at + packed.NAME]
-        met = unpacked_meeting(waiting.get(name))
+        met = unpacked_meeting(packed.double_at(waiting.weights, at))
         if day - met.first < LEAST_SPAN:
             continue
         if not met.is_counted:
             found.append(met.kind)
-            waiting.set(name, packed_meeting(met._replace(is_counted=True)))
+            met.is_counted = True
+            waiting.weights = packed.with_double(waiting.weights, at, packed_meeting(met))
         if day - met.first - met.span > LONGEST_WAIT:
-            waiting.remove(name)
+            waiting.drop(at)
     return found

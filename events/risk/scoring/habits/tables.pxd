@@ -12,3 +12,4 @@ cdef class Table:
     cpdef set(self, bytes name, double weight)
     @cython.locals(at=Py_ssize_t)
     cpdef remove(self, bytes name)
+    cpdef drop(self, Py_ssize_t at)

@@ -31,10 +31,7 @@ class Table:
         at = packed.find(self.names, name)
         if at < 0:
             if len(self.names) >= limit * packed.NAME:
-                weights = packed.unpack(self.weights)
-                lightest = weights.index(min(weights)) * packed.NAME
-                self.names = self.names[:lightest] + self.names[lightest + packed.NAME :]
-                self.weights = self.weights[:lightest] + self.weights[lightest + packed.NAME :]
+                self.drop(packed.least(self.weights))
             self.names += name
             self.weights = packed.with_double(self.weights, len(self.weights), weight)
             return 0.0
@@ -49,8 +46,11 @@ class Table:
     def remove(self, name: bytes) -> None:
         at = packed.find(self.names, name)
         if at >= 0:
-            self.names = self.names[:at] + self.names[at + packed.NAME :]
-            self.weights = self.weights[:at] + self.weights[at + packed.NAME :]
+            self.drop(at)
+
+    def drop(self, at: int) -> None:
+        self.names = packed.without(self.names, at)
+        self.weights = packed.without(self.weights, at)
 
     def scale(self, factor: float) -> None:
         self.weights = scaled(self.weights, factor)

@@ -1,0 +1,1 @@
+"""Exports of a tenant's entries with the proofs of each."""

@@ -1,0 +1,43 @@
+"""`audit_erase --entry ID | --actor ID --reason TEXT`: erase personal parts of audit entries."""
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from auditlog.disposal import erasing
+from auditlog.leaves import ERASABLE
+from auditlog.vocabulary import Actor
+from compliance.core.commands import ServiceCommand
+
+
+class Command(ServiceCommand):
+    help = "Erase personal parts of sealed audit entries. Their leaves and every proof of them stay valid."
+    takes_environment = True
+    requires_environment = True
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument("--entry", type=UUID, action="append", metavar="ID", help="may be repeated")
+        which.add_argument(
+            "--actor", metavar="ACTOR_ID", help="every entry of this actor, such as console:ada"
+        )
+        parser.add_argument(
+            "--part",
+            action="append",
+            choices=ERASABLE,
+            help="may be repeated; by default all parts, and with --actor actor_id alone",
+        )
+        parser.add_argument("--reason", required=True, help="stands in the entry that records the erasure")
+
+    def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
+        found = options["entry"] or erasing.entries_by(options["actor"])
+        parts = options["part"] or (ERASABLE if options["entry"] else ["actor_id"])
+        actor, reason = Actor.system("audit_erase"), options["reason"]
+        return [
+            {
+                "id": str(entry_id),
+                "erased": erasing.erase(entry_id=entry_id, parts=parts, reason=reason, actor=actor, now=now),
+            }
+            for entry_id in found
+        ]

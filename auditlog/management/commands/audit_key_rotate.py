@@ -1,0 +1,32 @@
+"""`audit_key_rotate [--overlap-days N]`: the next key that signs the audit log's checkpoints."""
+
+from argparse import ArgumentParser
+from datetime import datetime, timedelta
+from typing import Any
+
+from auditlog.management.commands.audit_key_list import describe
+from auditlog.sealing import keys
+from auditlog.vocabulary import Actor
+from compliance.core.commands import ServiceCommand
+
+
+class Command(ServiceCommand):
+    help = (
+        "Make the next key of the audit log. It signs at once, and the old one with it until the overlap "
+        "ends. Makes the first key where there is none."
+    )
+    takes_environment = True
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--overlap-days",
+            type=int,
+            choices=range(366),
+            default=keys.OVERLAP.days,
+            metavar="N",
+            help="how long the old key signs, too (%(default)s); 0 if it is compromised",
+        )
+
+    def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
+        actor, overlap = Actor.system("command:audit_key_rotate"), timedelta(days=options["overlap_days"])
+        return describe(keys.rotate(actor=actor, now=now, overlap=overlap))

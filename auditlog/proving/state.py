@@ -1,0 +1,106 @@
+"""The state of the current environment's log: what is sealed, signed, published and witnessed."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from auditlog.errors import WitnessPolicyInvalid
+from auditlog.models import LogKey, SignedHead, WitnessState
+from auditlog.proving.proofs import MISSING, quorum_of
+from auditlog.sealing import keys
+from auditlog.sealing.tree import Backlog, backlog, head, latest_checkpoint, published_checkpoint
+from auditlog.submitting import gathering
+from auditlog.tlog.policy import TrustedWitness
+
+
+@dataclass(frozen=True)
+class WitnessReport:
+    """A witness of the policy: `name` in the policy, `key_name` in its cosignatures.
+
+    `size` and `cosigned_at` are of its last cosignature. A witness without a `url` is not asked.
+    """
+
+    name: str
+    key_name: str
+    url: str | None
+    size: int
+    cosigned_at: datetime | None
+    problem: str
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the witness knows another tree of this log."""
+        return gathering.contradicts(self.problem)
+
+
+@dataclass(frozen=True)
+class LogState:
+    """Sizes in entries, 0 before the first. `minimum_index`: the first entry whose contents are kept.
+
+    `quorum` as in `proofs.quorum_of`; `missing_since`: when the oldest checkpoint without it was signed.
+    `policy_problem`: why the witness policy cannot be read.
+    """
+
+    tree_size: int
+    signed_size: int
+    minimum_index: int
+    backlog: Backlog
+    published: SignedHead | None
+    quorum: str
+    missing_since: datetime | None
+    witnesses: tuple[WitnessReport, ...]
+    policy_problem: str
+    keys: tuple[LogKey, ...]
+
+    @property
+    def published_size(self) -> int:
+        return self.published.size if self.published else 0
+
+    @property
+    def is_contradicted(self) -> bool:
+        return any(witness.contradicts for witness in self.witnesses)
+
+
+def log_state(*, now: datetime) -> LogState:
+    """Return the state of the current environment's log."""
+    # The newest checkpoint first: a tree read after it is as large at least.
+    newest, published, tree = latest_checkpoint(), published_checkpoint(now=now), head()
+    quorum = quorum_of(published)
+    witnesses, policy_problem = _witnesses()
+    return LogState(
+        tree_size=tree.size,
+        signed_size=newest.size if newest else 0,
+        minimum_index=tree.minimum_index,
+        backlog=backlog(),
+        published=published,
+        quorum=quorum,
+        missing_since=_missing_since() if quorum == MISSING else None,
+        witnesses=witnesses,
+        policy_problem=policy_problem,
+        keys=tuple(reversed(keys.log_keys(now))),
+    )
+
+
+def _missing_since() -> datetime | None:
+    """Return when the first checkpoint after the last one with a quorum was signed."""
+    signed = SignedHead.objects.order_by("size")
+    witnessed = signed.filter(has_quorum=True).last()
+    waiting = signed.filter(size__gt=witnessed.size if witnessed else 0)
+    return waiting.values_list("signed_at", flat=True).first()
+
+
+def _witnesses() -> tuple[tuple[WitnessReport, ...], str]:
+    """Return the policy's witnesses in its order, or none and the reason."""
+    try:
+        rules = gathering.policy()
+    except WitnessPolicyInvalid as error:
+        return (), error.message
+    states = {state.name: state for state in WitnessState.objects.all()}
+    trusted = rules.witnesses if rules else ()
+    return tuple(_report(each, states.get(each.name)) for each in trusted), ""
+
+
+def _report(witness: TrustedWitness, state: WitnessState | None) -> WitnessReport:
+    known = state or WitnessState(name=witness.name)
+    return WitnessReport(
+        witness.name, witness.key.name, witness.url, known.size, known.cosigned_at, known.problem
+    )

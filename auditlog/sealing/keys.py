@@ -1,0 +1,133 @@
+"""The life of the keys that sign the log's checkpoints: generated, signing, retired, destroyed.
+
+While a key and its successor overlap, both sign each checkpoint: verifiers may know either.
+"""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import IntegrityError
+
+from auditlog import services as auditlog
+from auditlog.errors import LogKeyRotationUnderWay, LogKeysMissing
+from auditlog.models import LogKey
+from auditlog.tlog.notes import Signature, VerifierKey
+from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.keys import backend_for, destroy_if_present
+
+LABEL = "log-signing"
+OVERLAP = timedelta(days=30)
+DESTROY_AFTER = timedelta(hours=1)
+"""A sealer that read the key just before it retired has signed by then."""
+
+
+def origin() -> str:
+    """Return the name of the current environment's log: its first key fixes it."""
+    lasting: LogKey | None = LogKey.objects.lasting().first()
+    if lasting is not None:
+        return lasting.name
+    is_sandbox = environments.current() is Environment.TEST
+    return f"{settings.AUDIT_LOG_ORIGIN}{'/test' if is_sandbox else ''}"
+
+
+def bootstrap(*, actor: Actor, now: datetime) -> LogKey:
+    """Return the key that signs without an end; make it if there is none. Safe to repeat and in parallel."""
+    return (
+        LogKey.objects.lasting().first()
+        or _generate(origin(), actor=actor, now=now)
+        or LogKey.objects.lasting().get()
+    )
+
+
+def rotate(*, actor: Actor, now: datetime, overlap: timedelta = OVERLAP) -> LogKey:
+    """Generate the key that signs from now on; the others go on for `overlap`, which may be zero.
+
+    The log keeps its name. Makes the first key where there is none; raises `LogKeyRotationUnderWay`.
+    """
+    lasting = LogKey.objects.lasting().first()
+    if lasting is None:
+        return bootstrap(actor=actor, now=now)
+    made = _generate(lasting.name, others_end=now + overlap, actor=actor, now=now)
+    if made is None:
+        raise LogKeyRotationUnderWay()
+    return made
+
+
+def signing_keys(now: datetime) -> list[LogKey]:
+    """Return the keys that sign now, newest first; raises `LogKeysMissing` before `bootstrap`."""
+    if found := list(LogKey.objects.signing(now)):
+        return found
+    raise LogKeysMissing()
+
+
+def sign(text: str, *, now: datetime) -> list[Signature]:
+    """Sign a note's text with every key that signs now. Raises: LogKeysMissing, Unavailable (HSM)."""
+    backend = backend_for(environments.current())
+    return [
+        key.verifier_key.signature(backend.sign_ed25519(key.key_uri, text.encode()))
+        for key in signing_keys(now)
+    ]
+
+
+def verifier_keys(*, now: datetime) -> list[VerifierKey]:
+    """Return the public halves of all keys that ever signed, newest first."""
+    return [key.verifier_key for key in reversed(log_keys(now))]
+
+
+def log_keys(now: datetime) -> list[LogKey]:
+    """Return all keys that ever signed, oldest first."""
+    return list(LogKey.objects.filter(active_from__lte=now).order_by("active_from", "id"))
+
+
+def destroy_ended(*, now: datetime) -> int:
+    """Destroy the private halves of retired keys; return how many."""
+    ended = list(LogKey.objects.filter(retired_at__lt=now - DESTROY_AFTER, destroyed_at=None))
+    for key in ended:
+        destroy_if_present(key.key_uri)
+        key.destroyed_at = now
+        key.save(update_fields=["destroyed_at"])
+    return len(ended)
+
+
+def _generate(name: str, *, others_end: datetime | None = None, actor: Actor, now: datetime) -> LogKey | None:
+    """Generate a key; None, and no key left in the HSM, if another process has made one."""
+    ref = backend_for(environments.current()).generate_ed25519(label=LABEL)
+    key = LogKey(name=name, public_key=ref.public, key_uri=ref.uri, created_at=now, active_from=now)
+    try:
+        with environments.atomic():
+            if others_end is not None:
+                _retire_all(others_end, actor, now)
+            key.save(force_insert=True)
+            _record(AuditAction.LOG_KEY_CREATED, key, f"Log key {key} signs", actor, now)
+    except IntegrityError:
+        destroy_if_present(ref.uri)
+        return None
+    return key
+
+
+def _retire_all(end: datetime, actor: Actor, now: datetime) -> None:
+    """End the keys that sign now at `end`, or when they end anyway, if that is sooner."""
+    for key in LogKey.objects.signing(now).select_for_update():
+        if key.retired_at is None or key.retired_at > end:
+            key.retired_at = end
+            key.save(update_fields=["retired_at"])
+            description = f"Log key {key} signs until {end:%Y-%m-%d %H:%M}"
+            _record(AuditAction.LOG_KEY_RETIRED, key, description, actor, now)
+
+
+def _record(action: AuditAction, key: LogKey, description: str, actor: Actor, now: datetime) -> None:
+    auditlog.record(
+        tenant_id=SERVICE_TENANT_ID,
+        action=action,
+        affected_id=key.id,
+        description=description,
+        metadata={
+            "vkey": key.vkey,
+            "active_from": key.active_from.isoformat(),
+            "retired_at": key.retired_at and key.retired_at.isoformat(),
+        },
+        actor=actor,
+        now=now,
+    )

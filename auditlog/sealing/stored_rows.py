@@ -1,0 +1,82 @@
+"""Sealed entries as the canonical encoding needs them, read from the database in the order of the tree."""
+
+import json
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from auditlog.leaves import EntryRow, disclosure, entry_hash, leaf_data
+from compliance.stores import sql
+
+COLUMNS: Final = """e.id::text, e.tenant_id::text, e.event_type, e.actor_type, e.actor_kind,
+    to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+    e.actor_id, e.affected_id, e.description, e.metadata::text"""
+"""Select these of `auditlog_auditentry e`, last in the list; `entry_row` reads them."""
+_WIDTH: Final = len(EntryRow._fields)
+_SEALED: Final = (
+    f"SELECT l.index, l.salts, l.erased::text, {COLUMNS} FROM auditlog_leaf l"  # noqa: S608  (names of ours)
+    " JOIN auditlog_auditentry e ON e.id = l.entry_id"
+)
+
+
+@dataclass(slots=True)
+class SealedEntry:
+    """An entry at its place in the tree; `erased` maps its erased parts to their commitments."""
+
+    index: int
+    row: EntryRow
+    salts: bytes
+    erased: dict[str, str]
+
+    def leaf(self) -> bytes:
+        """Return the leaf's octets."""
+        return leaf_data(self.row, self.salts, self.erased)
+
+    def hash(self) -> bytes:
+        """Return the leaf's hash."""
+        return entry_hash(self.row, self.salts, self.erased)
+
+    def disclosure(self) -> dict[str, Any]:
+        """Return what opens the leaf."""
+        return disclosure(self.row, self.salts, self.erased)
+
+
+def entry_row(row: Sequence[Any]) -> EntryRow:
+    """Read the last columns of a row as an entry."""
+    return EntryRow._make(row[-_WIDTH:])
+
+
+def sealed_between(start: int, end: int) -> list[SealedEntry]:
+    """Return the entries from index `start` to before `end` whose contents are there."""
+    rows = sql.query(f"{_SEALED} WHERE l.index >= %s AND l.index < %s ORDER BY l.index", [start, end])
+    return list(map(sealed_entry, rows))
+
+
+def sealed_entry_of(entry_id: UUID) -> SealedEntry | None:
+    """Return the entry at its place; None while it is not sealed."""
+    rows = sql.prepared(f"{_SEALED} WHERE l.entry_id = %s", [entry_id])
+    return sealed_entry(rows[0]) if rows else None
+
+
+def sealed_where(
+    condition: str, params: Sequence[Any], *, most: int
+) -> Generator[list[SealedEntry], None, None]:
+    """Yield the entries that meet an SQL condition on `l` and `e` by index, at most so many at once."""
+    statement = f"{_SEALED} WHERE {condition} ORDER BY l.index"
+    with closing(sql.streamed(statement, params, most=most)) as found:
+        for rows in found:
+            yield list(map(sealed_entry, rows))
+
+
+def sealed_entry(row: Sequence[Any]) -> SealedEntry:
+    """Read index, salts, erased commitments and the columns of an entry."""
+    index, salts, erased = row[:3]
+    return SealedEntry(index, entry_row(row), bytes(salts), erased_parts(erased))
+
+
+def erased_parts(text: str | None) -> dict[str, str]:
+    """Read the column `erased`; what is no object is returned as that of a part without a name."""
+    found = {} if text is None else json.loads(text)
+    return found if isinstance(found, dict) else {"": found}

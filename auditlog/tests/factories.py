@@ -1,0 +1,32 @@
+"""Entries, sealed and signed logs, for the tests of every room."""
+
+from datetime import datetime
+
+from auditlog import services
+from auditlog.models import AuditEntry, SignedHead
+from auditlog.sealing import keys, sealer
+from auditlog.sealing.tree import latest_checkpoint
+from auditlog.vocabulary import Actor, AuditAction
+from compliance.core.clock import now
+from compliance.core.identifiers import new_id
+
+ACTOR = Actor.system("tests")
+
+
+def make_entries(count: int = 1, *, at: datetime | None = None) -> list[AuditEntry]:
+    """Record entries of a tenant that is nowhere else."""
+    tenant_id, moment = new_id(), at or now()
+    return [
+        services.record(tenant_id=tenant_id, action=AuditAction.AGENT_UPDATED, actor=ACTOR, now=moment)
+        for _ in range(count)
+    ]
+
+
+def seal_and_sign(*, at: datetime | None = None) -> SignedHead:
+    """Seal all that is queued, sign the head, and return the newest checkpoint."""
+    keys.bootstrap(actor=ACTOR, now=at or now())
+    sealer.seal_all()
+    sealer.sign_head(now=at or now())
+    found = latest_checkpoint()
+    assert found is not None
+    return found

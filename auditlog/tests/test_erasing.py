@@ -1,0 +1,226 @@
+"""Erasure and retention: contents go from the tables, every proof still holds, and both are recorded."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+import pytest
+from django.conf import settings
+from django.db import Error, connections
+
+from auditlog import services
+from auditlog.disposal import erasing, retention
+from auditlog.errors import EntryNotFound, NotSealedYet, TreeDamaged
+from auditlog.leaves import ERASABLE
+from auditlog.models import AuditEntry, Leaf
+from auditlog.sealing import sealer
+from auditlog.sealing.stored_rows import sealed_between, sealed_entry_of
+from auditlog.sealing.tree import StoredTiles, head
+from auditlog.tlog.merkle import verify_inclusion
+from auditlog.vocabulary import Actor, AuditAction
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.errors import Invalid
+from compliance.core.identifiers import new_id
+from compliance.stores import sql
+
+ACTOR = Actor.system("tests")
+SECRET = "Grace Hopper asked for it"
+
+
+def record(*, at: datetime | None = None) -> AuditEntry:
+    return services.record(
+        tenant_id=new_id(),
+        action=AuditAction.DELEGATION_ISSUED,
+        affected_id="agent",
+        description=SECRET,
+        metadata={"chain": [{"sub": "grace@example.com", "type": "human"}]},
+        actor=Actor.console_user("grace"),
+        now=at or now(),
+    )
+
+
+def record_committed() -> AuditEntry:
+    with environments.atomic():
+        entry = record()
+    sealer.seal_all()
+    return entry
+
+
+def leaf_of(entry: AuditEntry) -> bytes:
+    sealed = sealed_entry_of(entry.id)
+    assert sealed is not None
+    return sealed.leaf()
+
+
+def assert_proved(entry_id: object) -> None:
+    sealed = sealed_entry_of(entry_id)  # type: ignore[arg-type]
+    assert sealed is not None
+    path = StoredTiles().inclusion_path(sealed.index, head().size)
+    verify_inclusion(sealed.index, head().size, sealed.hash(), path, head().root)
+
+
+@pytest.mark.parametrize("parts", [ERASABLE, ("description",), ("actor_id", "metadata")])
+def test_erased_parts_are_gone_and_the_proof_holds(parts: tuple[str, ...]) -> None:
+    entry = record()
+    sealer.seal_all()
+
+    erased = erasing.erase(entry_id=entry.id, parts=parts, reason="GDPR 17", actor=ACTOR, now=now())
+
+    entry.refresh_from_db()
+    kept = {
+        "actor_id": "console:grace",
+        "affected_id": "agent",
+        "description": SECRET,
+        "metadata": entry.metadata,
+    }
+    shown = {part: getattr(entry, part) for part in ERASABLE}
+    assert erased == [part for part in ERASABLE if part in parts]
+    assert shown == kept | {part: "erased" if part == "actor_id" else None for part in parts}
+    assert_proved(entry.id)
+    recorded = AuditEntry.objects.get(event_type=AuditAction.AUDIT_ERASED, affected_id=str(entry.id))
+    assert recorded.metadata is not None
+    assert recorded.metadata["parts"] == erased
+
+
+def test_erased_part_leaves_no_salt_to_guess_it_with() -> None:
+    entry = record()
+    sealer.seal_all()
+
+    erasing.erase(entry_id=entry.id, parts=["description"], reason="GDPR 17", actor=ACTOR, now=now())
+
+    leaf = Leaf.objects.get(entry_id=entry.id)
+    salts = bytes(leaf.salts)
+    assert salts[48:64] == bytes(16)
+    assert salts.count(bytes(16)) == 1
+    assert leaf.erased is not None
+    assert list(leaf.erased) == ["description"]
+
+
+def test_second_erasure_takes_the_rest() -> None:
+    entry = record()
+    sealer.seal_all()
+    erasing.erase(entry_id=entry.id, parts=["description"], reason="first", actor=ACTOR, now=now())
+
+    again = erasing.erase(entry_id=entry.id, parts=["description"], reason="twice", actor=ACTOR, now=now())
+    rest = erasing.erase(entry_id=entry.id, reason="rest", actor=ACTOR, now=now())
+
+    assert (again, rest) == ([], ["actor_id", "affected_id", "metadata"])
+    assert_proved(entry.id)
+
+
+def test_what_cannot_be_erased_is_refused() -> None:
+    entry = record()
+
+    with pytest.raises(NotSealedYet):
+        erasing.erase(entry_id=entry.id, reason="r", actor=ACTOR, now=now())
+    with pytest.raises(EntryNotFound):
+        erasing.erase(entry_id=new_id(), reason="r", actor=ACTOR, now=now())
+    with pytest.raises(Invalid):
+        erasing.erase(entry_id=entry.id, parts=["head"], reason="r", actor=ACTOR, now=now())
+
+
+def test_record_of_an_erasure_keeps_what_it_names() -> None:
+    entry = record()
+    sealer.seal_all()
+    erasing.erase(entry_id=entry.id, parts=["description"], reason="Ada asked", actor=ACTOR, now=now())
+    sealer.seal_all()
+    told = AuditEntry.objects.get(event_type=AuditAction.AUDIT_ERASED, affected_id=str(entry.id))
+
+    with pytest.raises(Invalid, match="keeps its affected_id"):
+        erasing.erase(entry_id=told.id, reason="r", actor=ACTOR, now=now())
+    erased = erasing.erase(entry_id=told.id, parts=["description"], reason="r", actor=ACTOR, now=now())
+
+    assert erased == ["description"]
+
+
+def test_database_erases_nothing_that_is_not_recorded() -> None:
+    entry = record()
+    sealer.seal_all()
+
+    with pytest.raises(Error, match="recorded first"), environments.atomic():
+        sql.query("SELECT auditlog_erase(%s, %s, %s)", [entry.id, ["description"], leaf_of(entry)])
+
+
+def test_database_erases_no_part_that_the_record_does_not_name() -> None:
+    entry = record()
+    sealer.seal_all()
+    leaf = leaf_of(entry)
+    erasing.erase(entry_id=entry.id, parts=["metadata"], reason="GDPR 17", actor=ACTOR, now=now())
+
+    with pytest.raises(Error, match="recorded first"), environments.atomic():
+        sql.query("SELECT auditlog_erase(%s, %s, %s)", [entry.id, ["description"], leaf])
+
+
+def test_database_keeps_only_commitments_of_the_sealed_leaf() -> None:
+    entry = record()
+    sealer.seal_all()
+    services.record(
+        tenant_id=entry.tenant_id,
+        action=AuditAction.AUDIT_ERASED,
+        affected_id=entry.id,
+        metadata={"parts": ["description"]},
+        actor=ACTOR,
+        now=now(),
+    )
+
+    with pytest.raises(Error, match="not the leaf"), environments.atomic():
+        sql.query("SELECT auditlog_erase(%s, %s, %s)", [entry.id, ["description"], bytes(161)])
+
+
+def test_tampered_entry_is_not_erased(owned: None) -> None:
+    entry = record()
+    sealer.seal_all()
+    sql.execute("ALTER TABLE auditlog_auditentry DISABLE TRIGGER auditlog_no_change")
+    sql.execute("UPDATE auditlog_auditentry SET description = 'Eve' WHERE id = %s", [entry.id])
+
+    with pytest.raises(TreeDamaged, match="not as it was sealed"):
+        erasing.erase(entry_id=entry.id, reason="GDPR 17", actor=ACTOR, now=now())
+
+
+@pytest.mark.usefixtures("committed")
+def test_two_erasures_of_one_entry_at_once_are_one() -> None:
+    entry = record_committed()
+
+    def erase() -> list[str]:
+        with environments.use(Environment.LIVE):
+            try:
+                return erasing.erase(entry_id=entry.id, reason="GDPR 17", actor=ACTOR, now=now())
+            finally:
+                connections.close_all()
+
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = [future.result() for future in [pool.submit(erase) for _ in range(4)]]
+
+    assert sorted(outcomes, key=len) == [[], [], [], list(ERASABLE)]
+    assert AuditEntry.objects.filter(affected_id=str(entry.id)).count() == 1
+    assert_proved(entry.id)
+
+
+def test_contents_past_their_retention_are_dropped_and_later_proofs_hold(owned: None) -> None:
+    sealer.seal_all()
+    start = head().size
+    # Other tests' entries, which are not so old.
+    sql.execute("UPDATE auditlog_treehead SET minimum_index = %s", [start])
+    long_ago = now() - timedelta(days=settings.AUDIT_RETENTION_DAYS + 1)
+    old = [record(at=long_ago) for _ in range(3)]
+    kept = record()
+    late = record(at=long_ago)
+    sealer.seal_all()
+
+    dropped = retention.drop_expired(actor=ACTOR, now=now())
+    sealer.seal_all()
+
+    assert (dropped, head().minimum_index) == (3, start + 3)
+    assert not AuditEntry.objects.filter(id__in=[entry.id for entry in old]).exists()
+    assert [entry.row.id for entry in sealed_between(0, start + 5)] == [str(kept.id), str(late.id)]
+    assert_proved(kept.id)
+    assert_proved(late.id)
+    recorded = AuditEntry.objects.get(event_type=AuditAction.AUDIT_DROPPED)
+    assert recorded.metadata is not None
+    assert (recorded.metadata["from"], recorded.metadata["to"]) == (start, start + 3)
+
+
+def test_database_drops_nothing_of_the_last_six_months() -> None:
+    with pytest.raises(Error, match="183 days"), environments.atomic():
+        sql.query("SELECT auditlog_drop(%s, 10)", [now() - timedelta(days=182)])

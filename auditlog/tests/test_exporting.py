@@ -1,0 +1,446 @@
+"""Exports and proof files verify offline, and any change of them shows; the outsiders' verifier agrees."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connections
+
+from auditlog.exporting.export import Export, open_export
+from auditlog.exporting.formats import FORMATS
+from auditlog.filters import EntryFilters
+from auditlog.models import AuditEntry, SignedHead
+from auditlog.proving.proofs import consistency, prove
+from auditlog.sealing import keys
+from auditlog.sealing.stored_rows import sealed_entry_of
+from auditlog.sealing.tree import StoredTiles, latest_checkpoint
+from auditlog.tests.log_keys import SigningKey, make_witness_key
+from auditlog.tests.logs import erase, make_log
+from auditlog.tlog.notes import Note, VerifierKey
+from auditlog.tlog.policy import Policy
+from auditlog.verifying.export_file import verify_export
+from auditlog.verifying.findings import LogOutcome
+from auditlog.verifying.service import Demands
+from compliance.api.rest.permissions import Scope
+from compliance.core.clock import now
+from compliance.core.encodings import b64_encode
+from compliance.core.identifiers import new_id
+from compliance.stores import sql
+from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.client import ApiClient
+
+VERIFIER = Path(settings.BASE_DIR) / "docs/verify_audit_log.py"
+COUNT = 300
+CODES = {0: LogOutcome.VERIFIED, 1: LogOutcome.TAMPERED, 2: LogOutcome.CANNOT_TELL}
+
+
+def vkey() -> str:
+    return keys.verifier_keys(now=now())[0].encode()
+
+
+def outsider(*arguments: object, log: str | None = None) -> tuple[int, str]:
+    """Run the verifier of the documentation; return its status and what it says."""
+    command = [sys.executable, str(VERIFIER), *map(str, arguments), "--log", log or vkey()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def insider(export: bytes, log: str | None = None) -> LogOutcome:
+    demands = Demands([VerifierKey.parse(log or vkey())])
+    return verify_export(io.BytesIO(export), name="export", demands=demands).outcome
+
+
+def exported(tenant_id: object, form: str = "jsonl", **filters: str) -> bytes:
+    wanted = EntryFilters.read(filters)
+    found = open_export(tenant_id=tenant_id, filters=wanted, form=FORMATS[form], now=now())  # type: ignore[arg-type]
+    with closing(found):
+        return b"".join(found)
+
+
+@pytest.fixture
+def entries() -> list[AuditEntry]:
+    """A tenant's entries, sealed among others'."""
+    make_log(20)
+    found = make_log(COUNT, tenant_id=new_id())
+    make_log(10)
+    return found
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_export_holds_the_tenants_sealed_entries_and_verifies(entries: list[AuditEntry], form: str) -> None:
+    export = exported(entries[0].tenant_id, form)
+
+    verdict = verify_export(io.BytesIO(export), name="e", demands=Demands([VerifierKey.parse(vkey())]))
+
+    assert (verdict.outcome, verdict.flaws) == (LogOutcome.VERIFIED, [])
+    assert verdict.counts["entries"] == COUNT
+
+
+def test_outsider_verifies_an_export(entries: list[AuditEntry], tmp_path: Path) -> None:
+    (tmp_path / "export").write_bytes(exported(entries[0].tenant_id))
+
+    status, said = outsider("export", tmp_path / "export")
+
+    assert status == 0, said
+    assert f"{COUNT} entries of tenant {entries[0].tenant_id}" in said
+
+
+def test_both_formats_hold_the_same(entries: list[AuditEntry]) -> None:
+    lines = [json.loads(line) for line in exported(entries[0].tenant_id).splitlines()]
+    rows = list(csv.DictReader(io.StringIO(exported(entries[0].tenant_id, "csv").decode(), newline="")))
+
+    assert [row["record"] for row in rows] == ["export", *["entry"] * COUNT, "end"]
+    assert [int(row["index"]) for row in rows[1:-1]] == [line["index"] for line in lines[1:-1]]
+    assert [row["proof"].split() for row in rows[1:-1]] == [
+        ["'" * (each.startswith("+") and n == 0) + each for n, each in enumerate(line["path"])]
+        for line in lines[1:-1]
+    ]
+    assert json.loads(rows[-1]["proof"])["entries"] == COUNT
+
+
+def test_cell_that_would_be_a_formula_is_text_and_verifies(entries: list[AuditEntry]) -> None:
+    rows = list(csv.DictReader(io.StringIO(exported(entries[0].tenant_id, "csv").decode(), newline="")))
+
+    shown = {row["description"] for row in rows[1:-1]}
+
+    assert "" in shown
+    assert all(text.startswith("'=cmd|") for text in shown - {""})
+
+
+def test_cells_that_are_empty_or_quoted_come_back(tmp_path: Path) -> None:
+    tenant_id = new_id()
+    odd = ["", "'", "''", "=1", "-1", "+", "@x", "\t", "\r\n", 'a"b', "a,b\nc", "\uff1d1", "\\", "null"]
+    for text in odd:
+        entry = AuditEntry(
+            tenant_id=tenant_id, event_type="agent.updated", actor_type="agent", actor_kind="agent",
+            actor_id=text or "x", description=text, affected_id=text, created_at=now(), metadata={"t": text},
+        )  # fmt: skip
+        AuditEntry.objects.bulk_create([entry])
+    make_log(1)
+
+    for form in FORMATS:
+        assert insider(exported(tenant_id, form)) is LogOutcome.VERIFIED
+
+
+def test_entries_that_are_not_sealed_are_left_out(entries: list[AuditEntry]) -> None:
+    AuditEntry.objects.bulk_create(
+        [AuditEntry(tenant_id=entries[0].tenant_id, event_type="agent.updated", actor_type="agent",
+                    actor_kind="agent", actor_id="x", created_at=now())]
+    )  # fmt: skip
+
+    footer = json.loads(exported(entries[0].tenant_id).splitlines()[-1])
+
+    assert footer["entries"] == COUNT
+
+
+def test_closed_export_leaves_no_transaction_open(entries: list[AuditEntry]) -> None:
+    before = list(connections["default"].savepoint_ids)
+    export = open_export(
+        tenant_id=entries[0].tenant_id, filters=EntryFilters(), form=FORMATS["jsonl"], now=now()
+    )
+    pieces = iter(export)
+    begun = [next(pieces), next(pieces)]
+    within = list(connections["default"].savepoint_ids)
+
+    export.close()
+
+    assert all(begun)
+    assert len(within) == len(before) + 1
+    assert list(connections["default"].savepoint_ids) == before
+
+
+def test_export_without_entries_verifies(entries: list[AuditEntry], tmp_path: Path) -> None:
+    export = exported(new_id())
+    (tmp_path / "export").write_bytes(export)
+
+    assert insider(export) is LogOutcome.VERIFIED
+    assert outsider("export", tmp_path / "export")[0] == 0
+
+
+def test_filters_narrow_an_export(entries: list[AuditEntry]) -> None:
+    moment = entries[99].created_at.isoformat()
+    counts = {
+        name: json.loads(exported(entries[0].tenant_id, **{name: value}).splitlines()[-1])["entries"]
+        for name, value in {
+            "affected_id": "agent-7", "actor_id": "api_key:8", "actor_kind": "person", "action": "agent.",
+            "event_type": "delegation.issued", "after": moment, "before": moment,
+        }.items()
+    }  # fmt: skip
+
+    assert counts == {
+        "affected_id": 1, "actor_id": 1, "actor_kind": 0, "action": COUNT // 2,
+        "event_type": COUNT // 2, "after": COUNT - 100, "before": 99,
+    }  # fmt: skip
+
+
+def altered_line(number: int, old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+    def alter(export: bytes) -> bytes:
+        lines = export.splitlines(keepends=True)
+        assert old in lines[number]
+        lines[number] = lines[number].replace(old, new, 1)
+        return b"".join(lines)
+
+    return alter
+
+
+def with_new_footer(alter: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    """Alter an export, and count and hash it anew."""
+
+    def whole(export: bytes) -> bytes:
+        *lines, _ = alter(export).splitlines(keepends=True)
+        footer = {"entries": len(lines) - 1, "sha256": sha256(b"".join(lines)).hexdigest()}
+        return b"".join(lines) + FORMATS["jsonl"].footer(footer)
+
+    return whole
+
+
+def swapped(export: bytes) -> bytes:
+    lines = export.splitlines(keepends=True)
+    lines[5], lines[9] = lines[9], lines[5]
+    return b"".join(lines)
+
+
+def repeated(export: bytes) -> bytes:
+    lines = export.splitlines(keepends=True)
+    return b"".join([*lines[:5], lines[4], *lines[5:]])
+
+
+ALTERATIONS = {
+    "event type": altered_line(1, b'"delegation.issued"', b'"agent.created"'),
+    "time": altered_line(1, b'"created_at":"2', b'"created_at":"3'),
+    "actor": altered_line(2, b'"actor_id":"api_key:1"', b'"actor_id":"api_key:2"'),
+    "number": altered_line(2, b"0.91", b"0.92"),
+    "null": altered_line(1, b'"description":null', b'"description":""'),
+    "salt": altered_line(1, b'"head":"', b'"head":"00'),
+    "more": altered_line(1, b'"id":', b'"note":"x","id":'),
+    "twice": altered_line(2, b'"description":', b'"description":"x","description":'),
+    "index": altered_line(1, b'"index":', b'"index":1'),
+    "head passed off as erased": altered_line(1, b'"entry":{', b'"entry":{"erased":{"head":"00"},'),
+    "shown though erased": altered_line(2, b'"entry":{', b'"entry":{"erased":{"description":"00"},'),
+    "swapped": swapped,
+    "repeated": repeated,
+}
+
+
+@pytest.mark.parametrize("name", ALTERATIONS)
+@pytest.mark.parametrize("renewed", [False, True])
+def test_altered_export_is_refused_by_both(
+    entries: list[AuditEntry], tmp_path: Path, name: str, renewed: bool
+) -> None:
+    alter = with_new_footer(ALTERATIONS[name]) if renewed else ALTERATIONS[name]
+    export = alter(exported(entries[0].tenant_id))
+    (tmp_path / "export").write_bytes(export)
+
+    status, said = outsider("export", tmp_path / "export")
+
+    assert insider(export) is LogOutcome.TAMPERED
+    assert CODES[status] is LogOutcome.TAMPERED, said
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_octet_changed_anywhere_or_cut_off_shows(entries: list[AuditEntry], form: str) -> None:
+    export = exported(entries[0].tenant_id, form)
+
+    for place in range(0, len(export), len(export) // 97):
+        assert insider(export[:place]) is LogOutcome.TAMPERED
+        assert (
+            insider(export[:place] + bytes([export[place] ^ 1]) + export[place + 1 :]) is LogOutcome.TAMPERED
+        )
+    assert insider(export + b"\n") is LogOutcome.TAMPERED
+
+
+@pytest.mark.parametrize("cut", [1, 2, 150, COUNT + 1])
+def test_export_without_its_last_lines_is_refused_by_both(
+    entries: list[AuditEntry], tmp_path: Path, cut: int
+) -> None:
+    export = b"".join(exported(entries[0].tenant_id).splitlines(keepends=True)[:-cut])
+    (tmp_path / "export").write_bytes(export)
+
+    assert insider(export) is LogOutcome.TAMPERED
+    assert outsider("export", tmp_path / "export")[0] == 1
+
+
+def test_export_signed_by_another_key_is_refused_by_both(entries: list[AuditEntry], tmp_path: Path) -> None:
+    other = SigningKey(keys.origin()).public.encode()
+    export = exported(entries[0].tenant_id)
+    (tmp_path / "export").write_bytes(export)
+
+    assert insider(export, other) is LogOutcome.TAMPERED
+    assert outsider("export", tmp_path / "export", log=other)[0] == 1
+
+
+def test_keys_of_the_export_itself_tell_nothing(entries: list[AuditEntry]) -> None:
+    export = exported(entries[0].tenant_id)
+
+    verdict = verify_export(io.BytesIO(export), name="e", demands=Demands())
+
+    assert verdict.outcome is LogOutcome.CANNOT_TELL
+
+
+def test_export_with_erased_parts_verifies(owned: None, entries: list[AuditEntry], tmp_path: Path) -> None:
+    sql.execute("ALTER TABLE auditlog_auditentry DISABLE TRIGGER USER")
+    sql.execute("ALTER TABLE auditlog_leaf DISABLE TRIGGER USER")
+    sealed = sealed_entry_of(entries[4].id)
+    assert sealed is not None
+    erase(sealed.index, "actor_id", "'erased'")
+    erase(sealed.index + 1, "metadata", "NULL")
+    export = exported(entries[0].tenant_id)
+    (tmp_path / "export").write_bytes(export)
+
+    assert export.count(b'"erased":{') == 2
+    assert insider(export) is insider(exported(entries[0].tenant_id, "csv")) is LogOutcome.VERIFIED
+    assert outsider("export", tmp_path / "export")[0] == 0
+
+
+def proof_file(entry: AuditEntry, tmp_path: Path, *witnesses: SigningKey) -> Path:
+    sealed, newest = sealed_entry_of(entry.id), latest_checkpoint()
+    assert sealed is not None
+    assert newest is not None
+    note = Note.parse(newest.note)
+    newest.note = Note(note.text, (*note.signatures, *(w.sign(note.text) for w in witnesses))).encode()
+    (tmp_path / "proof").write_text(prove(sealed, newest, StoredTiles()).encode())
+    return tmp_path / "proof"
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, COUNT - 1])
+def test_outsider_verifies_a_proof_file(entries: list[AuditEntry], tmp_path: Path, number: int) -> None:
+    status, said = outsider("proof", proof_file(entries[number], tmp_path))
+
+    assert status == 0, said
+    assert str(entries[number].id) in said
+
+
+@pytest.mark.parametrize("line", [1, 2, 3, -4, -2])
+def test_outsider_refuses_an_altered_proof_file(entries: list[AuditEntry], tmp_path: Path, line: int) -> None:
+    proof = proof_file(entries[1], tmp_path)
+    lines = proof.read_text().split("\n")
+    middle = len(lines[line]) // 2
+    letter = "A" if lines[line][middle] != "A" else "B"
+    lines[line] = lines[line][:middle] + letter + lines[line][middle + 1 :]
+    proof.write_text("\n".join(lines))
+
+    assert outsider("proof", proof)[0] == 1
+
+
+def test_outsider_demands_a_quorum_of_witnesses(entries: list[AuditEntry], tmp_path: Path) -> None:
+    witnesses = [make_witness_key(f"witness.example/{name}") for name in "ab"]
+    options = [word for witness in witnesses for word in ("--witness", witness.public.encode())]
+    proof = proof_file(entries[0], tmp_path, witnesses[0])
+
+    assert outsider("proof", proof, *options, "--quorum", 1)[0] == 0
+    assert outsider("proof", proof, *options, "--quorum", 2)[0] == 1
+    assert outsider("proof", proof, *options[:2], *options[:2], "--quorum", 2)[0] == 1
+
+
+def test_outsider_verifies_consistency(owned: None, tmp_path: Path) -> None:
+    for count in (3, 2, 300):
+        make_log(count)
+    rows = list(SignedHead.objects.order_by("-size")[:3])[::-1]
+    for old, new in ((rows[0], rows[2]), (rows[1], rows[2]), (rows[2], rows[2])):
+        found = consistency(old=old.size, new=new.size)
+        answer = {"data": {"hashes": list(map(b64_encode, found.path))}}
+        files = [tmp_path / name for name in ("old", "new", "proof")]
+        for file, text in zip(files, (old.note, new.note, json.dumps(answer)), strict=True):
+            file.write_text(text)
+
+        status, said = outsider("consistency", *files)
+
+        assert status == 0, said
+        if found.path:
+            answer["data"]["hashes"][0] = b64_encode(bytes(32))
+            files[2].write_text(json.dumps(answer))
+            assert outsider("consistency", *files)[0] == 1
+
+
+def test_outsider_cannot_tell_without_the_file(tmp_path: Path) -> None:
+    assert outsider("export", tmp_path / "absent", log="x")[0] == 2
+
+
+def test_commands_export_and_verify(entries: list[AuditEntry], tmp_path: Path) -> None:
+    file = tmp_path / "export.csv"
+    call_command(
+        "audit_export", "--tenant", str(entries[0].tenant_id), "--format", "csv", "--output", str(file),
+        "--action", "agent.", stderr=io.StringIO(),
+    )  # fmt: skip
+    out = io.StringIO()
+
+    with pytest.raises(SystemExit) as exit_status:
+        call_command("audit_verify", "--export", str(file), "--key", vkey(), "--json", stdout=out)
+
+    (verdict,) = json.loads(out.getvalue())
+    assert exit_status.value.code == 0
+    assert (verdict["outcome"], verdict["entries"]) == ("verified", COUNT // 2)
+
+
+def test_command_cannot_tell_what_it_cannot_read(tmp_path: Path) -> None:
+    for arguments in (["--export", "absent"], ["--against", "absent"], ["--key", "x+y"]):
+        with pytest.raises(SystemExit) as exit_status:
+            call_command("audit_verify", *arguments, stderr=io.StringIO())
+
+        assert exit_status.value.code == 2
+
+
+def test_policy_of_an_export_demands_its_witnesses(entries: list[AuditEntry]) -> None:
+    witness = make_witness_key()
+    policy = Policy.parse(f"log {vkey()}\nwitness w {witness.public.encode()}\nquorum w\n")
+
+    export = exported(entries[0].tenant_id)
+    verdict = verify_export(io.BytesIO(export), name="e", demands=Demands(policy=policy))
+
+    assert verdict.outcome is LogOutcome.CANNOT_TELL
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_endpoint_exports_the_tenants_own(api: ApiClient, form: str) -> None:
+    tenant = make_tenant()
+    client = api.as_key(make_key(tenant))
+    make_log(5, tenant_id=tenant.id)
+
+    answer = client.get(f"/v1/audit-log/export?format={form}&action=agent.")
+    export = answer.content
+
+    assert answer.status_code == 200
+    assert answer["Content-Disposition"] == f'attachment; filename="audit-log.{form}"'
+    assert insider(export) is LogOutcome.VERIFIED
+    assert str(tenant.id).encode() in export
+
+
+@pytest.mark.parametrize(
+    "query", ["format=xml", "actor_kind=robot", "action=.", "action=", "after=soon", "before=x"]
+)
+def test_bad_export_queries_are_400(api: ApiClient, query: str) -> None:
+    make_log(1)
+
+    assert api.as_key(make_key(make_tenant())).get(f"/v1/audit-log/export?{query}").status_code == 400
+
+
+def test_third_export_at_once_is_503(api: ApiClient) -> None:
+    tenant = make_tenant()
+    make_log(1, tenant_id=tenant.id)
+
+    def opened() -> Export:
+        filters = EntryFilters()
+        return open_export(tenant_id=tenant.id, filters=filters, form=FORMATS["jsonl"], now=now())
+
+    with closing(opened()), closing(opened()):
+        refused = api.as_key(make_key(tenant)).get("/v1/audit-log/export")
+    with closing(opened()) as again:
+        found = b"".join(again)
+
+    assert refused.status_code == 503
+    assert insider(found) is LogOutcome.VERIFIED
+
+
+def test_export_needs_the_scope(api: ApiClient) -> None:
+    key = make_key(make_tenant(), scopes=[Scope.AGENTS_READ])
+
+    assert api.as_key(key).get("/v1/audit-log/export").status_code == 403

@@ -1,0 +1,167 @@
+"""Cosignatures gathered from real witnesses: quorum, dead witnesses, a log that was rolled back."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import transaction
+from pytest_django.fixtures import Settings
+
+from auditlog.errors import WitnessPolicyInvalid
+from auditlog.models import SignedHead, WitnessState
+from auditlog.proving import proofs
+from auditlog.sealing import keys
+from auditlog.sealing.tree import latest_checkpoint, published_checkpoint
+from auditlog.submitting import gathering
+from auditlog.tests.factories import ACTOR
+from auditlog.tests.witness_process import WitnessProcess
+from auditlog.tests.witnessed import NOBODY, grow, write_policy
+from auditlog.tlog.notes import Note
+from auditlog.tlog.policy import Policy
+from compliance.core.clock import now
+from compliance.tests.client import ApiClient
+from webhooks.tests.receivers import answer, receiving
+
+LATER = timedelta(minutes=1)
+
+
+def test_cosigned_checkpoint_meets_the_policy(trusted: Policy, api: ApiClient) -> None:
+    made = grow(5)
+
+    assert gathering.gather(now=now()) == 1
+
+    answer = api.get("/v1/audit-log/checkpoint")
+    assert trusted.verify(Note.parse(answer.content)).size == made.size
+    assert answer["Witness-Quorum"] == "met"
+
+
+def test_witness_follows_a_growing_log(trusted: Policy) -> None:
+    for count in (1, 300, 7):
+        grow(count)
+        gathering.gather(now=now() + LATER)
+
+    newest = latest_checkpoint()
+    assert newest is not None
+    assert newest.has_quorum
+    assert WitnessState.objects.get(name="running").size == newest.size
+
+
+def test_cosignatures_are_added_once(trusted: Policy) -> None:
+    made = grow()
+
+    gathering.gather(now=now())
+    gathering.gather(now=now() + LATER)
+
+    assert SignedHead.objects.get(size=made.size).note.count("\N{EM DASH} witness.example/w1") == 1
+
+
+def test_log_goes_on_without_enough_witnesses_and_says_so(
+    witness: WitnessProcess, tmp_path: Path, settings: Settings, api: ApiClient
+) -> None:
+    write_policy(witness, tmp_path, settings, quorum="both")
+    made = grow()
+
+    gathering.gather(now=now())
+
+    answer = api.get("/v1/audit-log/checkpoint")
+    assert answer["Witness-Quorum"] == "missing"
+    assert f"\n{made.size}\n" in answer.content.decode()
+    assert "\N{EM DASH} witness.example/w1" in answer.content.decode()
+    assert WitnessState.objects.get(name="gone").problem
+    assert not WitnessState.objects.get(name="running").problem
+
+
+def test_witnessed_checkpoint_is_published_while_a_newer_one_waits(trusted: Policy) -> None:
+    moment = now()
+    first = grow(at=moment)
+    gathering.gather(now=moment)
+    second = grow(at=moment)
+
+    soon = published_checkpoint(now=moment + timedelta(seconds=5))
+    late = published_checkpoint(now=moment + LATER)
+
+    assert soon is not None
+    assert late is not None
+    assert (soon.size, late.size) == (first.size, second.size)
+    assert published_checkpoint(now=moment, covering=first.size) is None
+    assert [proofs.quorum_of(each) for each in (soon, late)] == ["met", "missing"]
+
+
+def test_log_rolled_back_to_a_backup_gets_no_cosignature(trusted: Policy) -> None:
+    keep = grow(2)
+    backup = transaction.savepoint()
+    grow(5)
+    assert gathering.gather(now=now()) == 1
+    transaction.savepoint_rollback(backup)
+
+    short = grow(1)
+    assert gathering.gather(now=now()) == 0
+    told = WitnessState.objects.get(name="running").problem
+    other = grow(7)
+    assert gathering.gather(now=now() + LATER) == 0
+
+    assert f"has cosigned {keep.size + 5} entries, this log has {short.size}: it was rolled back" in told
+    assert gathering.contradicts(told)
+    assert not SignedHead.objects.get(size=other.size).has_quorum
+    assert "422" in WitnessState.objects.get(name="running").problem
+    assert gathering.contradicts(WitnessState.objects.get(name="running").problem)
+
+
+def test_what_a_lying_witness_writes_takes_no_cosignature_from_others(
+    trusted: Policy, settings: Settings
+) -> None:
+    made = grow()
+    policy = Path(settings.AUDIT_WITNESS_POLICY)
+    with receiving(answer(403, "a\0b\r\n\x1b[31mCRITICAL\u2028 all is well".encode())) as liar:
+        policy.write_text(policy.read_text().replace(NOBODY, liar.url))
+
+        assert gathering.gather(now=now()) == 1
+
+    assert SignedHead.objects.get(size=made.size).has_quorum
+    told = WitnessState.objects.get(name="gone").problem
+    assert told == "The witness answered 403: a b [31mCRITICAL all is well"
+
+
+def test_cosignature_that_does_not_verify_stops_no_gathering(trusted: Policy) -> None:
+    made = grow()
+    (witness, _) = trusted.witnesses
+    made.note += witness.key.signature(bytes(72)).line()
+    made.save(update_fields=["note"])
+
+    gathering.gather(now=now())
+
+    assert not SignedHead.objects.get(size=made.size).has_quorum
+    later = grow()
+    assert gathering.gather(now=now() + LATER) == 1
+    assert SignedHead.objects.get(size=later.size).has_quorum
+
+
+def test_witness_that_failed_rests(trusted: Policy, witness: WitnessProcess) -> None:
+    grow()
+    moment = now()
+    witness.kill()
+
+    gathering.gather(now=moment)
+    gathering.gather(now=moment + timedelta(seconds=1))
+
+    assert WitnessState.objects.get(name="running").tried_at == moment
+
+
+def test_policy_that_cannot_be_read_is_unavailable(tmp_path: Path, settings: Settings) -> None:
+    settings.AUDIT_WITNESS_POLICY = str(tmp_path / "missing")
+    with pytest.raises(WitnessPolicyInvalid):
+        gathering.gather(now=now())
+
+    (tmp_path / "bad").write_text("quorum nobody\n")
+    settings.AUDIT_WITNESS_POLICY = str(tmp_path / "bad")
+    with pytest.raises(WitnessPolicyInvalid, match="Line 1"):
+        gathering.gather(now=now())
+
+
+def test_without_a_policy_nothing_is_asked(settings: Settings, api: ApiClient) -> None:
+    settings.AUDIT_WITNESS_POLICY = ""
+    keys.bootstrap(actor=ACTOR, now=now())
+    grow()
+
+    assert gathering.gather(now=now()) == 0
+    assert api.get("/v1/audit-log/checkpoint")["Witness-Quorum"] == "none"

@@ -1,0 +1,61 @@
+"""Sealing: dense indexes, tiles that make the root, heads signed once their tree is committed."""
+
+from django.db import connections
+
+from auditlog import tasks
+from auditlog.models import Leaf, PendingEntry
+from auditlog.sealing import sealer
+from auditlog.sealing.stored_rows import sealed_between
+from auditlog.sealing.tree import StoredTiles, head
+from auditlog.tests.factories import make_entries
+from auditlog.tlog.merkle import Frontier, verify_inclusion
+from compliance.core.tasks import ENVIRONMENT_HEADER
+
+
+def test_each_entry_gets_the_next_index() -> None:
+    sealer.seal_all()
+    before = head().size
+
+    entries = make_entries(600)
+    sealer.seal_all()
+
+    found = Leaf.objects.filter(entry_id__in=[entry.id for entry in entries]).order_by("index")
+    assert [leaf.index for leaf in found] == list(range(before, before + 600))
+    assert [leaf.entry_id for leaf in found] == [entry.id for entry in entries]
+    assert not PendingEntry.objects.exists()
+
+
+def test_tiles_make_the_root_of_the_leaves() -> None:
+    for count in (1, 255, 1, 300):
+        make_entries(count)
+        sealer.seal_all()
+        frontier = Frontier()
+        frontier.extend(entry.hash() for entry in sealed_between(0, head().size))
+
+        assert frontier.root() == head().root == StoredTiles().root(head().size)
+
+
+def test_sealed_entries_have_proofs() -> None:
+    make_entries(300)
+    sealer.seal_all()
+    entries = sealed_between(0, head().size)
+    stored = StoredTiles()
+
+    for entry in entries[::37]:
+        path = stored.inclusion_path(entry.index, head().size)
+        verify_inclusion(entry.index, head().size, entry.hash(), path, head().root)
+
+
+def test_task_leaves_the_work_to_the_one_at_it() -> None:
+    make_entries()
+    other = connections["default"].copy()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [sealer.LOCK])
+
+    tasks.seal.apply(headers={ENVIRONMENT_HEADER: "live"}, throw=True)
+    was_left = PendingEntry.objects.exists()
+    other.close()
+    tasks.seal.apply(headers={ENVIRONMENT_HEADER: "live"}, throw=True)
+
+    assert was_left
+    assert not PendingEntry.objects.exists()

@@ -1,0 +1,201 @@
+"""A log that submits to a real witness, and to servers that only pretend to be one."""
+
+import datetime as dt
+import ssl
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from auditlog.submitting.submission import WitnessIsAt, WitnessRefused, WitnessUnreachable, submit
+from auditlog.tests.log_keys import SigningKey, make_witness_key
+from auditlog.tests.witness_process import FORK, LOG, OTHER_LOG, WitnessProcess, make_request, start_witness
+from auditlog.tlog.add_checkpoint import AddCheckpoint
+from auditlog.tlog.errors import Malformed
+from auditlog.tlog.notes import Note, Signature, VerifierKey
+from webhooks.tests.receivers import (
+    Script,
+    answer,
+    cut_short,
+    drip_body,
+    drip_headers,
+    huge,
+    huge_redirect,
+    nonsense,
+    receiving,
+    reset,
+    silence,
+)
+
+SECONDS = 20.0
+SIZE = "Content-Type: text/x.tlog.size"
+WITNESS = make_witness_key()
+REQUEST = make_request(3, 7)
+COSIGNATURE = WITNESS.sign(REQUEST.note.text)
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[WitnessProcess]:
+    found = start_witness(tmp_path / "state", [LOG.public])
+    yield found
+    found.kill()
+
+
+def send(
+    url: str,
+    request: AddCheckpoint = REQUEST,
+    *,
+    key: VerifierKey = WITNESS.public,
+    deadline: float = SECONDS,
+    ca_file: str | None = None,
+) -> Signature:
+    note, proof, old_size = request.note.encode(), request.proof, request.old_size
+    return submit(url, old_size=old_size, proof=proof, note=note, key=key, deadline=deadline, ca_file=ca_file)
+
+
+def refused_by(script: Script) -> WitnessRefused:
+    with receiving(script) as server, pytest.raises(WitnessRefused) as refused:
+        send(server.url)
+    assert server.connections == 1
+    return refused.value
+
+
+def test_witness_cosigns(running: WitnessProcess) -> None:
+    first, second = make_request(0, 5), make_request(5, 9)
+
+    for request, url in ((first, running.url), (second, f"{running.url}/")):
+        signature = send(url, request, key=running.key)
+
+        running.key.verify(request.note.text, signature)
+
+
+def test_witness_tells_the_size_to_prove_from(running: WitnessProcess) -> None:
+    send(running.url, make_request(0, 5), key=running.key)
+
+    with pytest.raises(WitnessIsAt) as told:
+        send(running.url, make_request(3, 9), key=running.key)
+
+    assert told.value.size == 5
+    assert send(running.url, make_request(told.value.size, 9), key=running.key)
+
+
+def test_refusals_of_a_witness_are_errors(running: WitnessProcess) -> None:
+    send(running.url, make_request(0, 5), key=running.key)
+
+    for status, request in (
+        (422, make_request(5, 9, tree=FORK)),
+        (403, make_request(5, 9, key=SigningKey())),
+        (404, make_request(0, 9, key=OTHER_LOG)),
+    ):
+        with pytest.raises(WitnessRefused) as refused:
+            send(running.url, request, key=running.key)
+        assert refused.value.status == status
+
+
+def test_request_is_that_of_the_protocol() -> None:
+    with receiving(answer(200, COSIGNATURE.line().encode())) as server:
+        assert send(f"{server.url}/w1") == COSIGNATURE
+
+    (received,) = server.received
+    assert received.request_line == "POST /hook/w1/add-checkpoint HTTP/1.1"
+    assert AddCheckpoint.parse(received.body) == REQUEST
+
+
+def test_cosignature_of_the_expected_key_is_found_among_others() -> None:
+    other = make_witness_key("witness.example/w2").sign(REQUEST.note.text)
+    with receiving(answer(200, f"{other.line()}{COSIGNATURE.line()}".encode())) as server:
+        assert send(server.url) == COSIGNATURE
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "cosigned\n",
+        COSIGNATURE.line().removesuffix("\n"),
+        make_witness_key().sign(REQUEST.note.text).line(),
+        WITNESS.sign("something else\n").line(),
+        WITNESS.public.signature(WITNESS.private.sign(REQUEST.note.text.encode())).line(),
+    ],
+)
+def test_answer_without_a_cosignature_that_verifies_is_refused(body: str) -> None:
+    assert refused_by(answer(200, body.encode())).status == 200
+
+
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        (answer(409, b"7\n"), 409),
+        (answer(409, b"seven\n", SIZE), 409),
+        (answer(409, b"07\n", SIZE), 409),
+        (answer(409, b"3\n", SIZE), 409),
+        (answer(302, b"", "Location: http://127.0.0.1:1/"), 302),
+        (answer(500, b"x" * 1000), 500),
+        (answer(204, b""), 204),
+    ],
+)
+def test_other_answers_are_refusals_and_no_redirect_is_followed(script: Script, status: int) -> None:
+    refused = refused_by(script)
+
+    assert refused.status == status
+    assert len(refused.text) <= 200
+
+
+@pytest.mark.parametrize("script", [cut_short, reset, nonsense, huge, huge_redirect])
+def test_incomplete_or_endless_answer_is_no_answer(script: Script) -> None:
+    with receiving(script) as server, pytest.raises((WitnessUnreachable, WitnessRefused)):
+        send(server.url)
+
+
+@pytest.mark.parametrize("script", [silence, drip_headers, drip_body])
+def test_slow_answer_ends_at_the_deadline(script: Script) -> None:
+    with receiving(script) as server, pytest.raises(WitnessUnreachable, match="within"):
+        send(server.url, deadline=0.5)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "ftp://127.0.0.1/", "http://", "http://127.0.0.1:x/", "http://127.0.0.1:1/"]
+)
+def test_url_of_no_witness_is_unreachable(url: str) -> None:
+    with pytest.raises(WitnessUnreachable):
+        send(url)
+
+
+def test_what_is_no_note_is_not_sent() -> None:
+    with pytest.raises(Malformed):
+        send("http://127.0.0.1:1/", AddCheckpoint(0, [], Note("no signatures\n", ())))
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A file with a self-signed certificate of 127.0.0.1 and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name, start = x509.Name([]), dt.datetime.now(dt.UTC) - dt.timedelta(hours=1)
+    names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(start + dt.timedelta(days=2))
+        .add_extension(names, critical=True)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (tmp_path / "tls.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM) + private)
+    return tmp_path / "tls.pem"
+
+
+def test_tls_certificate_is_verified(certificate: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+
+    with receiving(answer(200, COSIGNATURE.line().encode()), tls=context) as server:
+        assert send(server.url, ca_file=str(certificate)) == COSIGNATURE
+        with pytest.raises(WitnessUnreachable, match="CERTIFICATE_VERIFY_FAILED"):
+            send(server.url)

@@ -1,0 +1,417 @@
+"""Verification names what the owner of the tables has done to the log."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings
+
+from auditlog.leaves import commitments
+from auditlog.models import AuditEntry, SignedHead
+from auditlog.sealing.stored_rows import sealed_between
+from auditlog.sealing.tree import head
+from auditlog.tests.factories import seal_and_sign
+from auditlog.tests.log_keys import SigningKey, make_witness_key
+from auditlog.tests.logs import (
+    drop,
+    empty_log,
+    entry_at,
+    erase,
+    make_log,
+    rebuild_tree,
+    record_erasure,
+    roll_back,
+    verify,
+)
+from auditlog.tlog.checkpoints import Checkpoint
+from auditlog.tlog.merkle import Frontier
+from auditlog.tlog.notes import Note
+from auditlog.tlog.policy import Policy
+from auditlog.tlog.tiles import HASH, extended
+from auditlog.verifying import last_verified
+from auditlog.verifying.findings import Damage, LogOutcome
+from auditlog.verifying.recount import Recount
+from auditlog.verifying.service import Demands
+from compliance.core.clock import now
+from compliance.core.errors import Invalid
+from compliance.stores import sql
+
+COUNT = 600  # two full tiles and a partial one
+
+
+@pytest.fixture
+def log(owned: None) -> list[AuditEntry]:
+    """A log in which nothing is wrong, whose owner has disabled the triggers."""
+    empty_log()
+    make_log(300)
+    return make_log(COUNT - 300)
+
+
+def the_flaw(damage: Damage, index: int | None = None, entry_id: object = None) -> None:
+    """The verification finds this first."""
+    verdict = verify()
+    assert verdict.outcome is LogOutcome.TAMPERED
+    first = verdict.flaws[0]
+    assert (first.damage, first.index) == (damage, index), verdict.flaws
+    assert entry_id is None or first.entry_id == str(entry_id)
+
+
+def test_sound_log_is_verified(log: list[AuditEntry]) -> None:
+    verdict = verify()
+
+    assert (verdict.outcome, verdict.flaws, verdict.doubts) == (LogOutcome.VERIFIED, [], [])
+    assert verdict.counts["entries"] == verdict.counts["size"] == verdict.counts["signed_up_to"] == COUNT
+    assert verdict.counts["checkpoints"] == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "description = 'nothing happened'",
+        "created_at = created_at + interval '1 microsecond'",
+        "tenant_id = gen_random_uuid()",
+        "event_type = 'agent.created'",
+        "actor_kind = 'agent'",
+        "actor_id = actor_id || ' '",
+        "affected_id = NULL",
+        "metadata = '{}'",
+    ],
+)
+@pytest.mark.parametrize("index", [0, 257, COUNT - 1])
+def test_changed_entry_is_named(log: list[AuditEntry], change: str, index: int) -> None:
+    entry_id = entry_at(index)
+    statement = f"UPDATE auditlog_auditentry SET {change} WHERE id = %s"  # noqa: S608
+    sql.execute(statement, [entry_id])
+
+    the_flaw(Damage.CHANGED, index, entry_id)
+
+
+def test_changed_digit_of_metadata_is_named(log: list[AuditEntry]) -> None:
+    index = next(n for n, one in enumerate(sealed_between(0, COUNT)) if '"big"' in str(one.row.metadata))
+    statement = (
+        "UPDATE auditlog_auditentry SET metadata = jsonb_set(metadata, '{big}',"
+        " to_jsonb((metadata ->> 'big')::numeric + 1)) WHERE id = %s"
+    )
+    sql.execute(statement, [entry_at(index)])
+
+    the_flaw(Damage.CHANGED, index)
+
+
+def test_deleted_entry_is_named(log: list[AuditEntry]) -> None:
+    entry_id = entry_at(400)
+    sql.execute("DELETE FROM auditlog_auditentry WHERE id = %s", [entry_id])
+
+    the_flaw(Damage.MISSING, 400, entry_id)
+
+
+def test_entry_deleted_with_its_place_is_named(log: list[AuditEntry]) -> None:
+    entry_id = entry_at(400)
+    sql.execute("DELETE FROM auditlog_auditentry WHERE id = %s", [entry_id])
+    sql.execute("DELETE FROM auditlog_leaf WHERE index = 400")
+
+    the_flaw(Damage.MISSING, 400)
+
+
+def test_entries_moved_up_into_a_gap_are_named(log: list[AuditEntry]) -> None:
+    sql.execute("DELETE FROM auditlog_auditentry WHERE id = %s", [entry_at(400)])
+    sql.execute("DELETE FROM auditlog_leaf WHERE index = 400")
+    sql.execute("UPDATE auditlog_leaf SET index = index - 1 WHERE index = 401")
+
+    the_flaw(Damage.SWAPPED, 400)
+
+
+def test_entry_inserted_past_the_queue_is_named(log: list[AuditEntry]) -> None:
+    sql.execute("ALTER TABLE auditlog_auditentry DISABLE TRIGGER USER")
+    sql.execute(
+        "INSERT INTO auditlog_auditentry (id, tenant_id, event_type, actor_type, actor_kind, actor_id,"
+        " created_at) SELECT '00000000-0000-7000-8000-000000000000', tenant_id, event_type, actor_type,"
+        " actor_kind, actor_id, created_at FROM auditlog_auditentry LIMIT 1"
+    )
+
+    the_flaw(Damage.INSERTED, None, "00000000-0000-7000-8000-000000000000")
+
+
+def test_inserted_leaf_is_named(log: list[AuditEntry]) -> None:
+    sql.execute("INSERT INTO auditlog_leaf SELECT 600, gen_random_uuid(), salts FROM auditlog_leaf LIMIT 1")
+
+    the_flaw(Damage.INSERTED, 600)
+
+
+def test_two_entries_at_one_place_are_named(log: list[AuditEntry]) -> None:
+    sql.execute("ALTER TABLE auditlog_leaf DROP CONSTRAINT auditlog_leaf_pkey")
+    sql.execute("UPDATE auditlog_leaf SET index = 10 WHERE index = 11")
+
+    the_flaw(Damage.INSERTED, 10)
+
+
+def test_swapped_contents_are_named(log: list[AuditEntry]) -> None:
+    one, other = entry_at(10), entry_at(520)
+    sql.execute(
+        "UPDATE auditlog_auditentry a SET (tenant_id, event_type, actor_type, actor_kind, actor_id,"
+        " description, affected_id, metadata, created_at) = (SELECT tenant_id, event_type, actor_type,"
+        " actor_kind, actor_id, description, affected_id, metadata, created_at FROM auditlog_auditentry b"
+        " WHERE b.id <> a.id AND b.id IN (%s, %s)) WHERE a.id IN (%s, %s)",
+        [one, other, one, other],
+    )
+
+    the_flaw(Damage.SWAPPED, 10, one)
+
+
+def test_swapped_places_are_named(log: list[AuditEntry]) -> None:
+    other = entry_at(500)
+    for index, place in ((10, -1), (500, 10), (-1, 500)):
+        sql.execute("UPDATE auditlog_leaf SET index = %s WHERE index = %s", [place, index])
+
+    the_flaw(Damage.SWAPPED, 10, other)
+
+
+def test_changed_salt_is_named(log: list[AuditEntry]) -> None:
+    sql.execute(
+        "UPDATE auditlog_leaf SET salts = set_byte(salts, 79, 255 - get_byte(salts, 79)) WHERE index = 3"
+    )
+
+    the_flaw(Damage.CHANGED, 3, entry_at(3))
+
+
+@pytest.mark.parametrize("place", [(0, 0), (0, 2), (1, 0)])
+def test_changed_tile_is_named(log: list[AuditEntry], place: tuple[int, int]) -> None:
+    sql.execute(
+        "UPDATE auditlog_tile SET hashes = set_byte(hashes, 5, 255 - get_byte(hashes, 5))"
+        " WHERE level = %s AND index = %s",
+        place,
+    )
+
+    verdict = verify()
+
+    assert [flaw.damage for flaw in verdict.flaws] == [Damage.TILE]
+    assert f"tile {place[0]}/{place[1]} " in verdict.flaws[0].detail
+
+
+def test_superfluous_tile_is_found(log: list[AuditEntry]) -> None:
+    sql.execute("INSERT INTO auditlog_tile (level, index, hashes) VALUES (2, 0, sha256(''))")
+
+    the_flaw(Damage.TILE)
+
+
+def test_changed_head_is_found(log: list[AuditEntry]) -> None:
+    sql.execute("UPDATE auditlog_treehead SET root = sha256('x')")
+
+    the_flaw(Damage.HEAD)
+
+
+def test_truncated_log_is_found(log: list[AuditEntry]) -> None:
+    sql.execute("DELETE FROM auditlog_auditentry")
+    sql.execute("DELETE FROM auditlog_leaf")
+
+    the_flaw(Damage.MISSING, 0)
+
+
+def test_log_rolled_back_behind_a_checkpoint_is_found(log: list[AuditEntry]) -> None:
+    roll_back(300, keep_checkpoints=True)
+
+    the_flaw(Damage.ROLLED_BACK)
+
+
+def test_log_rolled_back_with_its_checkpoints_shows_against_a_newer_one(log: list[AuditEntry]) -> None:
+    newest = Note.parse(SignedHead.objects.get(size=COUNT).note)
+    roll_back(300)
+
+    alone, against = verify(), verify(Demands(against=[("kept.txt", newest)]))
+
+    assert alone.outcome is LogOutcome.VERIFIED
+    assert [flaw.damage for flaw in against.flaws] == [Damage.ROLLED_BACK]
+    assert "kept.txt states 600 leaves, the tree has 300" in against.flaws[0].detail
+
+
+def test_rewritten_tree_contradicts_its_checkpoints(log: list[AuditEntry]) -> None:
+    sql.execute("UPDATE auditlog_auditentry SET description = 'x' WHERE id = %s", [entry_at(400)])
+    rebuild_tree(COUNT)
+
+    verdict = verify()
+
+    assert [flaw.damage for flaw in verdict.flaws] == [Damage.CHECKPOINT]
+    assert "it was the same up to size 300" in verdict.flaws[0].detail
+
+
+def test_log_rewritten_and_signed_anew_shows_against_an_old_checkpoint(
+    log: list[AuditEntry], settings: LazySettings, tmp_path: Path
+) -> None:
+    settings.AUDIT_VERIFIED_FILE = str(tmp_path / "verified.json")
+    assert verify().outcome is LogOutcome.VERIFIED
+    old = Note.parse(SignedHead.objects.get(size=COUNT).note)
+    sql.execute("UPDATE auditlog_auditentry SET description = 'x' WHERE id = %s", [entry_at(4)])
+    rebuild_tree(COUNT)
+    sql.execute("DELETE FROM auditlog_signedhead")
+    seal_and_sign()
+
+    remembered = verify()
+    (tmp_path / "verified.json").unlink()
+    against = verify(Demands(against=[("old.txt", old)]))
+
+    for verdict, source in ((remembered, "the checkpoint verified last"), (against, "old.txt")):
+        assert [flaw.damage for flaw in verdict.flaws] == [Damage.CHECKPOINT]
+        assert verdict.flaws[0].detail.startswith(source)
+
+
+def test_doctor_notices_a_late_verification_and_another_beginning(
+    log: list[AuditEntry], settings: LazySettings, tmp_path: Path
+) -> None:
+    settings.AUDIT_VERIFIED_FILE = str(tmp_path / "verified.json")
+    new = last_verified.problem(now())
+    never = last_verified.problem(now() + timedelta(days=9))
+    verify()
+    fresh = last_verified.problem(now())
+    late = last_verified.problem(now() + timedelta(days=9))
+    sql.execute("UPDATE auditlog_tile SET hashes = set_byte(hashes, 5, 0) || sha256('') WHERE index = 2")
+    other = last_verified.problem(now())
+
+    assert (new, fresh) == ("", "")
+    assert never == "audit_verify has verified nothing yet"
+    assert late.startswith("last verified on 20")
+    assert other == "the log no longer begins with the 600 entries that were verified last"
+
+
+def test_damaged_record_of_the_last_verification_is_said(
+    owned: None, settings: LazySettings, tmp_path: Path
+) -> None:
+    settings.AUDIT_VERIFIED_FILE = str(tmp_path / "verified.json")
+    for contents in ("{", "[]", '{"live": {}}', '{"live": {"note": "x", "verified_at": "y"}}'):
+        (tmp_path / "verified.json").write_text(contents)
+
+        with pytest.raises(Invalid, match="AUDIT_VERIFIED_FILE"):
+            verify()
+
+
+def test_checkpoint_forged_with_another_key_is_found(log: list[AuditEntry]) -> None:
+    origin = Checkpoint.parse(Note.parse(SignedHead.objects.get(size=COUNT).note).text).origin
+    text = Checkpoint(origin, COUNT, head().root).text()
+    forged = Note(text, (SigningKey(origin).sign(text),)).encode()
+    sql.execute("UPDATE auditlog_signedhead SET note = %s WHERE size = %s", [forged, COUNT])
+
+    the_flaw(Damage.CHECKPOINT)
+
+
+def test_checkpoint_of_another_size_than_its_column_is_found(log: list[AuditEntry]) -> None:
+    sql.execute("UPDATE auditlog_signedhead SET size = 599 WHERE size = 600")
+
+    the_flaw(Damage.CHECKPOINT)
+
+
+def test_log_without_a_checkpoint_cannot_be_told(log: list[AuditEntry]) -> None:
+    sql.execute("DELETE FROM auditlog_signedhead")
+
+    verdict = verify()
+
+    assert (verdict.outcome, verdict.flaws) == (LogOutcome.CANNOT_TELL, [])
+
+
+def test_policy_demands_its_witnesses(log: list[AuditEntry]) -> None:
+    witness = make_witness_key()
+    policy = Policy.parse(f"witness w {witness.public.encode()}\nquorum w\n")
+    row = SignedHead.objects.get(size=300)
+
+    before = verify(Demands(policy=policy))
+    note = Note.parse(row.note)
+    cosigned = Note(note.text, (*note.signatures, witness.sign(note.text))).encode()
+    sql.execute("UPDATE auditlog_signedhead SET note = %s WHERE size = 300", [cosigned])
+    after = verify(Demands(policy=policy))
+
+    assert before.outcome is LogOutcome.CANNOT_TELL
+    assert (after.outcome, after.counts["witnessed_up_to"]) == (LogOutcome.VERIFIED, 300)
+
+
+@pytest.mark.parametrize(("part", "shown"), [("actor_id", "'erased'"), ("metadata", "NULL")])
+def test_recorded_erasure_is_counted(log: list[AuditEntry], part: str, shown: str) -> None:
+    record_erasure(erase(5, part, shown), part)
+
+    verdict = verify()
+
+    assert (verdict.outcome, verdict.flaws) == (LogOutcome.VERIFIED, [])
+    assert verdict.counts["erased_parts"] == 1
+
+
+def test_erasure_that_nobody_recorded_is_named(log: list[AuditEntry]) -> None:
+    entry_id = erase(5, "description", "NULL")
+
+    the_flaw(Damage.UNRECORDED, 5, entry_id)
+
+
+def test_erasure_of_another_part_than_recorded_is_named(log: list[AuditEntry]) -> None:
+    entry_id = erase(5, "description", "NULL")
+    record_erasure(entry_id, "metadata")
+
+    the_flaw(Damage.UNRECORDED, 5, entry_id)
+
+
+def test_erased_part_that_shows_something_is_named(log: list[AuditEntry]) -> None:
+    entry_id = erase(5, "description", "'something else'")
+
+    the_flaw(Damage.CHANGED, 5, entry_id)
+
+
+def test_head_of_an_entry_passed_off_as_erased_is_named(log: list[AuditEntry]) -> None:
+    sealed = sealed_between(5, 6)[0]
+    kept = json.dumps({"head": commitments(sealed.row, sealed.salts)["head"]})
+    sql.execute("UPDATE auditlog_leaf SET erased = %s WHERE index = 5", [kept])
+    sql.execute("UPDATE auditlog_auditentry SET event_type = 'agent.created' WHERE id = %s", [sealed.row.id])
+
+    the_flaw(Damage.CHANGED, 5, sealed.row.id)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "is_covered"),
+    [
+        ([(0, 100), (100, 300)], True),
+        ([(0, 310)], True),
+        ([(200, 300)], True),  # the record of the first 200 is itself past its retention
+        ([], False),
+        ([(0, 299)], False),
+        ([(0, 100), (200, 300)], False),
+    ],
+)
+def test_drops_are_covered_by_records(
+    log: list[AuditEntry], ranges: list[tuple[int, int]], is_covered: bool
+) -> None:
+    for start, end in ranges:
+        (entry,) = make_log(1)
+        sql.execute(
+            "UPDATE auditlog_auditentry SET event_type = 'audit.dropped', metadata = %s WHERE id = %s",
+            [json.dumps({"from": start, "to": end}), entry.id],
+        )
+    sql.execute("DELETE FROM auditlog_signedhead WHERE size > %s", [COUNT])
+    rebuild_tree(head().size)
+    seal_and_sign()
+    drop(300)
+
+    verdict = verify()
+
+    assert verdict.counts["dropped"] == 300
+    assert [flaw.damage for flaw in verdict.flaws] == ([] if is_covered else [Damage.UNRECORDED])
+
+
+def test_queued_entry_whose_row_is_gone_is_named(log: list[AuditEntry]) -> None:
+    sql.execute(
+        "INSERT INTO auditlog_pendingentry (entry_id) VALUES ('00000000-0000-7000-8000-000000000001')"
+    )
+
+    the_flaw(Damage.MISSING, None, "00000000-0000-7000-8000-000000000001")
+
+
+@pytest.mark.parametrize("count", [1, 2, 255, 256, 257, 511, 512, 513, 65_536, 65_537, 66_049])
+def test_recount_has_the_root_of_every_size(count: int) -> None:
+    hashes = [n.to_bytes(HASH, "big") for n in range(count)]
+    tiles = extended(0, {}, hashes)
+    frontier, made = Frontier(), {}
+    recount = Recount(lambda place, tile: made.update({place: tile}))
+
+    for index in range(-(-count // 256)):
+        recount.add(tiles[0, index])
+        for size in {index * 256 + 1, index * 256 + 77, recount.size} & set(range(recount.size + 1)):
+            frontier.extend(hashes[frontier.size : size])
+            sizes = Frontier()
+            sizes.size, sizes.hashes = frontier.size, list(frontier.hashes)
+            assert frontier.size != size or recount.root(size) == sizes.root()
+    made |= dict(recount.partial_tiles())
+
+    assert made == {place: tile for place, tile in tiles.items() if place[0]}

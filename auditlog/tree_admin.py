@@ -1,0 +1,69 @@
+"""The tree in the console: how far it is sealed, signed and witnessed, and the keys of the log."""
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from auditlog.proving.proofs import MET, MISSING, NO_POLICY
+from auditlog.proving.state import WitnessReport, log_state
+from compliance.console.access import access_of
+from compliance.console.admin import TenantScopedAdmin
+from compliance.console.display import chip, code, visible
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+
+SAFE_METHODS = ("GET", "HEAD")
+PREFIXES = {Environment.LIVE: "/v1/audit-log", Environment.TEST: "/v1/audit-log/test"}
+QUORUM_TONES = {MET: "success", MISSING: "danger", NO_POLICY: "default"}
+
+
+class TreeAdmin(TenantScopedAdmin):
+    """One page in the place of a list; members see it without the witnesses' addresses and errors."""
+
+    tenant_field = None
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method not in SAFE_METHODS:
+            return HttpResponseNotAllowed(SAFE_METHODS)
+        access, state = access_of(request), log_state(now=now())
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Tree and witnesses",
+            "state": state,
+            "quorum": chip(state.quorum, QUORUM_TONES[state.quorum]),
+            "is_operator": access.is_operator,
+            "witnesses": [_witness(each, access.is_operator) for each in state.witnesses],
+            "prefix": PREFIXES[access.environment],
+        }
+        return TemplateResponse(request, "admin/auditlog/tree.html", context)
+
+    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        return HttpResponseRedirect(reverse("admin:auditlog_treehead_changelist"))
+
+
+def _witness(witness: WitnessReport, is_operator: bool) -> dict[str, Any]:
+    return {
+        "name": visible(witness.name),
+        "key_name": code(witness.key_name),
+        "url": code(witness.url) if is_operator else "",
+        "size": witness.size,
+        "cosigned_at": witness.cosigned_at,
+        "state": _witness_state(witness),
+        "problem": visible(witness.problem) if is_operator else "",
+    }
+
+
+def _witness_state(witness: WitnessReport) -> SafeString:
+    if witness.contradicts:
+        return chip("contradicts this log", "danger")
+    if witness.problem:
+        return chip("did not cosign", "warning")
+    if witness.url is None:
+        return chip("not asked", "default")
+    return chip("cosigns", "success") if witness.cosigned_at else chip("waiting", "default")

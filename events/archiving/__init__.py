@@ -1,0 +1,1 @@
+"""Archives of the partitions of events: written before one is dropped, and restored for queries."""

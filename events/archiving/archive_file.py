@@ -1,0 +1,160 @@
+"""The file of an archive: gzip-compressed JSON Lines, read and written at constant memory.
+
+The first line is the header, the last the footer, each other one an event. The footer's digest is of all
+lines before it, uncompressed; the same lines give the same bytes.
+"""
+
+import gzip
+import hashlib
+import os
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import mkstemp
+from typing import BinaryIO, Literal, TypeVar
+
+import msgspec
+
+from events.errors import BadArchive
+
+SUFFIX = ".jsonl.gz"
+LEVEL = 6
+MAX_LINE = 64 * 1024 * 1024  # octets: an event holds at most a few mebibytes
+ABANDONED_AFTER = timedelta(days=1)
+
+Found = TypeVar("Found")
+
+
+class ArchiveHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The events of an archive: those of one partition, whose ids are of [received_from, received_before)."""
+
+    version: Literal[1]
+    environment: str
+    partition: str
+    received_from: datetime
+    received_before: datetime
+    columns: tuple[str, ...]
+
+
+class ArchiveFooter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The number of events, and the SHA-256 of the header and the events in lowercase hex."""
+
+    rows: int
+    sha256: str
+
+
+class ArchiveReader:
+    """Yields an archive's events as undecoded lines. Raises BadArchive.
+
+    `footer` is read, and found to agree with the lines, once the last event has been yielded.
+    """
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+        first = self._line()
+        self._digest = hashlib.sha256(first)
+        self.header = _decoded(first, ArchiveHeader)
+        self.footer = ArchiveFooter(0, "")
+
+    def __iter__(self) -> Iterator[bytes]:
+        rows, line = 0, self._line()
+        while following := self._line():
+            rows += 1
+            self._digest.update(line)
+            yield line
+            line = following
+        footer = _decoded(line, ArchiveFooter)
+        if footer != ArchiveFooter(rows, self._digest.hexdigest()):
+            raise BadArchive("The archive's footer does not agree with its lines")
+        self.footer = footer
+
+    def _line(self) -> bytes:
+        """Return the next line with its end, or nothing after the last one."""
+        try:
+            line = self._source.readline(MAX_LINE)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise BadArchive("The archive is cut off or no gzip file") from error
+        if line and not line.endswith(b"\n"):
+            raise BadArchive("The archive's last line is cut off or too long")
+        return line
+
+
+def write(folder: Path, header: ArchiveHeader, lines: Iterable[bytes]) -> tuple[Path, ArchiveFooter]:
+    """Store an archive durably, readable by its owner alone; return its path and footer.
+
+    It has its name only once it is complete. Archives with other contents have other names, so none is
+    overwritten.
+    """
+    stem = f"{header.environment}-{header.partition}"
+    _remove_abandoned(folder, stem)
+    descriptor, temporary = mkstemp(prefix=f".{stem}.", dir=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as raw:
+            footer = _compress(raw, header, lines)
+            raw.flush()
+            os.fsync(raw.fileno())
+        path = folder / f"{stem}-{footer.sha256[:16]}{SUFFIX}"
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync(folder)
+    return path, footer
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[ArchiveReader]:
+    """Open an archive. Raises BadArchive, and OSError if the file cannot be read."""
+    with gzip.open(path, "rb") as source:
+        yield ArchiveReader(source)  # type: ignore[arg-type]
+
+
+def verify(path: Path) -> tuple[ArchiveHeader, ArchiveFooter]:
+    """Read the whole archive and return its ends. Raises as `opened()`."""
+    with opened(path) as reader:
+        for _ in reader:
+            pass
+    return reader.header, reader.footer
+
+
+def _compress(raw: BinaryIO, header: ArchiveHeader, lines: Iterable[bytes]) -> ArchiveFooter:
+    first = msgspec.json.encode(header) + b"\n"
+    digest, rows = hashlib.sha256(first), 0
+    # Neither a name nor a time in gzip's own header
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=LEVEL, fileobj=raw, mtime=0) as packed:
+        packed.write(first)
+        for line in lines:
+            packed.write(line)
+            digest.update(line)
+            rows += 1
+        footer = ArchiveFooter(rows, digest.hexdigest())
+        packed.write(msgspec.json.encode(footer) + b"\n")
+    return footer
+
+
+def _decoded(line: bytes, kind: type[Found]) -> Found:
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadArchive(
+            f"The archive has no sound {kind.__name__.removeprefix('Archive').lower()}"
+        ) from error
+
+
+def _remove_abandoned(folder: Path, stem: str) -> None:
+    """Remove temporary files that killed processes left; a living one writes to its own all the time."""
+    oldest = time.time() - ABANDONED_AFTER.total_seconds()
+    for path in folder.glob(f".{stem}.*"):
+        if path.stat().st_mtime < oldest:
+            path.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

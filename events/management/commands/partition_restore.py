@@ -1,0 +1,29 @@
+"""`partition_restore`: make archived events a partition again."""
+
+from argparse import ArgumentParser
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from auditlog.vocabulary import Actor
+from compliance.core.commands import ServiceCommand
+from events.archiving import restoring
+
+
+class Command(ServiceCommand):
+    help = (
+        "Check an archive and make its events a partition again, for EVENT_RESTORED_DAYS or until"
+        " partition_maintain --drop-restored."
+    )
+    takes_environment = True
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument(
+            "--force", action="store_true", help="even if the audit log does not have the archive's digest"
+        )
+
+    def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
+        actor = Actor.system("partition_restore")
+        made = restoring.restore(path=options["file"], is_forced=options["force"], actor=actor, now=now)
+        return {"file": str(made.path), "rows": made.rows, "sha256": made.sha256}
