@@ -136,14 +136,18 @@ def _recorded(partition: Partition) -> Iterator[Archive]:
 def _record_once(partition: Partition, archive: Archive, actor: Actor, now: datetime) -> bool:
     """Record an archive unless that was done. Raises BadArchive if the partition has other rows by now.
 
-    A rival may have dropped it, with an archive of its own, while its rows were read.
+    A rival may have dropped it, with an archive of its own, while its rows were read. The file of a part is
+    removed unless the log names it; under the lock, so nobody is about to record the same one.
     """
     with environments.atomic():
         begin()
         (is_there,) = sql.query("SELECT to_regclass(%s) IS NOT NULL", [partition.name])[0]
+        is_known = archive in _recorded(partition)
         if not is_there or _count(partition) != archive.rows:
+            if not is_known:
+                archive.path.unlink(missing_ok=True)
             raise BadArchive("The partition changed while it was archived")
-        if archive not in _recorded(partition):
+        if not is_known:
             record(
                 action=AuditAction.EVENTS_ARCHIVED,
                 partition=partition,

@@ -320,7 +320,7 @@ def test_row_that_came_after_the_archive_is_archived_too(world: World, old: Beha
 
 
 @pytest.mark.parametrize("is_dropped_after", [0, 1])
-def test_rival_that_drops_the_partition_meanwhile_leaves_no_record_of_a_part(
+def test_rival_that_drops_the_partition_meanwhile_leaves_no_archive_of_a_part(
     old: BehaviorEvent, folder: Path, monkeypatch: pytest.MonkeyPatch, is_dropped_after: int
 ) -> None:
     partition, lines = settle(old), archives._lines
@@ -336,7 +336,9 @@ def test_rival_that_drops_the_partition_meanwhile_leaves_no_record_of_a_part(
     with pytest.raises(BadArchive, match="changed while"):
         archives.ensure(partition=partition, actor=ACTOR, now=now())
 
-    assert [told["rows"] for told in entries("events.archived")] == [1]
+    (recorded,) = entries("events.archived")
+    assert recorded["rows"] == 1
+    assert [path.name for path in folder.iterdir()] == [recorded["file"]]
 
 
 def test_several_at_once_record_one_archive_and_one_drop(committed: None, world: World, folder: Path) -> None:
