@@ -21,6 +21,7 @@ from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.reports import services
 from compliance.reports.content import pdf
+from compliance.reports.errors import PeriodNotOver
 from compliance.reports.models import Report
 from compliance.reports.serializers import MAX_PERIOD
 from compliance.reports.vocabulary import ReportStatus
@@ -45,8 +46,8 @@ class NewReportForm(forms.ModelForm):
             self.add_error("last_day", "Must not be before the first day.")
         elif last - first >= MAX_PERIOD:
             self.add_error("last_day", f"The period exceeds {MAX_PERIOD.days} days.")
-        elif first > now().date():
-            self.add_error("first_day", "Must not be in the future.")
+        elif last >= now().date():
+            self.add_error("last_day", PeriodNotOver.message)
         return data
 
     def midnight_of(self, field: str) -> datetime:

@@ -10,7 +10,6 @@ from rest_framework import serializers
 
 from compliance.api.pagination import Cursor
 from compliance.api.rest.schema import MOMENT
-from compliance.core.clock import now
 from compliance.core.errors import Invalid
 from compliance.core.identifiers import parse_id
 from compliance.reports.models import Report
@@ -53,7 +52,9 @@ class RequestReportSerializer(serializers.Serializer[Any]):
 
     type = serializers.ChoiceField(choices=ReportType.choices)
     period_start = MomentField(help_text="ISO 8601 date-time or date; included.")
-    period_end = MomentField(at_end=True, help_text="ISO 8601 date-time, not included; or a date, included.")
+    period_end = MomentField(
+        at_end=True, help_text="ISO 8601 date-time, not included; or a date, included. Not in the future."
+    )
     agent_ids = serializers.ListField(
         child=AgentIdField(),
         min_length=1,
@@ -69,8 +70,6 @@ class RequestReportSerializer(serializers.Serializer[Any]):
             raise serializers.ValidationError({"period_end": "Must be later than period_start."})
         if end - start > MAX_PERIOD:
             raise serializers.ValidationError({"period_end": f"The period exceeds {MAX_PERIOD.days} days."})
-        if start > now():
-            raise serializers.ValidationError({"period_start": "Must not be in the future."})
         return attrs
 
 

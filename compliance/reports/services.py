@@ -15,7 +15,7 @@ from compliance.core.tasks import enqueue, enqueue_on_commit
 from compliance.reports.content import builder, pdf
 from compliance.reports.content.evidence import gather
 from compliance.reports.content.facts import Frame
-from compliance.reports.errors import ReportFailed, ReportGenerating
+from compliance.reports.errors import PeriodNotOver, ReportFailed, ReportGenerating
 from compliance.reports.models import Report
 from compliance.reports.vocabulary import ReportStatus, ReportType
 
@@ -39,8 +39,10 @@ def request_report(
 ) -> Report:
     """Create a pending report over [period_start, period_end), which a task generates.
 
-    `agent_ids` None: all agents of the tenant. Raises `AgentNotFound` for a foreign agent.
+    `agent_ids` None: all agents of the tenant. Raises `PeriodNotOver`; `AgentNotFound` for a foreign agent.
     """
+    if period_end > now:
+        raise PeriodNotOver()
     ids = None if agent_ids is None else list(dict.fromkeys(agent_ids))
     with environments.atomic():
         if ids is not None and Agent.objects.for_tenant(tenant_id).filter(id__in=ids).count() != len(ids):

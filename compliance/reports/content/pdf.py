@@ -154,7 +154,7 @@ def _facts_table(document: Json) -> Flowable:
             f"automatic stops recorded but not made: {modes['would_have_stopped']:,}",
         ),
         ("Events", f"{summary['events']:,}: {' / '.join(_band_cells(bands))} low / medium / high"),
-        ("Certificates", f"{summary['certificates']:,} in force, {summary['revocations']:,} revoked"),
+        ("Certificates", _certificate_counts(summary["certificates"])),
         ("Delegations", f"{summary['delegations']['issued']:,} issued"),
     ]
     cells = [[Paragraph(_safe(name), HEAD), Paragraph(_safe(value), BODY)] for name, value in rows]
@@ -162,9 +162,16 @@ def _facts_table(document: Json) -> Flowable:
     return Table(cells, colWidths=[30 * mm, WIDTH - 30 * mm], style=style)
 
 
+def _certificate_counts(counts: Json) -> str:
+    return (
+        f"{counts['in_force_in_period']:,} in force at some time in the period, of these "
+        f"{counts['revoked_in_period']:,} revoked in it and {counts['in_force_at_end']:,} in force at its end"
+    )
+
+
 def _applications(regulation: Json) -> Iterable[Flowable]:
     parts = regulation["applications"]
-    rows = [[part["scope"], part["applies_from"] or "see the text", part["source"]] for part in parts]
+    rows = [[part["scope"], part["applies_from"], part["article"]] for part in parts]
     head = ["Part", "Applies from", "Source"]
     yield from _section(f"{regulation['reference']}: dates", head, rows, [5, 2, 4])
 
@@ -179,7 +186,8 @@ def _control(control: Json) -> Flowable:
     state = control["state"]
     title = f"<b>{_safe(control['reference'])}</b> &nbsp; {_safe(control['title'])}"
     findings = [Paragraph(_safe(control["summary"]), NOTE)]
-    findings += [Paragraph(f"<b>+</b> {_safe(text)}", BODY) for text in control["evidence"]]
+    findings += [Paragraph(f"<b>+</b> {_safe(each['text'])}", BODY) for each in control["evidence"]]
+    findings += [Paragraph(f"<b>?</b> Asserted: {_safe(text)}", BODY) for text in control["asserted"]]
     findings += [Paragraph(f"<b>\u2013</b> {_safe(text)}", BODY) for text in control["gaps"]]
     chip = Paragraph(_safe(state.replace("_", " ")), CHIP)
     style = [
@@ -243,7 +251,7 @@ def _certificates(document: Json) -> Iterable[Flowable]:
         for item in document["certificates"]
     ]
     head = ["Serial number", "Status", "Issued", "Revoked or expires", "Reason"]
-    title = _of("Certificates", len(rows), document["summary"]["certificates"])
+    title = _of("Certificates", len(rows), document["summary"]["certificates"]["in_force_in_period"])
     yield from _section(title, head, rows, [4, 1.6, 2.4, 2.4, 4])
 
 

@@ -45,7 +45,7 @@ def test_dates_of_the_regulation_are_data() -> None:
     document = builder.build(ReportType.EU_AI_ACT, make_frame(), Facts())
 
     deferred = [item for item in document["regulation"]["applications"] if "Annex III" in item["scope"]]
-    assert [(item["applies_from"], "2026/1744" in item["source"]) for item in deferred] == [
+    assert [(item["applies_from"], "reg/2026/1744" in item["source"]) for item in deferred] == [
         ("2027-12-02", True)
     ]
 
