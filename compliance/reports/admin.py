@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
-from django.utils.html import format_html
+from django.utils.html import format_html_join
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminDateWidget
 
@@ -20,7 +20,7 @@ from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilte
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.reports import services
-from compliance.reports.content import pdf
+from compliance.reports.bundles.responses import bundle_file
 from compliance.reports.errors import PeriodNotOver
 from compliance.reports.models import Report
 from compliance.reports.serializers import MAX_PERIOD
@@ -83,7 +83,7 @@ class ReportAdmin(TenantScopedAdmin):
         match = request.resolver_match
         is_list = match is not None and (match.url_name or "").endswith("changelist")
         rows = super().get_queryset(request)
-        return rows.defer("document") if is_list else rows
+        return rows.defer("document", "pdf", "evidence", "manifest") if is_list else rows
 
     def save_model(self, request: HttpRequest, obj: Report, form: Any, change: bool) -> None:
         made = services.request_report(
@@ -98,7 +98,7 @@ class ReportAdmin(TenantScopedAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         found = super().get_urls()
-        for kind in ("pdf", "json"):
+        for kind in ("pdf", "json", "zip"):
             view = self.admin_site.admin_view(partial(self.download_view, kind=kind))
             found.insert(0, path(f"<path:object_id>/download.{kind}", view, name=f"reports_report_{kind}"))
         return found
@@ -108,11 +108,13 @@ class ReportAdmin(TenantScopedAdmin):
         if report is None:
             return self.missing(request, object_id)
         try:
+            if kind == "zip":
+                return bundle_file(services.signed(report))
             ready = services.ready(report)
         except ServiceError as error:
             messages.error(request, error.message)
             return HttpResponseRedirect(self.row_url(report))
-        body = pdf.render(ready.content, digest=ready.digest) if kind == "pdf" else ready.document
+        body = bytes(ready.pdf) if kind == "pdf" else ready.document
         name = f"{ready.type}-{ready.period_start:%Y-%m-%d}-{ready.id}.{kind}"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return HttpResponse(body, content_type=f"application/{kind}", headers=headers)
@@ -133,8 +135,9 @@ class ReportAdmin(TenantScopedAdmin):
     def downloads(self, report: Report) -> str:
         if report.status != ReportStatus.READY:
             return EMPTY
-        link = '<a class="text-link" href="../download.pdf">PDF</a> · <a class="text-link" href="{}">JSON</a>'
-        return format_html(link, "../download.json")
+        kinds = {"pdf": "PDF", "json": "JSON", **({"zip": "Signed bundle"} if report.manifest else {})}
+        links = ((f"../download.{kind}", label) for kind, label in kinds.items())
+        return format_html_join(" · ", '<a class="text-link" href="{}">{}</a>', links)
 
     @display(description="document")
     def document_json(self, report: Report) -> str:

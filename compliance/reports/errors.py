@@ -18,5 +18,9 @@ class ReportFailed(InvalidState):
     message = "The report could not be generated; request it again"
 
 
+class ReportUnsigned(NotFound):
+    message = "The report was made before manifests; request it again"
+
+
 class PeriodNotOver(Invalid):
     message = "The period has not ended; choose an end that is not in the future"

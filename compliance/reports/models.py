@@ -17,7 +17,8 @@ class Report(models.Model):
     """A report over [period_start, period_end). `agent_ids` None: all agents of the tenant.
 
     `document` is canonical JSON (RFC 8785), `digest` its SHA-256 in hex. The worker renders `pdf`: a large
-    one takes seconds.
+    one takes seconds. `evidence` is a ZIP of the lists of rows; `manifest` states the digests of all,
+    `signature` is Ed25519 by the key whose public half is `signing_key`. Older reports have none of these.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -30,6 +31,10 @@ class Report(models.Model):
     document = models.TextField(blank=True)
     pdf = models.BinaryField(default=b"")
     digest = models.CharField(max_length=64, blank=True)
+    evidence = models.BinaryField(default=b"", db_default=b"")
+    manifest = models.TextField(blank=True, default="", db_default="")
+    signature = models.BinaryField(default=b"", db_default=b"")
+    signing_key = models.BinaryField(default=b"", db_default=b"")
     attempts = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
@@ -57,6 +62,11 @@ class Report(models.Model):
                 condition=(Q(status="ready") & ~Q(document="") & ~Q(digest="") & ~Q(pdf=b""))
                 | (~Q(status="ready") & Q(document="", digest="", pdf=b"")),
                 name="reports_document_when_ready",
+            ),
+            models.CheckConstraint(
+                condition=Q(manifest="", signature=b"", signing_key=b"")
+                | Q(status="ready") & ~Q(manifest="") & ~Q(signature=b"") & ~Q(signing_key=b""),
+                name="reports_manifest_is_signed",
             ),
             models.CheckConstraint(
                 condition=Q(status__in=["ready", "failed"], completed_at__isnull=False)

@@ -1,5 +1,6 @@
 """Input and output of reports."""
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -10,8 +11,10 @@ from rest_framework import serializers
 
 from compliance.api.pagination import Cursor
 from compliance.api.rest.schema import MOMENT
+from compliance.core.encodings import b64_encode
 from compliance.core.errors import Invalid
 from compliance.core.identifiers import parse_id
+from compliance.reports.bundles.manifest import pem
 from compliance.reports.models import Report
 from compliance.reports.vocabulary import ReportStatus, ReportType
 
@@ -103,3 +106,21 @@ class ReportDocumentSerializer(serializers.Serializer[Report]):
 
     def get_digest(self, report: Report) -> dict[str, str]:
         return {"algorithm": "SHA-256", "canonicalization": "RFC 8785", "value": report.digest}
+
+
+class ReportManifestSerializer(serializers.Serializer[Report]):
+    """A report's manifest, its signature and the key that made it."""
+
+    manifest = serializers.SerializerMethodField()
+    signature = serializers.SerializerMethodField(help_text="Base64 of 64 octets (Ed25519).")
+    public_key = serializers.SerializerMethodField(help_text="The public key in PEM.")
+
+    def get_manifest(self, report: Report) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(report.manifest)
+        return found
+
+    def get_signature(self, report: Report) -> str:
+        return b64_encode(bytes(report.signature))
+
+    def get_public_key(self, report: Report) -> str:
+        return pem(bytes(report.signing_key)).decode()

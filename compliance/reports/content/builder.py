@@ -5,9 +5,11 @@ members.
 """
 
 import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -17,10 +19,13 @@ from compliance.reports.content import eu_ai_act, mica
 from compliance.reports.content.controls import Control, period_gaps
 from compliance.reports.content.facts import Facts, Frame, Spread
 from compliance.reports.content.regulations import REGULATIONS, Regulation
-from compliance.reports.content.sources import DEFINITIONS
+from compliance.reports.content.sources import DEFINITIONS, LISTS
 from compliance.reports.vocabulary import ReportType
 
 FORMAT = "2"
+SCHEMA_TEXT = Path(__file__).with_name("report.schema.json").read_text()
+SCHEMA = json.loads(SCHEMA_TEXT)
+"""The JSON Schema of a report (draft 2020-12)."""
 NOTICE = (
     "This report states which records exist and which do not. It is no legal assessment, and it does not say "
     "whether anybody complies with anything. Evidence rests on rows, counted here; what only the service "
@@ -58,7 +63,9 @@ def build(kind: ReportType, frame: Frame, facts: Facts) -> Json:
             }
         ),
         "summary": _summary(facts),
-        "rows": {rows.value: text for rows, text in DEFINITIONS.items()},
+        "rows": {
+            rows.value: {"definition": text, "list": LISTS.get(rows)} for rows, text in DEFINITIONS.items()
+        },
         "controls": [_control(control, regulation) for control in assess(kind, frame, facts)],
         "trend": {
             "span": facts.trend_span,

@@ -50,3 +50,12 @@ DEFINITIONS = {
     Rows.OLDEST: "The oldest event and the oldest audit entry of the tenant that are stored",
     Rows.ARCHIVES: "Spans of receipt, up to the end of the period, whose events were archived or dropped",
 }
+
+LISTS = {
+    Rows.AGENTS: "evidence/agents.jsonl",
+    Rows.CERTIFICATES: "evidence/certificates.jsonl",
+    Rows.HIGH_RISK: "evidence/high_risk_events.jsonl",
+    Rows.INTERVENTIONS: "evidence/interventions.jsonl",
+    Rows.STOPS: "evidence/stops.jsonl",
+}
+"""The sets that the report's bundle lists row by row, and their files."""

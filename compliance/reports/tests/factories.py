@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from compliance.reports import pdf
 from compliance.reports.content.facts import Facts, Frame, Row
 
 END = datetime(2026, 11, 1, tzinfo=UTC)
@@ -119,3 +120,7 @@ def make_busy_facts(**fields: Any) -> Facts:
         "is_log_guarded": True,
     }
     return Facts(**{**given, **fields})
+
+
+def draw(document: dict[str, Any]) -> bytes:
+    return pdf.render(document, digest="ab" * 32, fingerprint="cd" * 32)

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from compliance.reports.content import eu_ai_act, mica, pdf
+from compliance.reports.content import eu_ai_act, mica
 from compliance.reports.content.builder import CONTROLS, build
 from compliance.reports.content.controls import Control, Evidence, Findings, counted, spoken
 from compliance.reports.content.facts import Facts, Row, Spread
 from compliance.reports.content.regulations import LAW, REGULATIONS
 from compliance.reports.content.sources import Rows
-from compliance.reports.tests.factories import NOW, make_agent_fact, make_busy_facts, make_frame
+from compliance.reports.tests.factories import NOW, draw, make_agent_fact, make_busy_facts, make_frame
 from compliance.reports.vocabulary import ControlState, ReportType
 
 IDLE = make_agent_fact(events_by_band={})
@@ -187,7 +187,7 @@ def test_document_states_what_is_covered_kept_and_archived(kind: ReportType) -> 
     kept = document["retention"]
     assert (kept["event_retention_days"], kept["audit_retention_days"]) == (1827, 1827)
     assert kept["archives"][0]["archive_sha256"] == "ab" * 32
-    assert pdf.render(document, digest="ab" * 32).startswith(b"%PDF-")
+    assert draw(document).startswith(b"%PDF-")
 
 
 def test_delays_of_people_and_of_the_service_are_told() -> None:
