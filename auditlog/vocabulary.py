@@ -62,6 +62,8 @@ class AuditAction(models.TextChoices):
     REPORT_REQUESTED = "report.requested"
     REPORT_GENERATED = "report.generated"
     REPORT_FAILED = "report.failed"
+    REPORT_SCHEDULED = "report.scheduled"
+    REPORT_SCHEDULE_ENDED = "report.schedule_ended"
 
 
 def audit_actions() -> list[tuple[str, str]]:

@@ -24,3 +24,11 @@ class ReportUnsigned(NotFound):
 
 class PeriodNotOver(Invalid):
     message = "The period has not ended; choose an end that is not in the future"
+
+
+class ReportNotFailed(InvalidState):
+    message = "Only a report that failed can be generated again"
+
+
+class ScheduleEnded(InvalidState):
+    message = "The schedule has ended already"

@@ -8,9 +8,40 @@ from django.db import models
 from django.db.models import F, Q
 
 from compliance.core.identifiers import new_id
-from compliance.reports.querysets import ReportQuerySet
-from compliance.reports.vocabulary import ReportStatus, ReportType
+from compliance.reports.querysets import ReportQuerySet, ReportScheduleQuerySet
+from compliance.reports.vocabulary import Cadence, ReportStatus, ReportType
 from compliance.tenancy.models import Tenant
+
+
+class ReportSchedule(models.Model):
+    """A report of each month or quarter, over all agents of a tenant; `next_start` begins the next one."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="report_schedules")
+    type = models.CharField(max_length=16, choices=ReportType.choices)
+    cadence = models.CharField(max_length=16, choices=Cadence.choices)
+    next_start = models.DateTimeField()
+    created_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+
+    objects = ReportScheduleQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(type__in=ReportType.values), name="reports_scheduled_type_known"
+            ),
+            models.CheckConstraint(condition=Q(cadence__in=Cadence.values), name="reports_cadence_known"),
+            models.UniqueConstraint(
+                fields=["tenant", "type", "cadence"],
+                condition=Q(ended_at=None),
+                name="reports_one_lasting_schedule",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_type_display()}, {self.get_cadence_display().lower()}"
 
 
 class Report(models.Model):
@@ -35,6 +66,7 @@ class Report(models.Model):
     manifest = models.TextField(blank=True, default="", db_default="")
     signature = models.BinaryField(default=b"", db_default=b"")
     signing_key = models.BinaryField(default=b"", db_default=b"")
+    schedule = models.ForeignKey(ReportSchedule, null=True, on_delete=models.PROTECT, related_name="reports")
     attempts = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
@@ -53,6 +85,7 @@ class Report(models.Model):
             ),
         ]
         constraints = [
+            models.UniqueConstraint(fields=["schedule", "period_start"], name="reports_one_of_a_period"),
             models.CheckConstraint(condition=Q(type__in=ReportType.values), name="reports_type_known"),
             models.CheckConstraint(condition=Q(status__in=ReportStatus.values), name="reports_status_known"),
             models.CheckConstraint(

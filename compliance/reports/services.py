@@ -21,8 +21,14 @@ from compliance.reports.bundles.lists import RowList, gather_lists
 from compliance.reports.content import builder
 from compliance.reports.content.evidence import gather
 from compliance.reports.content.facts import Frame
-from compliance.reports.errors import PeriodNotOver, ReportFailed, ReportGenerating, ReportUnsigned
-from compliance.reports.models import Report
+from compliance.reports.errors import (
+    PeriodNotOver,
+    ReportFailed,
+    ReportGenerating,
+    ReportNotFailed,
+    ReportUnsigned,
+)
+from compliance.reports.models import Report, ReportSchedule
 from compliance.reports.vocabulary import ReportStatus, ReportType
 
 log = logging.getLogger(__name__)
@@ -40,6 +46,7 @@ def request_report(
     period_start: datetime,
     period_end: datetime,
     agent_ids: Sequence[UUID] | None = None,
+    schedule: ReportSchedule | None = None,
     actor: Actor,
     now: datetime,
 ) -> Report:
@@ -59,6 +66,7 @@ def request_report(
             period_start=period_start,
             period_end=period_end,
             agent_ids=ids,
+            schedule=schedule,
             created_at=now,
         )
         _record(report, AuditAction.REPORT_REQUESTED, actor, now, f"Report requested: {report}")
@@ -83,6 +91,16 @@ def generate(*, report_id: Any, now: datetime) -> bool:
         description = f"Report generated: {report}"
         _record(report, AuditAction.REPORT_GENERATED, GENERATOR, now, description, **_digests(files))
     return True
+
+
+def retry(*, report: Report, actor: Actor, now: datetime) -> None:
+    """Have a failed report generated again. Raises: ReportNotFailed."""
+    with environments.atomic():
+        failed = Report.objects.filter(id=report.id, status=ReportStatus.FAILED)
+        if not failed.update(status=ReportStatus.PENDING, attempts=0, started_at=None, completed_at=None):
+            raise ReportNotFailed()
+        _record(report, AuditAction.REPORT_REQUESTED, actor, now, f"Report requested again: {report}")
+        enqueue_on_commit(GENERATE, report_id=str(report.id))
 
 
 def sweep(*, now: datetime) -> int:

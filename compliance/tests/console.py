@@ -19,8 +19,8 @@ from compliance.core.clock import now
 from compliance.core.encryption import encrypt
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id_at
-from compliance.reports.models import Report
-from compliance.reports.vocabulary import ReportType
+from compliance.reports.models import Report, ReportSchedule
+from compliance.reports.vocabulary import Cadence, ReportType
 from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
 from delegation.lifecycle import KeyStatus
@@ -84,6 +84,14 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             ).row,
             "api_idempotencyrecord": IdempotencyRecord.objects.create(
                 tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
+            ),
+            "reports_reportschedule": ReportSchedule.objects.create(
+                tenant=mirrored,
+                type=ReportType.MICA,
+                cadence=Cadence.MONTH,
+                next_start=now(),
+                created_at=now(),
+                ended_at=now(),
             ),
             "reports_report": Report.objects.create(
                 tenant=mirrored,
