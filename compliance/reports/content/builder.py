@@ -126,6 +126,7 @@ def _summary(facts: Facts) -> Json:
         "high_risk_reviews": {
             "confirmed": facts.verdicts.get("confirmed", 0),
             "dismissed": facts.verdicts.get("dismissed", 0),
+            "by_api_keys": facts.verdicts_by_keys,
             "waiting": facts.high_risk_count - sum(facts.verdicts.values()),
             "seconds_to_first_review": _spread(facts.review_delays),
         },

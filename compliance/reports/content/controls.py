@@ -124,12 +124,14 @@ def mode_gaps(found: Findings, facts: Facts) -> None:
 def verdicts(found: Findings, facts: Facts) -> None:
     """Add the reviews of high-risk events, how long they took, and the events without one."""
     confirmed, dismissed = (facts.verdicts.get(name, 0) for name in ("confirmed", "dismissed"))
-    reviewed, total = confirmed + dismissed, facts.high_risk_count
+    reviewed, total, keys = confirmed + dismissed, facts.high_risk_count, facts.verdicts_by_keys
+    by_keys = f" ({keys:,} by API keys)" if keys else ""
+    delays = _delays(facts.review_delays, "from event to first review")
     found.shows(
         Rows.REVIEWED,
         reviewed,
         f"{reviewed:,} of {counted(total, 'high-risk event')} reviewed: {confirmed:,} confirmed as part of "
-        f"an attack, {dismissed:,} dismissed{_delays(facts.review_delays, 'from event to first review')}",
+        f"an attack, {dismissed:,} dismissed{by_keys}{delays}",
     )
     found.lacks_number(total - reviewed, "high-risk event", "without a review")
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import OuterRef, Subquery
 
 from auditlog.querysets import AuditEntryQuerySet
-from auditlog.vocabulary import AuditAction
+from auditlog.vocabulary import ActorKind, AuditAction
 from compliance.core.identifiers import parse_id
 from compliance.reports.content.facts import Spread
 from events.models import BehaviorEvent, EventReview
@@ -22,11 +22,16 @@ def with_reviews(high_risk: BehaviorEventQuerySet) -> Any:
     return high_risk.with_verdict(EventReview.objects.all()).annotate(first_review_at=Subquery(first))
 
 
-def verdicts(high_risk: BehaviorEventQuerySet) -> tuple[dict[str, int], Spread | None]:
-    """Return the last verdicts on the events, and the times from receipt to first review."""
-    reviewed = with_reviews(high_risk).exclude(said=None).order_by()
-    rows = list(reviewed.values_list("said", "received_at", "first_review_at"))
-    return dict(Counter(said for said, *_ in rows)), spread((start, end) for _, start, end in rows)
+def reviews(high_risk: BehaviorEventQuerySet) -> dict[str, Any]:
+    """Return the facts of the events' reviews: the last verdicts, whose they are, and how long they took."""
+    last = EventReview.objects.filter(event_id=OuterRef("pk")).order_by("-number").values("actor_id")[:1]
+    reviewed = with_reviews(high_risk).annotate(said_by=Subquery(last)).exclude(said=None).order_by()
+    rows = list(reviewed.values_list("said", "said_by", "received_at", "first_review_at"))
+    return {
+        "verdicts": dict(Counter(said for said, *_ in rows)),
+        "verdicts_by_keys": sum(actor.startswith(f"{ActorKind.API_KEY}:") for _, actor, *_ in rows),
+        "review_delays": spread((start, end) for *_, start, end in rows),
+    }
 
 
 def stop_delays(entries: AuditEntryQuerySet) -> Spread | None:

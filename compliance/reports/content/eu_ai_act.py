@@ -99,6 +99,7 @@ def oversight(facts: Facts) -> Control:
     shared.stops(found, facts)
     shared.verdicts(found, facts)
     mode_gaps(found, facts)
+    found.lacks_number(facts.verdicts_by_keys, "verdict", "by API keys, not by people in the console")
     found.lacks(
         "No act of a person is on record: agents were stopped by the service or by API keys",
         when=people == 0 and stopped > 0,

@@ -102,14 +102,12 @@ def _certificate_counts(frame: Frame, certificates: QuerySet[Certificate]) -> Ro
 def _event_facts(frame: Frame, events: BehaviorEventQuerySet) -> Row:
     transactions = events.filter(action_type__in=TRANSACTIONS)
     span = trend_span(frame.end - frame.start)
-    verdicts, review_delays = delays.verdicts(events.high_risk())
     return {
         "high_risk": tuple(_high_risk_facts(events)),
         "events_by_band": _counts(events, "risk_band"),
         "events_by_action": _counts(events, "action_type"),
         "model_versions": tuple(sorted(_counts(events, "model_version"))),
-        "verdicts": verdicts,
-        "review_delays": review_delays,
+        **delays.reviews(events.high_risk()),
         "unlinked_transactions": transactions.filter(chain_id=None, session_id=None).count(),
         "trend_span": span,
         "trend": tuple(_trend(events, span)),

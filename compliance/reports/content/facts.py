@@ -45,7 +45,8 @@ class Facts:
     `archives`: the spans of receipt, up to the end of the period, whose events were archived or dropped.
     `covered_from`: if events of the period were dropped, the end of the last such span; else None.
     `entries_from`: if audit entries of the period were dropped, the time before which they were; else None.
-    `verdicts`: the last verdicts on high-risk events; `review_delays`: from receipt to first review.
+    `verdicts`: the last verdicts on high-risk events; `verdicts_by_keys`: those of API keys among them.
+    `review_delays`: from receipt to first review.
     `stop_delays`: from the receipt of the last strike to the automatic stop, where the event is stored.
     """
 
@@ -67,6 +68,7 @@ class Facts:
     events_by_action: dict[str, int] = field(default_factory=dict)
     model_versions: tuple[str, ...] = ()
     verdicts: dict[str, int] = field(default_factory=dict)
+    verdicts_by_keys: int = 0
     review_delays: Spread | None = None
     stop_delays: Spread | None = None
     unlinked_transactions: int = 0

@@ -32,7 +32,7 @@ DEFINITIONS = {
     Rows.EVENTS: "Behavioural events received in the period",
     Rows.TRANSACTIONS: "Of these events, transaction_initiated and transaction_anomaly",
     Rows.HIGH_RISK: "Of these events, those of the band high",
-    Rows.REVIEWED: "Of the high-risk events, those with a review; the last verdict counts, even a later one",
+    Rows.REVIEWED: "Of the high-risk events, those reviewed, by people or API keys; the last verdict counts",
     Rows.INTERVENTIONS: (
         "Audit entries of people at the console (not of API keys): suspending, reinstating or retiring an "
         "agent, revoking a certificate, reviewing an event"

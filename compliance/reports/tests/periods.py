@@ -68,6 +68,7 @@ COUNTS: dict[str, str] = {
     Rows.SEALED_ENTRIES: f"{ENTRIES} AND id IN (TABLE sealed)",
     # Gaps, by the words that follow their number.
     "without a review": f"{HIGH} AND NOT {REVIEWED}",
+    "by API keys, not by people": f"{HIGH} AND id IN (TABLE by_keys)",
     "without an event stored": f"{ACTIVE} (SELECT 1 {EVENTS} AND e.agent_id = a.id)",
     "without a model name": f"{AGENTS} AND (coalesce(model, '') = '' OR coalesce(version, '') = '')",
     "without declared permitted": (
@@ -85,6 +86,7 @@ COUNTS: dict[str, str] = {
 COUNT = (
     "WITH sealed AS (SELECT entry_id FROM auditlog_leaf),"
     " certified AS (SELECT agent_id FROM certificates_certificate WHERE status = 'active')"
+    ", by_keys AS (SELECT event_id FROM events_eventreview WHERE actor_id LIKE 'api_key:%%' AND number = 1)"
     " SELECT count(*) {}"
 )
 

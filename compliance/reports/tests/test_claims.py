@@ -112,6 +112,7 @@ def test_reviews_and_stops_are_timed(periods: dict[str, Period]) -> None:
     assert facts.stop_delays is not None
     assert facts.stop_delays.longest.total_seconds() < 60
     assert facts.verdicts == {"confirmed": 1, "dismissed": 1}
+    assert facts.verdicts_by_keys == 1
 
 
 def test_drops_stand_in_the_text_of_each_control_that_counts_events(periods: dict[str, Period]) -> None:
