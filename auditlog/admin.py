@@ -30,8 +30,9 @@ from auditlog.errors import ExportsUnderWay, NothingSealed, NotSealedYet
 from auditlog.exporting.export import export_of
 from auditlog.exporting.formats import FORMATS
 from auditlog.models import AuditEntry, Leaf, SignedHead, TreeHead
-from auditlog.proving import proofs, verification
+from auditlog.proving import proofs
 from auditlog.proving.responses import export_file, proof_file
+from auditlog.verifying import one_entry
 from auditlog.vocabulary import SERVICE_TENANT_ID, ActorKind
 from compliance.console import filters
 from compliance.console.access import access_of
@@ -72,10 +73,10 @@ TONES = {
 KINDS = {**dict(ActorKind.choices), ActorKind.API_KEY: "API key"}
 EXPORTS = {"jsonl": "Export JSON Lines", "csv": "Export CSV"}
 OUTCOME_TONES = {
-    verification.StepOutcome.PASSED: "success",
-    verification.StepOutcome.FAILED: "danger",
-    verification.StepOutcome.OPEN: "warning",
-    verification.StepOutcome.NOT_NEEDED: "default",
+    one_entry.StepOutcome.PASSED: "success",
+    one_entry.StepOutcome.FAILED: "danger",
+    one_entry.StepOutcome.OPEN: "warning",
+    one_entry.StepOutcome.NOT_NEEDED: "default",
 }
 
 
@@ -111,7 +112,7 @@ def or_erasure(part: str, show: Callable[[AuditEntry], Any]) -> Callable[[Any], 
 
 def _erasure(entry: AuditEntry, part: str) -> SafeString | str:
     with environments.auditing():
-        record = verification.erasures_of(tenant_id=entry.tenant_id, entry_id=entry.id).get(part)
+        record = one_entry.erasures_of(tenant_id=entry.tenant_id, entry_id=entry.id).get(part)
     if record is None:
         return format_html("{} {}", chip("erased", "danger"), "No entry records it.")
     url = reverse("admin:auditlog_auditentry_change", args=[record.pk])
@@ -230,7 +231,7 @@ class AuditEntryAdmin(TenantScopedAdmin):
         """Show each step from the entry's row to the witnesses."""
         entry = self._entry(request, object_id)
         with environments.auditing():
-            found = verification.verify(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
+            found = one_entry.verify(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
         context = {
             **self.admin_site.each_context(request),
             "title": "Verify an entry",

@@ -144,7 +144,11 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         if was_shown_elsewhere(request):
             messages.error(request, STALE_PAGE)
             return HttpResponseRedirect(reverse(f"admin:{self._url_name('changelist')}"))
-        return super().changeform_view(request, *args, **kwargs)
+        try:
+            return super().changeform_view(request, *args, **kwargs)
+        except ServiceError as error:
+            messages.error(request, error.message)
+            return HttpResponseRedirect(request.get_full_path())
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
