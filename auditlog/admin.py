@@ -6,6 +6,7 @@ lets read the log and nothing else.
 
 from collections.abc import Callable
 from datetime import UTC
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,8 @@ from unfold.enums import ActionVariant
 from unfold.paginator import InfinitePaginator
 
 from auditlog import tree_admin
+from auditlog.actors.names import NamesActors, actor_shown
+from auditlog.actors.requests import record_download
 from auditlog.errors import ExportsUnderWay, NothingSealed, NotSealedYet
 from auditlog.exporting.export import export_of
 from auditlog.exporting.formats import FORMATS
@@ -33,7 +36,7 @@ from auditlog.models import AuditEntry, Leaf, SignedHead, TreeHead
 from auditlog.proving import proofs
 from auditlog.proving.responses import export_file, proof_file
 from auditlog.verifying import one_entry
-from auditlog.vocabulary import SERVICE_TENANT_ID, ActorKind
+from auditlog.vocabulary import SERVICE_TENANT_ID, ActorKind, AuditAction
 from compliance.console import filters
 from compliance.console.access import access_of
 from compliance.console.admin import TenantScopedAdmin
@@ -61,6 +64,7 @@ PAGES = {
     "event": "events_behaviorevent",
     "membership": "tenancy_membership",
     "message": "agents_agent",
+    "person": "auth_user",
     "report": "reports_report",
     "simulation": "events_simulation",
     "tenant": "tenancy_tenant",
@@ -71,6 +75,7 @@ TONES = {
     **dict.fromkeys(("held", "retired", "deleted"), "warning"),
 }
 KINDS = {**dict(ActorKind.choices), ActorKind.API_KEY: "API key"}
+LONGEST_QUERY = 500
 EXPORTS = {"jsonl": "Export JSON Lines", "csv": "Export CSV"}
 OUTCOME_TONES = {
     one_entry.StepOutcome.PASSED: "success",
@@ -121,6 +126,10 @@ def _erasure(entry: AuditEntry, part: str) -> SafeString | str:
     return format_html(text, chip("erased", "warning"), when, url)
 
 
+def _actor(entry: Any, *, is_short: bool = False) -> SafeString | str:
+    return actor_shown(entry.actor_id, entry.actor_name, is_short=is_short)
+
+
 def _filters(request: HttpRequest) -> QueryDict:
     """Return the list's filters and search, without its page and order."""
     found = request.GET.copy()
@@ -130,7 +139,7 @@ def _filters(request: HttpRequest) -> QueryDict:
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(TenantScopedAdmin):
+class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
     """Every state change, with its actor."""
 
     related_links = ()
@@ -163,9 +172,11 @@ class AuditEntryAdmin(TenantScopedAdmin):
     )
 
     kind = column("kind", lambda row: KINDS[row.actor_kind], ordering="actor_kind")
-    actor = column("actor", or_erasure("actor_id", lambda row: code(row.actor_id)))
+    actor = column("actor", or_erasure("actor_id", _actor))
     short_actor = column(
-        "actor", unless_erased("actor_id", lambda row: short_code(row.actor_id)), ordering="actor_id"
+        "actor",
+        unless_erased("actor_id", partial(_actor, is_short=True)),
+        ordering="actor_id",
     )
     affected = column("affected", or_erasure("affected_id", lambda row: linked(row, code(row.affected_id))))
     short_affected = column(
@@ -271,6 +282,14 @@ class AuditEntryAdmin(TenantScopedAdmin):
         except (NothingSealed, ExportsUnderWay) as error:
             messages.warning(request, f"{error.message}.")
             return self._back_to_list(request)
+        record_download(
+            request,
+            action=AuditAction.AUDIT_EXPORTED,
+            tenant_id=tenant_id,
+            description=f"Audit log exported as {name}",
+            format=name,
+            filters=_filters(request).urlencode()[:LONGEST_QUERY],
+        )
         return export_file(found, name)
 
     def _exported_tenant(self, request: HttpRequest) -> UUID | None:

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import actor_of
 from compliance.console.access import DEVELOPERS, access_of
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, ScopedInline, TenantScopedAdmin
 from compliance.console.display import (
@@ -131,7 +131,7 @@ class WebhookAdmin(TenantScopedAdmin):
         return {**own, **super().get_changeform_initial_data(request)}
 
     def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
-        actor = Actor.console_user(request.user.get_username())
+        actor = actor_of(request)
         given = {name: form.cleaned_data[name] for name in EDITABLE}
         if change:
             services.update(tenant_id=obj.tenant_id, webhook_id=obj.pk, changes=given, actor=actor, now=now())

@@ -18,7 +18,7 @@ from typing import Any
 from django.db import connections, transaction
 from django.db.models import Model
 
-ALWAYS_LIVE_APPS = frozenset({"auth", "contenttypes", "sessions", "admin"})
+ALWAYS_LIVE_APPS = frozenset({"auth", "contenttypes", "sessions", "admin", "people"})
 ALWAYS_LIVE_MODELS = frozenset({("tenancy", "membership")})
 
 

@@ -53,15 +53,15 @@ TABLES: Final[Mapping[str, Access]] = {
     **_all(Access(READ), "django_migrations", "django_content_type", "auth_permission"),
     # People and sessions.
     "auth_user": Access(CHANGE, secret=frozenset({"password"})),
-    **_all(
-        Access(ADD_AND_REMOVE), "auth_group_permissions", "auth_user_groups", "auth_user_user_permissions"
-    ),
+    # The database makes a person with the user. Groups and permissions of Django give no rights.
+    **_all(Access(READ), "people_person", "auth_group", "auth_group_permissions"),
+    **_all(Access(READ), "auth_user_groups", "auth_user_user_permissions"),
     "django_session": Access(CHANGE_AND_REMOVE, NOTHING),
     "tenancy_tenant": Access(APPEND | {"UPDATE (enforcement)"}, auditor=READ),
     "tenancy_apikey": Access(CHANGE, secret=frozenset({"digest"})),
     # An answer stored for a retry may hold a secret that is shown once.
     "api_idempotencyrecord": Access(CHANGE_AND_REMOVE, NOTHING),
-    **_all(Access(CHANGE), "auth_group", "agents_agent", "delegation_tokenkey", "reports_report"),
+    **_all(Access(CHANGE), "agents_agent", "delegation_tokenkey", "reports_report"),
     **_all(Access(CHANGE), "certificates_certificate", "certificates_certificateauthority"),
     **_all(Access(CHANGE), "certificates_issuance", "webhooks_delivery"),
     **_all(Access(CHANGE), "events_riskwatermark", "events_scorerprogress", "events_simulation"),
@@ -96,6 +96,8 @@ FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
     "auditlog_only_grows()": NOTHING,
     "auditlog_states_tree()": NOTHING,
     "auditlog_enqueue()": NOTHING,
+    "people_identify()": NOTHING,
+    "people_refuse_change()": NOTHING,
     "events_refuse_change()": NOTHING,
     "certificates_list_number_rises()": NOTHING,
     "certificates_crl_number_rises()": NOTHING,
