@@ -32,6 +32,8 @@ from auditlog.actors.requests import record_download
 from auditlog.errors import ExportsUnderWay, NothingSealed, NotSealedYet
 from auditlog.exporting.export import export_of
 from auditlog.exporting.formats import FORMATS
+from auditlog.finding import words
+from auditlog.finding.actors import ActorFilter
 from auditlog.models import AuditEntry, Leaf, SignedHead, TreeHead
 from auditlog.proving import proofs
 from auditlog.proving.responses import export_file, proof_file
@@ -150,11 +152,13 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
     list_filter = (
         ("event_type", filters.ChoicesDropdownFilter),
         ("actor_kind", filters.ChoicesDropdownFilter),
+        ActorFilter,
         filters.tenant_filter(),
         ("created_at", filters.RangeDateTimeFilter),
     )
-    search_fields = ("actor_id__exact", "affected_id__exact", "description")
-    search_help_text = "Actor, affected ID or words"
+    # Shows the field: `get_search_results` searches.
+    search_fields = ("description",)
+    search_help_text = "Beginnings of words of descriptions, reasons and notes, or an affected ID"
     search_ids = ("affected_id",)
     date_hierarchy = "created_at"
     ordering = ("-created_at", "-id")
@@ -205,6 +209,16 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
             witnessed_size=Subquery(sizes.filter(has_quorum=True)[:1]),
         )
         return placed
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Find an affected row's id, or words; both within the tenants that the user sees."""
+        if parse_id(search_term.strip()) is not None:
+            return super().get_search_results(request, queryset, search_term)
+        chosen = self._chosen_tenant(request)
+        tenants = access_of(request).tenants_for(self.view_roles) if chosen is None else [chosen]
+        return words.saying(queryset, search_term, tenants=tenants), False
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         answer = super().changelist_view(request, extra_context)
@@ -295,9 +309,14 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
     def _exported_tenant(self, request: HttpRequest) -> UUID | None:
         """Return the tenant that the list is filtered by, or the only one that the user sees."""
         tenants = access_of(request).tenants_for(self.view_roles)
+        if tenants is not None and len(tenants) == 1 and not request.GET.get("tenant"):
+            return next(iter(tenants))
+        return self._chosen_tenant(request)
+
+    def _chosen_tenant(self, request: HttpRequest) -> UUID | None:
+        """Return the tenant that the list is filtered by, unless the user does not see it."""
+        tenants = access_of(request).tenants_for(self.view_roles)
         chosen = parse_id(request.GET.get("tenant", ""))
-        if chosen is None:
-            return next(iter(tenants)) if tenants is not None and len(tenants) == 1 else None
         return chosen if tenants is None or chosen in tenants else None
 
     def _back_to_list(self, request: HttpRequest) -> HttpResponse:
