@@ -214,7 +214,7 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         """Find an affected row's id, or words; both within the tenants that the user sees."""
-        if parse_id(search_term.strip()) is not None:
+        if not search_term.strip() or parse_id(search_term.strip()) is not None:
             return super().get_search_results(request, queryset, search_term)
         chosen = self._chosen_tenant(request)
         tenants = access_of(request).tenants_for(self.view_roles) if chosen is None else [chosen]

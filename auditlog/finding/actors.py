@@ -17,7 +17,7 @@ _NAMES: Final = ("username", "first_name", "last_name", "email")
 
 
 class ActorFilter(TextFilter):
-    """Finds the people whose name, user name or address begins as given: an id where it has a colon."""
+    """Finds the actor with an id, and the people whose name, user name or address begins as given."""
 
     title = "person or actor ID"
     parameter_name = "actor"
@@ -26,7 +26,7 @@ class ActorFilter(TextFilter):
         text = (self.value() or "").strip()
         if not text or "\x00" in text:
             return queryset
-        return queryset.filter(actor_id__in=[text] if ":" in text else actors_named(text))
+        return queryset.filter(actor_id__in=[text, *actors_named(text)])
 
 
 def actors_named(text: str) -> list[str]:

@@ -7,11 +7,12 @@ NAME = "auditlog_words"
 # stays short: who merges it is an insert that waits.
 CREATE = f"""
 CREATE INDEX CONCURRENTLY {NAME} ON auditlog_auditentry USING gin ((
-    array_to_tsvector(ARRAY[tenant_id::text])
-    || to_tsvector('simple', coalesce(description, ''))
-    || to_tsvector('simple', coalesce(metadata ->> 'reason', ''))
-    || to_tsvector('simple', coalesce(metadata ->> 'note', ''))
-    || to_tsvector('simple', coalesce(metadata ->> 'comment', ''))
+    array_to_tsvector(ARRAY[tenant_id::text]) || to_tsvector('simple', translate(
+        coalesce(description, '')
+            || ' ' || coalesce(metadata ->> 'reason', '')
+            || ' ' || coalesce(metadata ->> 'note', '')
+            || ' ' || coalesce(metadata ->> 'comment', ''),
+        '-_./:@', '      '))
 )) WITH (gin_pending_list_limit = 256)
 """
 
