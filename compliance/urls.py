@@ -17,6 +17,7 @@ urlpatterns = [
     path("health/live", health.LiveView.as_view()),
     path("health/ready", health.ReadyView.as_view()),
     path("admin/environment/", switch_environment, name="console_environment"),
+    path("admin/", include("compliance.ops.system.urls")),
     path("admin/", admin.site.urls),
 ]
 

@@ -71,6 +71,9 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
         ]
         if items:
             groups.append({"title": title, "separator": True, "items": items})
+    if access_of(request).is_operator:
+        system = {"title": "System", "icon": "monitor_heart", "link": reverse("console_system")}
+        groups.append({"title": "Service", "separator": True, "items": [system]})
     return groups
 
 
