@@ -48,6 +48,7 @@ INSTALLED_APPS = [
     "auditlog",
     "compliance.tenancy",
     "webhooks",
+    "compliance.incidents",
     "agents",
     "certificates",
     "events",
@@ -209,6 +210,11 @@ AUDIT_WITNESS_POLICY: str = env.str("AUDIT_WITNESS_POLICY", default="")
 AUDIT_WITNESS_CA_FILE: str = env.str("AUDIT_WITNESS_CA_FILE", default="")
 # How long audit entries keep their contents: five years.
 AUDIT_RETENTION_DAYS: int = env.int("AUDIT_RETENTION_DAYS", default=1827)
+
+# --- Incidents --------------------------------------------------------------------------------------
+
+# The laws whose reporting clocks run: ai_act, dora.
+INCIDENT_REGIMES: list[str] = env.list("INCIDENT_REGIMES", default=["ai_act", "dora"])
 
 # --- Storage of events ------------------------------------------------------------------------------
 

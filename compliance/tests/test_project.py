@@ -24,6 +24,7 @@ ORDER = [
     "auditlog",
     "compliance.tenancy",
     "webhooks",
+    "compliance.incidents",
     "agents",
     "certificates",
     "events",

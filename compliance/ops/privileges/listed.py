@@ -35,6 +35,8 @@ def _all(access: Access, *names: str) -> dict[str, Access]:
 
 TABLES: Final[Mapping[str, Access]] = {
     **_all(Access(APPEND), "auditlog_auditentry", "events_behaviorevent", "events_eventreview"),
+    **_all(Access(APPEND), "incidents_timelineentry", "incidents_notificationdraft"),
+    "incidents_incident": Access(CHANGE),
     # The tree grows by `auditlog_seal`. Salts open the commitments to what is erased from the tables.
     **_all(Access(READ), "auditlog_pendingentry", "auditlog_tile", "auditlog_treehead"),
     "auditlog_witnessstate": Access(CHANGE),
@@ -92,6 +94,7 @@ FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
     "auditlog_states_tree()": NOTHING,
     "auditlog_enqueue()": NOTHING,
     "events_refuse_change()": NOTHING,
+    "incidents_refuse_change()": NOTHING,
     "certificates_list_number_rises()": NOTHING,
     "certificates_crl_number_rises()": NOTHING,
 }
