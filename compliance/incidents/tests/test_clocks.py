@@ -13,7 +13,7 @@ START = datetime(2026, 11, 1, 9, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Facts:
     detected_at: datetime = START
     aware_at: datetime | None = None

@@ -3,6 +3,7 @@
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import DatabaseError, IntegrityError, connections
@@ -161,7 +162,7 @@ def test_sent_reports_close_the_duties_too() -> None:
         {"serious_harm": "not_serious", "ai_act_reported_at": START},
     ],
 )
-def test_contradiction_is_refused_and_nothing_is_stored(changes: dict[str, object]) -> None:
+def test_contradiction_is_refused_and_nothing_is_stored(changes: dict[str, Any]) -> None:
     incident = make_incident(make_tenant(), at=START)
 
     with pytest.raises(InconsistentStatement):
