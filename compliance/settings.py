@@ -306,7 +306,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "AuthorityStateEnum": "certificates.models.AuthorityState",
         "CertificateStatusEnum": "certificates.models.CertificateStatus",
         "ChainActorTypeEnum": "delegation.serializers.ACTOR_TYPES",
-        "ClockStateEnum": "compliance.incidents.clocks.ClockState",
+        "ClockStateEnum": "compliance.incidents.duties.clocks.ClockState",
         "IncidentSeverityEnum": "compliance.incidents.vocabulary.IncidentSeverity",
         "IncidentStateEnum": "compliance.incidents.vocabulary.IncidentState",
         "EnforcementEnum": "compliance.tenancy.models.Enforcement",

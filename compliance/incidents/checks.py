@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage
 
-from compliance.incidents.clocks import REGIMES
+from compliance.incidents.duties.clocks import REGIMES
 
 
 def check_regimes(**kwargs: Any) -> list[CheckMessage]:

@@ -10,7 +10,7 @@ from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 
 from auditlog.vocabulary import ActorKind
 from compliance.core.identifiers import new_id
-from compliance.incidents.clocks import Clock, clocks_of
+from compliance.incidents.duties.clocks import Clock, clocks_of
 from compliance.incidents.querysets import DraftQuerySet, IncidentQuerySet, TimelineQuerySet
 from compliance.incidents.vocabulary import (
     DoraClass,

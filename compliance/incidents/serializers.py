@@ -7,10 +7,10 @@ from rest_framework import serializers
 
 from compliance.api.rest.fields import StrictCharField, StrictDateTimeField, StrictIntegerField
 from compliance.api.rest.serializers import ChangesSerializer
-from compliance.incidents.clocks import Clock, ClockKind, ClockState
+from compliance.incidents.duties.clocks import Clock, ClockKind, ClockState
+from compliance.incidents.duties.statements import MOMENTS
 from compliance.incidents.models import Incident, TimelineEntry
 from compliance.incidents.services import Attachment
-from compliance.incidents.statements import MOMENTS
 from compliance.incidents.vocabulary import (
     DoraClass,
     EntryKind,
@@ -45,7 +45,7 @@ class TimelineEntrySerializer(serializers.ModelSerializer[TimelineEntry]):
     """One thing that happened."""
 
     kind = serializers.ChoiceField(choices=EntryKind.choices)
-    data = serializers.DictField(
+    data = serializers.DictField(  # type: ignore[assignment]  # `Serializer.data` is something else
         allow_null=True,
         help_text="By `kind`: the fields changed, the attachment's name, size and digest, the clock.",
     )

@@ -9,10 +9,10 @@ from uuid import UUID
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
-from compliance.incidents.clocks import next_announcement_at, next_due_at
+from compliance.incidents.duties.clocks import next_announcement_at, next_due_at
+from compliance.incidents.duties.statements import check, settle
 from compliance.incidents.errors import IncidentClosed
 from compliance.incidents.models import Incident, TimelineEntry
-from compliance.incidents.statements import check, settle
 from compliance.incidents.vocabulary import EntryKind, IncidentCause, IncidentState, Occurrence
 from compliance.stores import sql
 from webhooks import services as webhooks

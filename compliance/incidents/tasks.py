@@ -4,7 +4,7 @@ from typing import Any
 
 from compliance.core.clock import now
 from compliance.core.tasks import task
-from compliance.incidents.watch import watch
+from compliance.incidents.duties.watch import watch
 
 
 @task("compliance.incidents.watch")

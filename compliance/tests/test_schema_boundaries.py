@@ -21,7 +21,7 @@ from compliance.api.rest.description import draw
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.incidents.statements import MOMENTS
+from compliance.incidents.duties.statements import MOMENTS
 from compliance.incidents.tests.factories import make_incident
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient

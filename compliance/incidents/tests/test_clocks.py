@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from compliance.incidents.clocks import Clock, ClockKind, ClockState, clocks_of, months_later
-from compliance.incidents.law import LAW
+from compliance.incidents.duties.clocks import Clock, ClockKind, ClockState, clocks_of, months_later
+from compliance.incidents.duties.law import LAW
 
 START = datetime(2026, 11, 1, 9, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

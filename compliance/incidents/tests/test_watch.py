@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from auditlog.models import AuditEntry
+from compliance.incidents.duties.watch import watch
 from compliance.incidents.models import Incident, TimelineEntry
 from compliance.incidents.tests.factories import change, make_incident
-from compliance.incidents.watch import watch
 from compliance.tenancy.tests.factories import make_tenant
 from webhooks.models import Message
 from webhooks.tests.factories import make_webhook

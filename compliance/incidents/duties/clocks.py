@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from django.db import models
 
-from compliance.incidents.law import AI_ACT, DORA
+from compliance.incidents.duties.law import AI_ACT, DORA
 from compliance.incidents.vocabulary import DoraClass, SeriousHarm
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from auditlog.vocabulary import Actor
 from compliance.core import environments
 from compliance.incidents import services
-from compliance.incidents.clocks import NEAR, Clock
+from compliance.incidents.duties.clocks import NEAR, Clock
 from compliance.incidents.models import Incident
 from compliance.incidents.vocabulary import EntryKind
 
