@@ -1,11 +1,12 @@
 """Incidents in the console: a list with running clocks, and a page with timeline and actions."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.http import HttpRequest
 from unfold.decorators import display
 
+from compliance.console.actions import ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import EMPTY, chip, column, moment, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
@@ -23,7 +24,7 @@ MOST_COUNTED = 99
 class IncidentAdmin(TenantScopedAdmin):
     """Incidents, which officers assess and everyone of the tenant reads; drafts are added by their room."""
 
-    confirmed_actions = ACTIONS
+    confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = ACTIONS
     related_links = (
         RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
         RelatedLink(
@@ -51,7 +52,7 @@ class IncidentAdmin(TenantScopedAdmin):
     search_ids = ("pk", "agent_id")
     search_help_text = "Agent name, title, owner or an ID"
     ordering = ("-opened_at", "-id")
-    fieldsets = (
+    fieldsets: Any = (
         (None, {"fields": ("name", "state_chip", "severity_chip", "agent", "tenant", "owner_name", "cause")}),
         ("Clocks", {"fields": ("clocks_now",)}),
         ("What was stated", {"fields": ("serious_harm", "dora_class", "aware", "classified_at")}),
@@ -90,7 +91,7 @@ class IncidentAdmin(TenantScopedAdmin):
 
     def navigation_badge(self, request: HttpRequest) -> int:
         """Return the number of incidents that are not closed, up to 99."""
-        return int(super().get_queryset(request).unclosed().order_by()[:MOST_COUNTED].count())
+        return int(self.get_queryset(request).unclosed().order_by()[:MOST_COUNTED].count())
 
 
 def _newest(incident: Incident) -> list[TimelineEntry]:

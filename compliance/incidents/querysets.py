@@ -59,6 +59,11 @@ class DraftQuerySet(models.QuerySet["NotificationDraft"]):
     def of_incident(self, incident_id: UUID) -> "DraftQuerySet":
         return self.filter(incident_id=incident_id)
 
+    def next_version(self, template: str) -> int:
+        """Return the number of the next version of a form."""
+        latest = self.filter(template=template).aggregate(latest=models.Max("version"))["latest"]
+        return (latest or 0) + 1
+
     def find(self, draft_id: Any) -> "NotificationDraft":
         """Return the draft with an id from a client; raises `DraftNotFound`, also if malformed."""
         draft = self.filter(id=parse_id(str(draft_id))).first()
