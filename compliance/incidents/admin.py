@@ -52,7 +52,7 @@ class IncidentAdmin(TenantScopedAdmin):
     search_ids = ("pk", "agent_id")
     search_help_text = "Agent name, title, owner or an ID"
     ordering = ("-opened_at", "-id")
-    fieldsets: Any = (
+    fieldsets: ClassVar[Any] = (
         (None, {"fields": ("name", "state_chip", "severity_chip", "agent", "tenant", "owner_name", "cause")}),
         ("Clocks", {"fields": ("clocks_now",)}),
         ("What was stated", {"fields": ("serious_harm", "dora_class", "aware", "classified_at")}),
