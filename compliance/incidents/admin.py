@@ -55,7 +55,7 @@ class IncidentAdmin(TenantScopedAdmin):
     fieldsets: ClassVar[Any] = (
         (None, {"fields": ("name", "state_chip", "severity_chip", "agent", "tenant", "owner_name", "cause")}),
         ("Clocks", {"fields": ("clocks_now",)}),
-        ("What was stated", {"fields": ("serious_harm", "dora_class", "aware", "classified_at")}),
+        ("What was stated", {"fields": ("harm", "dora", "aware", "classified_at")}),
         ("Times", {"fields": ("detected_at", "opened_at", "contained_at", "closed_at")}),
         ("Timeline", {"fields": ("timeline_rows",)}),
         ("Attachments, by digest", {"fields": ("attachments",)}),
@@ -78,6 +78,8 @@ class IncidentAdmin(TenantScopedAdmin):
     clock = column("next report", lambda row: shown.next_clock(row, now()), ordering="next_due_at")
     owner_name = column("owner", lambda row: visible(row.owner) or EMPTY, ordering="owner")
     agent = column("agent", lambda row: shown.agent_link(row.agent_id, row.agent_name))
+    harm = column("AI Act, Article 3(49)", lambda row: row.get_serious_harm_display())
+    dora = column("DORA, Article 18", lambda row: row.get_dora_class_display())
     clocks_now = column("clocks", lambda row: shown.clocks_table(row, now()))
     timeline_rows = column("timeline", lambda row: shown.timeline_table(_newest(row)))
     attachments = column("attachments", lambda row: shown.attachments_table(_attachments(row)))

@@ -118,18 +118,19 @@ def _open(tenant_id: UUID, occurrence: Occurrence, actor: Actor, now: datetime) 
         updated_at=now,
     )
     wind(incident)
-    sql.insert(incident)
-    _enter_occurrence(incident, EntryKind.OPENED, occurrence, actor)
-    _record(incident, AuditAction.INCIDENT_OPENED, "Opened", actor, now, **_named(occurrence))
-    _publish(
-        incident,
-        EventName.INCIDENT_OPENED,
-        now,
-        cause=incident.cause,
-        state=incident.state,
-        severity=incident.severity,
-        detected_at=incident.detected_at,
-    )
+    with sql.pipelined():
+        sql.insert(incident)
+        _enter_occurrence(incident, EntryKind.OPENED, occurrence, actor)
+        _record(incident, AuditAction.INCIDENT_OPENED, "Opened", actor, now, **_named(occurrence))
+        _publish(
+            incident,
+            EventName.INCIDENT_OPENED,
+            now,
+            cause=incident.cause,
+            state=incident.state,
+            severity=incident.severity,
+            detected_at=incident.detected_at,
+        )
     return incident
 
 

@@ -43,9 +43,9 @@ def next_clock(incident: Incident, now: datetime) -> SafeString | str:
 
 
 def countdown(clock: Clock, now: datetime) -> SafeString | str:
-    """Return the time left, or the time since the end, of an open clock."""
-    if clock.due_at is None:
-        return EMPTY
+    """Return the time left, or the time since the end, of an open clock; nothing for another."""
+    if clock.due_at is None or not clock.is_open:
+        return ""
     left = clock.due_at - now
     colour = "danger" if left <= timedelta() else "warning" if left <= SOON else "info"
     return format_html(
@@ -65,7 +65,7 @@ def clocks_table(incident: Incident, now: datetime) -> SafeString:
     rows = [
         (
             clock.kind.label,
-            format_html("{} {}", state_chip(clock, now), countdown(clock, now) if clock.is_open else ""),
+            format_html("{} {}", state_chip(clock, now), countdown(clock, now)),
             format_html("{} {}", moment(clock.started_at), clock.basis) if clock.started_at else EMPTY,
             moment(clock.due_at),
             moment(clock.met_at),
@@ -117,7 +117,7 @@ def _links(entry: TimelineEntry) -> SafeString:
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> SafeString:
     cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
     return format_html(
-        '<table class="console-reasons"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
+        '<table class="console-reasons console-wide"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
         format_html_join("", '<th scope="col">{}</th>', ((name,) for name in head)),
         format_html_join("", "<tr>{}</tr>", cells),
     )

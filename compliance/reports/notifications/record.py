@@ -87,7 +87,7 @@ def gather(incident: Incident, *, now: datetime) -> IncidentRecord:
         certificates=tuple(certificates),
         events=events,
         verdicts=_verdicts(events),
-        steps=_steps(incident, agent, tuple(certificates), start, end),
+        steps=_steps(incident, agent, tuple(certificates), _first_seen(incident, events), end),
         timeline=timeline,
         earlier=_earlier(incident),
         log_size=_log_size(),
@@ -98,6 +98,11 @@ def gather(incident: Incident, *, now: datetime) -> IncidentRecord:
 def _events(agent: Agent, start: datetime, end: datetime) -> tuple[BehaviorEvent, ...]:
     high = BehaviorEvent.objects.of_agent(agent.id).high_risk().since(start).filter(received_at__lte=end)
     return tuple(high.order_by("id")[:MOST_EVENTS])
+
+
+def _first_seen(incident: Incident, events: tuple[BehaviorEvent, ...]) -> datetime:
+    """Return when the first of the events was received, or the detection: no step came before."""
+    return min(incident.detected_at, *(event.received_at for event in events[:1]), incident.opened_at)
 
 
 def _verdicts(events: tuple[BehaviorEvent, ...]) -> dict[str, int]:

@@ -100,10 +100,8 @@ def _description(record: IncidentRecord, _: NotificationTemplate) -> str:
             f"and {moment(events[-1].received_at)}."
         )
     if record.revoked_at:
-        text += (
-            f" Its certificate was revoked at {moment(record.revoked_at)}, and its events are refused since."
-        )
-    return text
+        text += f" Its certificate was revoked at {moment(record.revoked_at)}."
+    return f"{text} At the time of this version the agent is {record.agent.status}."
 
 
 def _events(record: IncidentRecord, _: NotificationTemplate) -> str:
