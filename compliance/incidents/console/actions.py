@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import actor_of
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.display import visible
 from compliance.incidents import services
@@ -29,7 +29,7 @@ def _update(
         changes=changes,
         note=note,
         attachment=attachment,
-        actor=Actor.console_user(call.username),
+        actor=actor_of(call.request),
         now=call.now,
     )
 

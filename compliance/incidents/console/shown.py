@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from auditlog.actors.names import actor_shown, names_of
 from compliance.console.display import EMPTY, chip, code, moment, visible
 from compliance.incidents.duties.clocks import Clock, ClockState
 from compliance.incidents.models import Incident, TimelineEntry
@@ -82,12 +83,13 @@ def state_chip(clock: Clock, now: datetime) -> SafeString:
 
 
 def timeline_table(entries: Sequence[TimelineEntry]) -> SafeString | str:
+    names = names_of(entry.actor_id for entry in entries)
     rows = [
         (
             moment(entry.at),
             chip(entry.kind.replace("_", " "), _ENTRY_COLOURS.get(EntryKind(entry.kind), "default")),
             format_html("{}{}", visible(entry.text), _links(entry)),
-            code(entry.actor_id),
+            actor_shown(entry.actor_id, names.get(entry.actor_id), is_short=True),
         )
         for entry in entries
     ]

@@ -11,7 +11,9 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from auditlog.vocabulary import Actor
+from auditlog.actors.names import actor_shown, names_of
+from auditlog.actors.requests import actor_of, record_download
+from auditlog.vocabulary import AuditAction
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.display import EMPTY, code, column, moment
 from compliance.core.clock import now
@@ -37,7 +39,7 @@ def _draft(call: ActionCall) -> str:
         tenant_id=call.row.tenant_id,
         incident_id=call.row.id,
         template=NotificationTemplate(call.data["template"]),
-        actor=Actor.console_user(call.username),
+        actor=actor_of(call.request),
         now=call.now,
     )
     filled = made.content["filled"]
@@ -65,12 +67,14 @@ def _download(body: bytes, name: str, kind: str) -> HttpResponse:
 
 def _drafts(incident: Incident) -> str:
     newest = NotificationDraft.objects.of_incident(incident.pk).defer("document")
+    found = list(newest.order_by("-created_at", "-id")[:MOST_SHOWN])
+    names = names_of(draft.actor_id for draft in found)
     rows = [
         (
             draft.get_template_display(),
             draft.version,
             moment(draft.created_at),
-            code(draft.actor_id),
+            actor_shown(draft.actor_id, names.get(draft.actor_id), is_short=True),
             format_html_join(
                 " · ",
                 "{}",
@@ -78,7 +82,7 @@ def _drafts(incident: Incident) -> str:
             ),
             code(draft.digest),
         )
-        for draft in newest.order_by("-created_at", "-id")[:MOST_SHOWN]
+        for draft in found
     ]
     return (
         table(("Form", "Version", "Made", "By", "Download", "SHA-256 of the JSON"), rows) if rows else EMPTY
@@ -135,6 +139,13 @@ class IncidentCaseAdmin(IncidentAdmin):
         incident = self.get_object(request, unquote(object_id))
         if incident is None:
             return self.missing(request, object_id)
+        record_download(
+            request,
+            action=AuditAction.INCIDENT_EXPORTED,
+            tenant_id=incident.tenant_id,
+            affected_id=incident.pk,
+            description=f"Incident {incident.reference} exported",
+        )
         body = orjson.dumps(export(incident, now=now()), option=orjson.OPT_INDENT_2)
         return _download(body, f"{incident.reference}.json", "json")
 
@@ -146,5 +157,14 @@ class IncidentCaseAdmin(IncidentAdmin):
             draft = NotificationDraft.objects.of_incident(incident.pk).find(draft_id)
         except DraftNotFound:
             return self.missing(request, str(draft_id))
+        record_download(
+            request,
+            action=AuditAction.NOTIFICATION_DOWNLOADED,
+            tenant_id=incident.tenant_id,
+            affected_id=incident.pk,
+            description=f"{draft} of incident {incident.reference} downloaded as {kind.upper()}",
+            sha256=draft.digest,
+            format=kind,
+        )
         body = pdf.render(draft.content, digest=draft.digest) if kind == "pdf" else draft.document.encode()
         return _download(body, f"{incident.reference}-{draft.template}-{draft.version}.{kind}", kind)

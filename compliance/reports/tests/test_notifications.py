@@ -280,6 +280,9 @@ def test_officer_drafts_and_downloads_in_the_console(tenant: Tenant) -> None:
         assert officer.get(address).content.startswith(begin)
     export = officer.get(reverse("admin:incidents_incident_export", args=[incident.pk]))
     assert export.json()["incident"]["reference"] == incident.reference
+    entries = AuditEntry.objects.for_tenant(tenant.id)
+    assert entries.of_type("notification.downloaded").count() == 2
+    assert entries.of_type("incident.exported").count() == 1
 
 
 def test_drafts_are_for_officers_and_their_tenant(tenant: Tenant) -> None:
