@@ -50,6 +50,7 @@ INSTALLED_APPS = [
     "auditlog",
     "compliance.tenancy",
     "webhooks",
+    "compliance.incidents",
     "agents",
     "certificates",
     "events",
@@ -228,6 +229,11 @@ AUDIT_WITNESS_CA_FILE: str = env.str("AUDIT_WITNESS_CA_FILE", default="")
 # How long audit entries keep their contents: five years.
 AUDIT_RETENTION_DAYS: int = env.int("AUDIT_RETENTION_DAYS", default=1827)
 
+# --- Incidents --------------------------------------------------------------------------------------
+
+# The laws whose reporting clocks run: ai_act, dora.
+INCIDENT_REGIMES: list[str] = env.list("INCIDENT_REGIMES", default=["ai_act", "dora"])
+
 # --- Storage of events ------------------------------------------------------------------------------
 
 # A partition of events is archived and dropped once all of its events are older: five years.
@@ -320,6 +326,9 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "AuthorityStateEnum": "certificates.models.AuthorityState",
         "CertificateStatusEnum": "certificates.models.CertificateStatus",
         "ChainActorTypeEnum": "delegation.serializers.ACTOR_TYPES",
+        "ClockStateEnum": "compliance.incidents.duties.clocks.ClockState",
+        "IncidentSeverityEnum": "compliance.incidents.vocabulary.IncidentSeverity",
+        "IncidentStateEnum": "compliance.incidents.vocabulary.IncidentState",
         "EnforcementEnum": "compliance.tenancy.models.Enforcement",
         "ReportStatusEnum": "compliance.reports.vocabulary.ReportStatus",
         "ReportTypeEnum": "compliance.reports.vocabulary.ReportType",

@@ -83,6 +83,10 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             return rows if access.may(self.view_roles) else rows.none()
         return rows.filter(**{f"{self.tenant_field}__in": tenants})
 
+    def navigation_badge(self, request: HttpRequest) -> int:
+        """Return the number that the navigation shows beside the page's name; 0: none."""
+        return 0
+
     def tenant_of(self, row: Any) -> UUID | None:
         """Return the tenant of `row`; None if it belongs to the whole service."""
         value = row if self.tenant_field else None
