@@ -330,3 +330,4 @@ class GroupAdmin(OperatorsOnly, DjangoGroupAdmin, ModelAdmin):
     """Django's groups; the console's own rights come from memberships."""
 
     actions = None
+    filter_horizontal = ()
