@@ -56,7 +56,7 @@ class ConsoleMiddleware:
 
 def too_many_attempts(request: HttpRequest) -> HttpResponse | None:
     """Return a 429 if the client's address exceeds the limit of sign-in attempts, else None."""
-    if request.method != "POST" or request.path != SIGN_IN:
+    if request.method != "POST" or not request.path.startswith(SIGN_IN):
         return None
     limit = hit("sign_in", gate.client_address(GateRequest.of(request)))
     if limit.allowed:

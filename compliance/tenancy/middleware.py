@@ -12,6 +12,7 @@ from compliance.console.access import NO_ACCESS, ConsoleAccess, ConsoleRole
 from compliance.console.views import CONSOLE_PREFIX, SESSION_KEY
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.people.doors import second_factor
 from compliance.tenancy import keys
 from compliance.tenancy.models import Membership
 
@@ -46,7 +47,7 @@ class EnvironmentMiddleware:
 def console_access(request: HttpRequest) -> ConsoleAccess:
     """What the signed-in user may see: all as a superuser, else by their memberships; else nothing."""
     user = request.user
-    if not user.is_active or not user.is_staff:
+    if not user.is_active or not user.is_staff or not second_factor.is_met(request):
         return NO_ACCESS
     is_test = request.session.get(SESSION_KEY) == Environment.TEST
     environment = Environment.TEST if is_test else Environment.LIVE
