@@ -375,6 +375,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
+# Who signs in with a second factor: operators, everyone or nobody.
+SECOND_FACTOR: str = env.str("SECOND_FACTOR", default="operators")
 HTTPS: bool = BASE_URL.startswith("https://")
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS

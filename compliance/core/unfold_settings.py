@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.templatetags.static import static
+from django.urls import reverse
 
 
 def unfold_settings(title: str) -> dict[str, Any]:
@@ -27,6 +28,12 @@ def unfold_settings(title: str) -> dict[str, Any]:
         "ENVIRONMENT_TITLE_PREFIX": "compliance.console.context.title_prefix",
         "DASHBOARD_CALLBACK": "compliance.ops.dashboard.dashboard",
         "SIDEBAR": {"navigation": "compliance.console.context.sidebar"},
+        "ACCOUNT": {
+            "navigation": [
+                {"title": "Your account", "link": lambda request: reverse("admin:account")},
+                {"title": "Change password", "link": lambda request: reverse("admin:password_change")},
+            ]
+        },
         "COLORS": {"primary": PRIMARY},
     }
 
