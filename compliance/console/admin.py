@@ -1,4 +1,4 @@
-"""Read-only pages of the rows of the session's environment and the user's tenants, with actions by role.
+"""Read-only pages of the rows of the request's environment and the user's tenants, with actions by role.
 
 A row of another tenant does not exist here: not in lists, filters, searches, pop-ups, look-ups or actions.
 """
@@ -20,13 +20,7 @@ from django.urls import URLPattern, path, reverse
 from unfold.enums import ActionVariant
 
 from compliance.console.access import EVERYONE, OPERATORS, ConsoleRole, access_of
-from compliance.console.actions import (
-    ENVIRONMENT_FIELD,
-    STALE_PAGE,
-    ActionCall,
-    ConfirmedAction,
-    was_shown_elsewhere,
-)
+from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.context import may_see
 from compliance.console.display import visible
 from compliance.core.clock import now
@@ -89,6 +83,10 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             return rows if access.may(self.view_roles) else rows.none()
         return rows.filter(**{f"{self.tenant_field}__in": tenants})
 
+    def navigation_badge(self, request: HttpRequest) -> int:
+        """Return the number that the navigation shows beside the page's name; 0: none."""
+        return 0
+
     def tenant_of(self, row: Any) -> UUID | None:
         """Return the tenant of `row`; None if it belongs to the whole service."""
         value = row if self.tenant_field else None
@@ -141,9 +139,6 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         return [*(super().get_exclude(request, obj) or ()), *self.secret_fields]
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if was_shown_elsewhere(request):
-            messages.error(request, STALE_PAGE)
-            return HttpResponseRedirect(reverse(f"admin:{self._url_name('changelist')}"))
         try:
             return super().changeform_view(request, *args, **kwargs)
         except ServiceError as error:
@@ -213,9 +208,6 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             raise PermissionDenied
         # Without data, as on a GET, a form is never valid.
         form = action.form_class(request.POST if request.method == "POST" else None)
-        if was_shown_elsewhere(request):
-            messages.error(request, STALE_PAGE)
-            return HttpResponseRedirect(self.row_url(row))
         if not form.is_valid():
             return self._confirmation(request, action, row, form)
         call = ActionCall(request, row, form.cleaned_data, request.user.get_username(), now())
@@ -250,7 +242,6 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             "row_name": visible(row),
             "row_url": self.row_url(row),
             "tenant": getattr(row, "tenant", None),
-            "environment_field": ENVIRONMENT_FIELD,
         }
         return TemplateResponse(request, "admin/console/confirm.html", context)
 
