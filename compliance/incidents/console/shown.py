@@ -93,7 +93,7 @@ def timeline_table(entries: Sequence[TimelineEntry]) -> SafeString | str:
         )
         for entry in entries
     ]
-    return table(("At", "What", "", "By"), rows) if rows else EMPTY
+    return table(("At", "What", "Description", "By"), rows) if rows else EMPTY
 
 
 def attachments_table(entries: Iterable[TimelineEntry]) -> SafeString | str:
@@ -119,7 +119,8 @@ def _links(entry: TimelineEntry) -> SafeString:
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> SafeString:
     cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
     return format_html(
-        '<table class="console-reasons console-wide"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
+        '<div class="console-scroll" tabindex="0"><table class="console-reasons console-wide">'
+        "<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>",
         format_html_join("", '<th scope="col">{}</th>', ((name,) for name in head)),
         format_html_join("", "<tr>{}</tr>", cells),
     )
