@@ -1,6 +1,6 @@
 """Clocks, timelines and attachments as the console shows them; all of it escaped."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -32,6 +32,19 @@ _ENTRY_COLOURS: Final = {
     EntryKind.DEADLINE_MISSED: "danger",
 }
 _LINK: Final = '<a class="text-link" href="{}">{}</a>'
+
+
+def once(show: Callable[[Incident], Any]) -> Callable[[Incident], Any]:
+    """Return `show`, whose result is kept with the row: Unfold asks for a field several times a page."""
+    key = f"_shown_{show.__name__}"
+
+    def shown(incident: Incident) -> Any:
+        kept = vars(incident)
+        if key not in kept:
+            kept[key] = show(incident)
+        return kept[key]
+
+    return shown
 
 
 def next_clock(incident: Incident, now: datetime) -> SafeString | str:
