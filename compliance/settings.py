@@ -320,6 +320,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SCHEMA_PATH_PREFIX": "/v1",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    # Its links to operations would stand inside the buttons that open them.
+    "SWAGGER_UI_SETTINGS": {"deepLinking": False},
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
         "AgentStatusEnum": "agents.models.AgentStatus",
@@ -363,8 +365,8 @@ CELERY_TIMEZONE = "UTC"
 
 UNFOLD: dict[str, Any] = unfold_settings(SERVICE_TITLE)
 FORMAT_MODULE_PATH = "compliance.console.formats"
-LOGIN_REDIRECT_URL = "/admin/"
-LOGIN_URL = "/admin/login/"
+LOGIN_REDIRECT_URL = "admin:index"
+LOGIN_URL = "admin:login"
 AUTH_PASSWORD_VALIDATORS = [
     {
         "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
@@ -373,6 +375,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
+# Who signs in with a second factor: operators, everyone or nobody.
+SECOND_FACTOR: str = env.str("SECOND_FACTOR", default="operators")
 HTTPS: bool = BASE_URL.startswith("https://")
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS

@@ -1,6 +1,6 @@
 """The console's first page: the present state of a tenant's agents, certificates and webhooks.
 
-Every number counts the rows of the user's own lists, in the environment of the session.
+Every number counts the rows of the user's own lists, in the environment of the request.
 """
 
 from collections.abc import Callable

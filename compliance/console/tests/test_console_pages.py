@@ -72,7 +72,7 @@ def test_operator_opens_every_list_and_form(acme: Tenant, page: str, environment
 def test_every_table_of_the_service_has_a_page() -> None:
     ours = [model for model in apps.get_models() if model.__module__.split(".")[0] in ROOMS]
     # What the service makes of events and reviews, for its own use, the octets of revocation lists, and what
-    # the pages of the audit log, its tree and incidents show.
+    # the pages of the audit log, its tree, incidents and users show.
     derived = {
         "auditlog_leaf",
         "auditlog_logkey",
@@ -90,7 +90,9 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "events_scorersnapshot",
         "events_tenantbaseline",
         "events_tenantmarks",
+        "people_authenticator",
         "people_person",
+        "people_recoverycode",
     }
 
     assert {name_of(model) for model in ours if not admin.site.is_registered(model)} == derived
@@ -243,7 +245,7 @@ def test_anonymous_visitors_are_sent_to_sign_in() -> None:
     for page in PAGES:
         answer = list_of(Client(), page)
         assert answer.status_code == 302
-        assert answer.url.startswith("/admin/login/")
+        assert answer.url.startswith("/admin/live/login/")
 
 
 def test_lists_make_as_many_queries_for_many_rows_as_for_one(
