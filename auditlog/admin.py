@@ -1,6 +1,7 @@
 """The audit log in the console: read-only, newest first, each entry linked to the row it concerns.
 
-Each has a seal, a page that proves it and one that verifies it.
+Each has a seal, a page that proves it and one that verifies it. All is read as the auditor, whom PostgreSQL
+lets read the log and nothing else.
 """
 
 from collections.abc import Callable
@@ -48,6 +49,7 @@ from compliance.console.display import (
     short_code,
     visible,
 )
+from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.identifiers import parse_id
 
@@ -113,7 +115,8 @@ def or_erasure(part: str, show: Callable[[AuditEntry], Any]) -> Callable[[Any], 
 
 
 def _erasure(entry: AuditEntry, part: str) -> SafeString | str:
-    record = verification.erasures_of(tenant_id=entry.tenant_id, entry_id=entry.id).get(part)
+    with environments.auditing():
+        record = verification.erasures_of(tenant_id=entry.tenant_id, entry_id=entry.id).get(part)
     if record is None:
         return format_html("{} {}", chip("erased", "danger"), "No entry records it.")
     url = reverse("admin:auditlog_auditentry_change", args=[record.pk])
@@ -192,7 +195,8 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         """Add to each entry its place in the tree, its erased parts, and the checkpoints' sizes."""
         leaves = Leaf.objects.filter(entry_id=OuterRef("pk"))
         sizes = SignedHead.objects.order_by("-size").values("size")
-        named: QuerySet[Any] = filters.with_tenant_name(super().get_queryset(request))
+        entries = super().get_queryset(request).using(environments.current().auditor_alias)
+        named: QuerySet[Any] = filters.with_tenant_name(entries)
         placed: QuerySet[Any] = named.annotate(
             leaf_index=Subquery(leaves.values("index")),
             erased=Subquery(leaves.values("erased")),
@@ -226,7 +230,8 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         """Answer with the proof file that the API gives."""
         entry = self._entry(request, object_id)
         try:
-            found = proofs.proof(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
+            with environments.auditing():
+                found = proofs.proof(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
         except NotSealedYet as error:
             messages.warning(request, f"{error.message}.")
             return HttpResponseRedirect(self.row_url(entry))
@@ -235,7 +240,8 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
     def verify_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show each step from the entry's row to the witnesses."""
         entry = self._entry(request, object_id)
-        found = verification.verify(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
+        with environments.auditing():
+            found = verification.verify(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
         context = {
             **self.admin_site.each_context(request),
             "title": "Verify an entry",
@@ -262,13 +268,14 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
             return self._back_to_list(request)
         try:
             entries = self.get_changelist_instance(request).get_queryset(request)
-            found = export_of(
-                entries.filter(tenant_id=tenant_id),
-                tenant_id=tenant_id,
-                filters=dict(_filters(request).lists()),
-                form=FORMATS[name],
-                now=now(),
-            )
+            with environments.auditing():
+                found = export_of(
+                    entries.filter(tenant_id=tenant_id),
+                    tenant_id=tenant_id,
+                    filters=dict(_filters(request).lists()),
+                    form=FORMATS[name],
+                    now=now(),
+                )
         except IncorrectLookupParameters:
             return self._back_to_list(request)
         except (NothingSealed, ExportsUnderWay) as error:

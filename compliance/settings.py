@@ -121,6 +121,22 @@ def _database(variable: str) -> dict[str, Any]:
 
 DATABASES = {"default": _database("DATABASE_URL"), "test": _database("TEST_DATABASE_URL")}
 
+# A role that may read the audit log and nothing else; the console's connections to the log assume it.
+DATABASE_AUDITOR: str = env.str("DATABASE_AUDITOR", default=f"{SERVICE_NAME}_auditor")
+
+
+def _auditor(alias: str) -> dict[str, Any]:
+    service = DATABASES[alias]
+    options = {
+        **service["OPTIONS"],
+        "assume_role": DATABASE_AUDITOR,
+        "options": f"{service['OPTIONS']['options']} -c default_transaction_read_only=on",
+    }
+    return {**service, "CONN_MAX_AGE": 0, "OPTIONS": options, "TEST": {"MIRROR": alias}}
+
+
+DATABASES |= {f"{alias}_auditor": _auditor(alias) for alias in ("default", "test")}
+
 
 def _owner(variable: str) -> dict[str, Any]:
     """Credentials of the role that owns the tables; empty where DATABASE_URL's role owns them itself."""

@@ -18,11 +18,15 @@ NOTHING: Final = frozenset[str]()
 
 @dataclass(frozen=True)
 class Access:
-    """The privileges of the service and of the reader on a table; the reader cannot see `secret` columns."""
+    """The privileges of the roles on a table; the reader cannot see `secret` columns.
+
+    The auditor may read what the console's pages of the audit log show, salts included: exports open leaves.
+    """
 
     service: frozenset[str]
     reader: frozenset[str] = READ
     secret: frozenset[str] = frozenset()
+    auditor: frozenset[str] = NOTHING
 
     def __post_init__(self) -> None:
         if self.secret and self.reader != READ:
@@ -34,14 +38,15 @@ def _all(access: Access, *names: str) -> dict[str, Access]:
 
 
 TABLES: Final[Mapping[str, Access]] = {
-    **_all(Access(APPEND), "auditlog_auditentry", "events_behaviorevent", "events_eventreview"),
+    "auditlog_auditentry": Access(APPEND, auditor=READ),
+    **_all(Access(APPEND), "events_behaviorevent", "events_eventreview"),
     # The tree grows by `auditlog_seal`. Salts open the commitments to what is erased from the tables.
-    **_all(Access(READ), "auditlog_pendingentry", "auditlog_tile", "auditlog_treehead"),
-    "auditlog_witnessstate": Access(CHANGE),
-    "auditlog_leaf": Access(READ, secret=frozenset({"salts"})),
-    "auditlog_signedhead": Access(APPEND | {"UPDATE (note)", "UPDATE (has_quorum)"}),
+    **_all(Access(READ, auditor=READ), "auditlog_pendingentry", "auditlog_tile", "auditlog_treehead"),
+    "auditlog_witnessstate": Access(CHANGE, auditor=READ),
+    "auditlog_leaf": Access(READ, secret=frozenset({"salts"}), auditor=READ),
+    "auditlog_signedhead": Access(APPEND | {"UPDATE (note)", "UPDATE (has_quorum)"}, auditor=READ),
     **_all(Access(APPEND), "django_admin_log", "webhooks_message"),
-    "auditlog_logkey": Access(APPEND | {"UPDATE (retired_at)", "UPDATE (destroyed_at)"}),
+    "auditlog_logkey": Access(APPEND | {"UPDATE (retired_at)", "UPDATE (destroyed_at)"}, auditor=READ),
     # Rows that fit no partition; `events_partition_make` moves them.
     "events_behaviorevent_default": Access(READ, NOTHING),
     # Written by migrations.
@@ -54,7 +59,7 @@ TABLES: Final[Mapping[str, Access]] = {
     "people_authenticator": Access(CHANGE_AND_REMOVE, secret=frozenset({"secret"})),
     "people_recoverycode": Access(ADD_AND_REMOVE, secret=frozenset({"digest"})),
     "django_session": Access(CHANGE_AND_REMOVE, NOTHING),
-    "tenancy_tenant": Access(APPEND | {"UPDATE (enforcement)"}),
+    "tenancy_tenant": Access(APPEND | {"UPDATE (enforcement)"}, auditor=READ),
     "tenancy_apikey": Access(CHANGE, secret=frozenset({"digest"})),
     # An answer stored for a retry may hold a secret that is shown once.
     "api_idempotencyrecord": Access(CHANGE_AND_REMOVE, NOTHING),
@@ -99,4 +104,4 @@ FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
     "certificates_list_number_rises()": NOTHING,
     "certificates_crl_number_rises()": NOTHING,
 }
-"""The privileges of the service; the reader may execute none."""
+"""The privileges of the service; reader and auditor may execute none."""
