@@ -25,6 +25,7 @@ class AuditAction(models.TextChoices):
     PERSON_REACTIVATED = "person.reactivated"
     PERSON_RIGHTS_CHANGED = "person.rights_changed"
     PERSON_PASSWORD_CHANGED = "person.password_changed"
+    PERSON_LINK_MADE = "person.link_made"
     PERSON_SECOND_FACTOR_ADDED = "person.second_factor_added"
     PERSON_SECOND_FACTOR_REMOVED = "person.second_factor_removed"
     PERSON_RECOVERY_CODES_MADE = "person.recovery_codes_made"

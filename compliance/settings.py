@@ -366,6 +366,16 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 # Who signs in with a second factor: operators, everyone or nobody.
 SECOND_FACTOR: str = env.str("SECOND_FACTOR", default="operators")
+# For how long a one-time link works that sets a password.
+SIGN_IN_LINK_HOURS: int = env.int("SIGN_IN_LINK_HOURS", default=72)
+# Without a host no e-mail is sent: operators hand links over themselves.
+EMAIL_HOST: str = env.str("EMAIL_HOST", default="")
+EMAIL_PORT: int = env.int("EMAIL_PORT", default=587)
+EMAIL_HOST_USER: str = env.str("EMAIL_HOST_USER", default="")
+EMAIL_HOST_PASSWORD: str = env.str("EMAIL_HOST_PASSWORD", default="")
+EMAIL_USE_TLS: bool = env.bool("EMAIL_USE_TLS", default=True)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL: str = env.str("EMAIL_FROM", default="service@localhost")
 HTTPS: bool = BASE_URL.startswith("https://")
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS

@@ -55,3 +55,14 @@ class RecoveryCode(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+class OneTimeLink(models.Model):
+    """The link by which a person sets a password once, stored as a SHA-256 digest; a new one replaces it."""
+
+    person = models.OneToOneField(Person, primary_key=True, on_delete=models.PROTECT, related_name="link")
+    digest = models.CharField(max_length=64, unique=True)
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return str(self.person_id)

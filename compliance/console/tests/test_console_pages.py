@@ -89,6 +89,7 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "events_tenantbaseline",
         "events_tenantmarks",
         "people_authenticator",
+        "people_onetimelink",
         "people_person",
         "people_recoverycode",
     }

@@ -37,7 +37,7 @@ READING = {
         "app_list",
     ),
     *("auditlog_auditentry_proof", "auditlog_auditentry_verify"),
-    *("login_code", "login_enrol", "recovery_codes"),
+    *("login_code", "login_enrol", "recovery_codes", "link", "link_password"),
 }
 READING_ENDS = ("_changelist", "_history")
 
