@@ -11,6 +11,7 @@ from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
@@ -19,14 +20,15 @@ from auditlog.vocabulary import PERSON
 from compliance.console.access import OPERATORS, access_of
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import RelatedLink, SystemAdmin
-from compliance.console.display import chip, code, column, visible
+from compliance.console.display import chip, code, column, facts, visible
 from compliance.console.secrets import secret_page
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.people import recording
-from compliance.people.doors import links, second_factor
+from compliance.people.doors import links, second_factor, sessions
 
+MOST_SESSIONS = 20
 log = logging.getLogger(__name__)
 
 ACCESS_EXPLANATION = (
@@ -102,6 +104,31 @@ MAKE_LINK = ConfirmedAction(
 )
 
 
+def end_sessions(call: ActionCall) -> str:
+    count = sessions.end(
+        user=call.row, reason=call.data["reason"], actor=actor_of(call.request), now=call.now
+    )
+    return f"{count} {'session' if count == 1 else 'sessions'} of {visible(call.row)} ended."
+
+
+END_SESSIONS = ConfirmedAction(
+    name="end_sessions",
+    label="End sessions",
+    icon="logout",
+    explanation="Signs this person out everywhere, at once. Deactivate the person to keep them out.",
+    run=end_sessions,
+    is_offered=lambda user: sessions.of(user, now()).exists(),
+    roles=OPERATORS,
+    is_destructive=True,
+)
+
+
+def _sessions(user: User) -> SafeString | str:
+    found = sessions.of(user, now())[:MOST_SESSIONS]
+    rows = [(f"{one.started_at:%Y-%m-%d %H:%M} UTC", f"{one.address}, {one.browser}") for one in found]
+    return facts(rows) if rows else "none"
+
+
 def _since(user: User) -> str:
     found = second_factor.authenticator_of(user)
     return f"since {found.created_at:%Y-%m-%d %H:%M} UTC" if found else "none"
@@ -123,21 +150,22 @@ class UserAdmin(DjangoUserAdmin, SystemAdmin):
     list_filter = ("is_active", "is_staff", "is_superuser")
     search_fields = ("username", "email", "first_name", "last_name")
     add_roles = OPERATORS
-    confirmed_actions = (MAKE_LINK, RESET_SECOND_FACTOR)
+    confirmed_actions = (MAKE_LINK, END_SESSIONS, RESET_SECOND_FACTOR)
     related_links = (TRAIL, ACTS)
     fieldsets = (
         (None, {"fields": ("username", "password", "identity")}),
         ("Person", {"fields": ("first_name", "last_name", "email")}),
-        ("Second factor", {"fields": ("authenticator",)}),
+        ("Signing in", {"fields": ("authenticator", "signed_in")}),
         ("Access", {"fields": ("is_active", "is_staff", "is_superuser"), "description": ACCESS_EXPLANATION}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
     )
-    readonly_fields = ("identity", "authenticator", "last_login", "date_joined")
+    readonly_fields = ("identity", "authenticator", "signed_in", "last_login", "date_joined")
     add_fieldsets = (
         (None, {"fields": ("username", "email", "is_staff", "usable_password", "password1", "password2")}),
     )
 
     authenticator = column("authenticator app", _since)
+    signed_in = column("sessions since", _sessions)
     identity = column("ID", lambda user: code(f"{PERSON}{user.person.id}"))
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

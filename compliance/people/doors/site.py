@@ -50,6 +50,7 @@ class ConsoleSite(UnfoldAdminSite):
             path("join/<str:token>/", never_cache(link_pages.open_link), name="link"),
             path("join/", self._outside(link_pages.LinkPasswordView, "Your password"), name="link_password"),
             path("account/", self.admin_view(account.account_page), name="account"),
+            path("account/sessions/", self.admin_view(account.end_sessions), name="account_sessions"),
             path("account/enrol/", self.admin_view(account.OwnEnrolment.as_view()), name="account_enrol"),
             path("account/codes/", self.admin_view(account.recovery_codes_page), name="recovery_codes"),
             *super().get_urls(),

@@ -23,11 +23,6 @@ PASSWORD = "a rather long passphrase"
 FORM = reverse("admin:link_password")
 
 
-@pytest.fixture(autouse=True)
-def fast_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "PASSWORD_HASHERS", ["django.contrib.auth.hashers.MD5PasswordHasher"])
-
-
 @pytest.fixture
 def kim() -> User:
     return make_staff("kim", email="kim@example.org")
