@@ -91,6 +91,8 @@ class AuditAction(models.TextChoices):
     REPORT_GENERATED = "report.generated"
     REPORT_FAILED = "report.failed"
     REPORT_DOWNLOADED = "report.downloaded"
+    REPORT_SCHEDULED = "report.scheduled"
+    REPORT_SCHEDULE_ENDED = "report.schedule_ended"
 
 
 def audit_actions() -> list[tuple[str, str]]:

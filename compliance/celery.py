@@ -43,6 +43,7 @@ PERIODS_SECONDS = {
     "events.sweep_simulations": 30.0,
     "compliance.incidents.watch": 30.0,
     "compliance.reports.sweep": 30.0,
+    "compliance.reports.run_schedules": 300.0,
     "auditlog.destroy_ended_keys": 3600.0,
     "compliance.api.forget_answers": 3600.0,
     heartbeat.TASK: heartbeat.PERIOD_SECONDS,

@@ -25,6 +25,7 @@ NAVIGATION = {
         ("Audit log", "history", "auditlog_auditentry"),
         ("Tree and witnesses", "account_tree", "auditlog_treehead"),
         ("Reports", "summarize", "reports_report"),
+        ("Report schedules", "event_repeat", "reports_reportschedule"),
     ),
     "Integration": (
         ("Webhooks", "webhook", "webhooks_webhook"),

@@ -22,8 +22,8 @@ from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id_at
 from compliance.incidents.tests.factories import make_incident
 from compliance.people.models import Person
-from compliance.reports.models import Report
-from compliance.reports.vocabulary import ReportType
+from compliance.reports.models import Report, ReportSchedule
+from compliance.reports.vocabulary import Cadence, ReportType
 from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
 from delegation.lifecycle import KeyStatus
@@ -113,6 +113,14 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
                 tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
             ),
             "incidents_incident": make_incident(mirrored, agent_id=agent.id, agent_name=agent.name),
+            "reports_reportschedule": ReportSchedule.objects.create(
+                tenant=mirrored,
+                type=ReportType.MICA,
+                cadence=Cadence.MONTH,
+                next_start=now(),
+                created_at=now(),
+                ended_at=now(),
+            ),
             "reports_report": Report.objects.create(
                 tenant=mirrored,
                 type=ReportType.MICA,

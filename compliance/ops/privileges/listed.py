@@ -69,7 +69,7 @@ TABLES: Final[Mapping[str, Access]] = {
     "tenancy_apikey": Access(CHANGE, secret=frozenset({"digest"})),
     # An answer stored for a retry may hold a secret that is shown once.
     "api_idempotencyrecord": Access(CHANGE_AND_REMOVE, NOTHING),
-    **_all(Access(CHANGE), "agents_agent", "delegation_tokenkey", "reports_report"),
+    **_all(Access(CHANGE), "agents_agent", "delegation_tokenkey", "reports_report", "reports_reportschedule"),
     **_all(Access(CHANGE), "certificates_certificate", "certificates_certificateauthority"),
     **_all(Access(CHANGE), "certificates_issuance", "webhooks_delivery"),
     **_all(Access(CHANGE), "events_riskwatermark", "events_scorerprogress", "events_simulation"),
