@@ -51,6 +51,7 @@ INSTALLED_APPS = [
     "agents",
     "certificates",
     "events",
+    "events.inbox",
     "delegation",
     "compliance.reports",
     "compliance.ops",

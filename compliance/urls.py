@@ -6,6 +6,7 @@ from django.urls import include, path
 from compliance.api import exceptions, health
 from compliance.api.rest.description import DescriptionView, DocumentationView
 from compliance.console.views import switch_environment
+from compliance.ops.dashboard import overview
 
 # Patterns are tried one after the other: the rooms that are asked most come first.
 ROOMS = ["events", "certificates", "agents", "delegation", "webhooks", "auditlog", "compliance.reports"]
@@ -17,6 +18,7 @@ urlpatterns = [
     path("health/live", health.LiveView.as_view()),
     path("health/ready", health.ReadyView.as_view()),
     path("admin/environment/", switch_environment, name="console_environment"),
+    path("admin/overview/", admin.site.admin_view(overview), name="console_overview"),
     path("admin/", admin.site.urls),
 ]
 

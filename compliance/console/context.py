@@ -18,6 +18,7 @@ NAVIGATION = {
         ("Agents", "smart_toy", "agents_agent"),
         ("Certificates", "workspace_premium", "certificates_certificate"),
         ("Events", "timeline", "events_behaviorevent"),
+        ("Comments", "comment", "inbox_inboxcomment"),
         ("Simulate a policy", "flight_takeoff", "events_simulation"),
     ),
     "Evidence": (
@@ -62,8 +63,11 @@ def may_see(request: HttpRequest, name: str) -> bool:
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     """Return Unfold's navigation for the user."""
-    overview = {"title": "Overview", "icon": "dashboard", "link": reverse("admin:index")}
-    groups: list[dict[str, Any]] = [{"title": "", "items": [overview]}]
+    first = [
+        {"title": "Review inbox", "icon": "inbox", "link": reverse("admin:index")},
+        {"title": "Overview", "icon": "dashboard", "link": reverse("console_overview")},
+    ]
+    groups: list[dict[str, Any]] = [{"title": "", "items": first}]
     for title, pages in NAVIGATION.items():
         items = [
             {"title": label, "icon": icon, "link": reverse(f"admin:{model}_changelist")}

@@ -1,6 +1,7 @@
-"""The console's first page: the present state of a tenant's agents, certificates and webhooks.
+"""The console's first page, which is the review inbox, and the overview: the state of a tenant's agents,
+certificates and webhooks.
 
-Every number counts the rows of the user's own lists, in the environment of the session.
+Every number counts the rows of the user's own lists, in the environment of the request.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,8 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import Count, Model, Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from agents.models import Agent, AgentStatus
@@ -24,6 +26,8 @@ from compliance.console.access import access_of
 from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
 from compliance.core import clock
 from compliance.tenancy.models import Enforcement
+from events.inbox.forms import DecisionForm
+from events.inbox.models import OpenEvent
 from events.models import BehaviorEvent
 from webhooks.models import FAILING_AFTER, Delivery, DeliveryStatus, Webhook
 
@@ -48,12 +52,20 @@ Panel = dict[str, Any]
 """The first rows of a list, and a link to all of it."""
 
 
-def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Unfold's callback: add the `board`, except for a user who belongs to no tenant."""
+def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """Unfold's callback: make the index the review inbox, except for a user who belongs to no tenant."""
+    page = admin.site.get_model_admin(OpenEvent)
+    if not page.has_view_permission(request):
+        return {**context, "title": "Welcome"}
+    return {**context, **page.variables(request, DecisionForm())}  # type: ignore[attr-defined]
+
+
+def overview(request: HttpRequest) -> HttpResponse:
     access = access_of(request)
-    if access.is_operator or access.roles:
-        context["board"] = board(request, clock.now())
-    return {**context, "title": "Overview"}
+    if not (access.is_operator or access.roles):
+        return HttpResponseRedirect(reverse("admin:index"))
+    shown = {"title": "Overview", "board": board(request, clock.now())}
+    return TemplateResponse(request, "admin/overview.html", {**admin.site.each_context(request), **shown})
 
 
 def board(request: HttpRequest, now: datetime) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def acme() -> Tenant:
 
 
 def numbers(user: User, environment: Environment = Environment.LIVE) -> dict[str, Any]:
-    board = console_of(user, environment).get(reverse("admin:index")).context["board"]
+    board = console_of(user, environment).get(reverse("console_overview")).context["board"]
     return {tile.label: tile.value for tile in board["tiles"]}
 
 
@@ -76,7 +76,7 @@ def test_panels_lead_to_rows_that_open(acme: Tenant) -> None:
     populate(acme, Environment.LIVE)
     client = console_of(make_member(acme, Role.OFFICER))
 
-    board = client.get(reverse("admin:index")).context["board"]
+    board = client.get(reverse("console_overview")).context["board"]
 
     addresses = [tile.url for tile in board["tiles"]] + [panel["url"] for panel in board["panels"]]
     addresses += [row["url"] for panel in board["panels"] for row in panel["rows"]]
@@ -91,4 +91,4 @@ def test_the_page_makes_a_bounded_number_of_queries(acme: Tenant, django_assert_
     client = console_of(make_member(acme, Role.OFFICER))
 
     with django_assert_max_num_queries(22):
-        client.get(reverse("admin:index"))
+        client.get(reverse("console_overview"))

@@ -1,0 +1,221 @@
+"""What the inbox shows: the agents whose events wait, and all that a verdict on one of them needs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Q
+
+from agents.models import Agent
+from agents.querysets import AgentQuerySet
+from certificates.models import Certificate
+from compliance.core.identifiers import first_id_at, parse_id
+from events.inbox.filters import MINE, NOBODY, SNOOZED, InboxFilters
+from events.inbox.models import AgentQueue, InboxComment, OpenEvent
+from events.inbox.querysets import Group, OpenEventQuerySet
+from events.ingest import threshold
+from events.models import BehaviorEvent, EventReview
+from events.risk import reviewing
+
+GROUPS, WINDOW, STORY, COMMENTS = 20, 25, 5, 10
+AROUND = timedelta(days=1)  # how far before and after an event its agent's other events are looked for
+
+
+@dataclass(frozen=True)
+class QueuedAgent:
+    """An agent whose events wait, with who reviews them."""
+
+    group: Group
+    agent: Agent
+    queue: AgentQueue | None
+
+
+@dataclass(frozen=True)
+class Dossier:
+    """All that a verdict on one event needs.
+
+    `strikes`: its agent's high-risk events in the window that ended with it; `strikes_now`: those in the
+    window that ends now. `marks`: the places that confirming it marks.
+    """
+
+    event: BehaviorEvent
+    certificate: Certificate | None
+    queue: AgentQueue | None
+    strikes: int
+    strikes_now: int
+    marks: Sequence[str]
+    before: Sequence[BehaviorEvent]
+    after: Sequence[BehaviorEvent]
+    comments: Sequence[InboxComment]
+
+
+@dataclass(frozen=True)
+class Inbox:
+    """A page of the inbox.
+
+    `window`: some of the events that wait of the selected one's agent, the oldest first. `is_more`: whether
+    later ones wait behind the window.
+    """
+
+    high: int
+    medium: int
+    queued: Sequence[QueuedAgent]
+    has_next_page: bool
+    selected: OpenEvent | None = None
+    window: Sequence[OpenEvent] = field(default_factory=list)
+    is_more: bool = False
+
+    @property
+    def following(self) -> OpenEvent | None:
+        """The next event of the window after the selected one."""
+        return self._neighbour(1)
+
+    @property
+    def preceding(self) -> OpenEvent | None:
+        return self._neighbour(-1)
+
+    @property
+    def next_agent(self) -> QueuedAgent | None:
+        """The agent after the selected one's on the page."""
+        if self.selected is None:
+            return None
+        ids = [one.agent.id for one in self.queued]
+        at = ids.index(self.selected.agent_id) + 1 if self.selected.agent_id in ids else 0
+        return self.queued[at] if at < len(ids) else None
+
+    def _neighbour(self, step: int) -> OpenEvent | None:
+        ids = [row.event_id for row in self.window]
+        if self.selected is None or self.selected.event_id not in ids:
+            return None
+        at = ids.index(self.selected.event_id) + step
+        return self.window[at] if 0 <= at < len(ids) else None
+
+
+def filtered(
+    opened: OpenEventQuerySet, filters: InboxFilters, *, actor_id: str, now: datetime
+) -> OpenEventQuerySet:
+    """Return the open events that the filters show to the person `actor_id`."""
+    queues = AgentQueue.objects.all()
+    snoozed = queues.snoozed(now)
+    rows = opened.in_band(filters.band)
+    if filters.tenant:
+        rows = rows.for_tenant(filters.tenant)
+    if filters.search:
+        rows = rows.of_agents(_named(filters.search))
+    if filters.shown == SNOOZED:
+        return rows.of_agents(snoozed)
+    if filters.shown == MINE:
+        rows = rows.of_agents(queues.assigned_to(actor_id))
+    elif filters.shown == NOBODY:
+        rows = rows.except_agents(queues.assigned())
+    return rows.except_agents(snoozed)
+
+
+def _named(search: str) -> AgentQuerySet:
+    agent_id = parse_id(search)
+    return Agent.objects.filter(Q(id=agent_id) if agent_id else Q(name__icontains=search))
+
+
+def read_inbox(
+    rows: OpenEventQuerySet,
+    filters: InboxFilters,
+    *,
+    event_id: UUID | None,
+    agent_id: UUID | None,
+    after: UUID | None,
+) -> Inbox:
+    """Return a page of `rows`, with one event selected.
+
+    That is `event_id` if it waits; else the first of `agent_id` received after `after`; else its first; else
+    the oldest agent's first.
+    """
+    high, medium = rows.counts()
+    found = rows.groups(offset=(filters.page - 1) * GROUPS, most=GROUPS + 1)
+    selected = _selected(rows, event_id, agent_id, after)
+    if selected is None and found:
+        selected = rows.of_agent(found[0].agent_id).first()
+    shown = found[:GROUPS]
+    if selected is not None and selected.agent_id not in {group.agent_id for group in shown}:
+        shown = [*rows.of_agent(selected.agent_id).groups(offset=0, most=1), *shown]
+    window = [] if selected is None else _window(rows, selected)
+    return Inbox(
+        high=high,
+        medium=medium,
+        queued=_queued(shown),
+        has_next_page=len(found) > GROUPS,
+        selected=selected,
+        window=window[:WINDOW],
+        is_more=len(window) > WINDOW,
+    )
+
+
+def _selected(
+    rows: OpenEventQuerySet, event_id: UUID | None, agent_id: UUID | None, after: UUID | None
+) -> OpenEvent | None:
+    if event_id is not None and (found := rows.filter(event_id=event_id).first()):
+        return found
+    if agent_id is None:
+        return None
+    of_agent = rows.of_agent(agent_id)
+    found = of_agent.filter(event_id__gt=after).first() if after else None
+    return found or of_agent.first()
+
+
+def _window(rows: OpenEventQuerySet, selected: OpenEvent) -> list[OpenEvent]:
+    """Return the agent's first events if the selected one is among them, else those from it on."""
+    of_agent = rows.of_agent(selected.agent_id)
+    first = list(of_agent[: WINDOW + 1])
+    if selected.event_id in {row.event_id for row in first[:WINDOW]}:
+        return first
+    return list(of_agent.filter(event_id__gte=selected.event_id)[: WINDOW + 1])
+
+
+def _queued(groups: Sequence[Group]) -> list[QueuedAgent]:
+    ids = [group.agent_id for group in groups]
+    agents = Agent.objects.with_mode().in_bulk(ids)
+    queues = AgentQueue.objects.in_bulk(ids)
+    return [
+        QueuedAgent(group, agents[group.agent_id], queues.get(group.agent_id))
+        for group in groups
+        if group.agent_id in agents
+    ]
+
+
+def dossier_of(opened: OpenEvent, *, now: datetime) -> Dossier | None:
+    """Return what a verdict on the event needs; None if its partition was dropped meanwhile."""
+    event = BehaviorEvent.objects.select_related("agent__tenant").filter(id=opened.event_id).first()
+    if event is None:
+        return None
+    before, after = _story(event)
+    return Dossier(
+        event=event,
+        certificate=Certificate.objects.latest_of(event.agent),
+        queue=AgentQueue.objects.filter(agent_id=event.agent_id).first(),
+        strikes=_strikes_then(event),
+        strikes_now=threshold.strikes_of(event.agent, now=now),
+        marks=reviewing.places_if_confirmed(event, said=None, now=now),
+        before=before,
+        after=after,
+        comments=InboxComment.objects.of_agent(event.agent_id)[:COMMENTS],
+    )
+
+
+def _strikes_then(event: BehaviorEvent) -> int:
+    """Return how many strikes the agent had when the event was received, the event included."""
+    start, reinstated_at = event.received_at - settings.HIGH_RISK_WINDOW, event.agent.reinstated_at
+    high = BehaviorEvent.objects.of_agent(event.agent_id).high_risk().since(start)
+    if reinstated_at is not None and reinstated_at < event.received_at:
+        high = high.filter(received_at__gt=reinstated_at)
+    return high.filter(id__lte=event.id, received_at__lte=event.received_at).count()
+
+
+def _story(event: BehaviorEvent) -> tuple[list[BehaviorEvent], list[BehaviorEvent]]:
+    """Return the agent's events just before and after, in the order of receipt, each with its verdict."""
+    of_agent = BehaviorEvent.objects.of_agent(event.agent_id).with_verdict(EventReview.objects.all())
+    start, end = first_id_at(event.received_at - AROUND), first_id_at(event.received_at + AROUND)
+    earlier = of_agent.filter(id__lt=event.id, id__gte=start).order_by("-id")[:STORY]
+    later = of_agent.filter(id__gt=event.id, id__lt=end).order_by("id")[:STORY]
+    found = sorted(earlier.union(later, all=True), key=lambda row: row.id)
+    return [row for row in found if row.id < event.id], [row for row in found if row.id > event.id]
