@@ -1,6 +1,7 @@
 """The inbox's form: a note and a case number for whatever is decided."""
 
 from datetime import timedelta
+from typing import Any
 
 from django import forms
 
@@ -24,9 +25,7 @@ class DecisionForm(forms.Form):
         super().__init__(*args)
         if needs_note:
             longest = LONGEST_REASON if is_reason else LONGEST_NOTE
-            self.fields["note"] = forms.CharField(
-                max_length=longest, error_messages={"required": needs_note}
-            )
+            self.fields["note"] = forms.CharField(max_length=longest, error_messages={"required": needs_note})
 
     @property
     def case(self) -> str | None:

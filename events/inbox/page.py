@@ -43,7 +43,7 @@ def context_of(request: HttpRequest, rows: QuerySet[OpenEvent], form: DecisionFo
         "groups": [_group(one, inbox, filters) for one in inbox.queued],
         "links": _links(inbox, filters),
         "events": [_row(row, inbox, filters, request) for row in inbox.window],
-        "dossier": _dossier(request, dossier) if dossier else None,
+        "dossier": _dossier(request, dossier, _queue_of(inbox)) if dossier else None,
         "is_unknown": event_id is not None and (inbox.selected is None or inbox.selected.pk != event_id),
         "opts": OpenEvent._meta,
     }
@@ -112,7 +112,13 @@ def _links(inbox: Inbox, filters: InboxFilters) -> dict[str, str]:
     return found
 
 
-def _dossier(request: HttpRequest, found: Dossier) -> dict[str, Any]:
+def _queue_of(inbox: Inbox) -> AgentQueue | None:
+    """Return the queue of the selected event's agent."""
+    agent_id = inbox.selected.agent_id if inbox.selected else None
+    return next((one.queue for one in inbox.queued if one.agent.id == agent_id), None)
+
+
+def _dossier(request: HttpRequest, found: Dossier, queue: AgentQueue | None) -> dict[str, Any]:
     event, agent = found.event, found.event.agent
     window = int(settings.HIGH_RISK_WINDOW.total_seconds() // 60)
     may_decide = access_of(request).may(OFFICERS, event.tenant_id)
@@ -140,7 +146,7 @@ def _dossier(request: HttpRequest, found: Dossier) -> dict[str, Any]:
         "before": [_told(row) for row in found.before],
         "after": [_told(row) for row in found.after],
         "comments": [_comment(row) for row in found.comments],
-        "queue": _queue(found.queue),
+        "queue": _queue(queue),
         "may_decide": may_decide,
         "reviewers": reviewers_of(request, event.tenant_id) if may_decide else [],
         "snoozes": [(value, words) for value, (words, _) in SNOOZES.items()],

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Count, Q, Value
 
 from agents.models import Agent
 from agents.querysets import AgentQuerySet
@@ -15,8 +16,8 @@ from compliance.core.identifiers import first_id_at, parse_id
 from events.inbox.filters import MINE, NOBODY, SNOOZED, InboxFilters
 from events.inbox.models import AgentQueue, InboxComment, OpenEvent
 from events.inbox.querysets import Group, OpenEventQuerySet
-from events.ingest import threshold
 from events.models import BehaviorEvent, EventReview
+from events.querysets import BehaviorEventQuerySet
 from events.risk import reviewing
 
 GROUPS, WINDOW, STORY, COMMENTS = 20, 25, 5, 10
@@ -42,7 +43,6 @@ class Dossier:
 
     event: BehaviorEvent
     certificate: Certificate | None
-    queue: AgentQueue | None
     strikes: int
     strikes_now: int
     marks: Sequence[str]
@@ -133,13 +133,13 @@ def read_inbox(
     """
     high, medium = rows.counts()
     found = rows.groups(offset=(filters.page - 1) * GROUPS, most=GROUPS + 1)
-    selected = _selected(rows, event_id, agent_id, after)
-    if selected is None and found:
-        selected = rows.of_agent(found[0].agent_id).first()
+    window = _window(rows, event_id, agent_id, after)
+    if not window and found:
+        window = _window(rows, None, found[0].agent_id, None)
+    selected = _selected(window, event_id, after)
     shown = found[:GROUPS]
     if selected is not None and selected.agent_id not in {group.agent_id for group in shown}:
         shown = [*rows.of_agent(selected.agent_id).groups(offset=0, most=1), *shown]
-    window = [] if selected is None else _window(rows, selected)
     return Inbox(
         high=high,
         medium=medium,
@@ -151,25 +151,35 @@ def read_inbox(
     )
 
 
-def _selected(
+def _window(
     rows: OpenEventQuerySet, event_id: UUID | None, agent_id: UUID | None, after: UUID | None
-) -> OpenEvent | None:
+) -> list[OpenEvent]:
+    """Return the agent's first events if the one to select is among them, else those from it on.
+
+    One more than is shown. Empty if neither the event nor one of the agent waits.
+    """
     if event_id is not None and (found := rows.filter(event_id=event_id).first()):
-        return found
-    if agent_id is None:
-        return None
+        agent_id, after = found.agent_id, None
+    elif agent_id is None:
+        return []
+    else:
+        event_id = None
     of_agent = rows.of_agent(agent_id)
-    found = of_agent.filter(event_id__gt=after).first() if after else None
-    return found or of_agent.first()
-
-
-def _window(rows: OpenEventQuerySet, selected: OpenEvent) -> list[OpenEvent]:
-    """Return the agent's first events if the selected one is among them, else those from it on."""
-    of_agent = rows.of_agent(selected.agent_id)
     first = list(of_agent[: WINDOW + 1])
-    if selected.event_id in {row.event_id for row in first[:WINDOW]}:
+    wanted = event_id or after
+    if wanted is None or len(first) <= WINDOW or first[WINDOW].event_id > wanted:
         return first
-    return list(of_agent.filter(event_id__gte=selected.event_id)[: WINDOW + 1])
+    from_there = of_agent.filter(event_id__gte=event_id) if event_id else of_agent.filter(event_id__gt=after)
+    return list(from_there[: WINDOW + 1]) or first
+
+
+def _selected(window: list[OpenEvent], event_id: UUID | None, after: UUID | None) -> OpenEvent | None:
+    """Return the event of the window that is asked for, else the one after `after`, else the first."""
+    ids = [row.event_id for row in window[:WINDOW]]
+    if event_id in ids:
+        return window[ids.index(event_id)]
+    later = [row for row in window[:WINDOW] if after is not None and row.event_id > after]
+    return next(iter(later or window), None)
 
 
 def _queued(groups: Sequence[Group]) -> list[QueuedAgent]:
@@ -189,26 +199,37 @@ def dossier_of(opened: OpenEvent, *, now: datetime) -> Dossier | None:
     if event is None:
         return None
     before, after = _story(event)
+    strikes, strikes_now = _strikes(event, now)
+    certificate = Certificate.objects.latest_of(event.agent)
     return Dossier(
         event=event,
-        certificate=Certificate.objects.latest_of(event.agent),
-        queue=AgentQueue.objects.filter(agent_id=event.agent_id).first(),
-        strikes=_strikes_then(event),
-        strikes_now=threshold.strikes_of(event.agent, now=now),
-        marks=reviewing.places_if_confirmed(event, said=None, now=now),
+        certificate=certificate,
+        strikes=strikes,
+        strikes_now=strikes_now,
+        marks=reviewing.places_if_confirmed(event, said=None, certificate=certificate, now=now),
         before=before,
         after=after,
         comments=InboxComment.objects.of_agent(event.agent_id)[:COMMENTS],
     )
 
 
-def _strikes_then(event: BehaviorEvent) -> int:
-    """Return how many strikes the agent had when the event was received, the event included."""
-    start, reinstated_at = event.received_at - settings.HIGH_RISK_WINDOW, event.agent.reinstated_at
-    high = BehaviorEvent.objects.of_agent(event.agent_id).high_risk().since(start)
-    if reinstated_at is not None and reinstated_at < event.received_at:
-        high = high.filter(received_at__gt=reinstated_at)
-    return high.filter(id__lte=event.id, received_at__lte=event.received_at).count()
+def _strikes(event: BehaviorEvent, now: datetime) -> tuple[int, int]:
+    """Return how many strikes the agent had when the event was received, it included, and how many now."""
+    window, reinstated_at = settings.HIGH_RISK_WINDOW, event.agent.reinstated_at
+    high = BehaviorEvent.objects.of_agent(event.agent_id).high_risk()
+    then = high.since(event.received_at - window).filter(id__lte=event.id, received_at__lte=event.received_at)
+    present = high.since(now - window)
+    if reinstated_at is not None:
+        present = present.filter(received_at__gt=reinstated_at)
+        if reinstated_at < event.received_at:
+            then = then.filter(received_at__gt=reinstated_at)
+    found = dict(_count(then, "then").union(_count(present, "now"), all=True))
+    return found.get("then", 0), found.get("now", 0)
+
+
+def _count(rows: BehaviorEventQuerySet, name: str) -> Any:
+    """Return a query of how many rows there are, named; of none it returns no row."""
+    return rows.order_by().annotate(which=Value(name)).values_list("which").annotate(count=Count("*"))
 
 
 def _story(event: BehaviorEvent) -> tuple[list[BehaviorEvent], list[BehaviorEvent]]:

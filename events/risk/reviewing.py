@@ -51,7 +51,11 @@ def review(
     event = BehaviorEvent.objects.for_tenant(tenant_id).find(event_id)
     places: tuple[str, ...] = ()
     if verdict == ReviewVerdict.CONFIRMED:
-        places = places_if_confirmed(event, said=EventReview.objects.that_counts(event.id), now=now)
+        said, certificate = (
+            EventReview.objects.that_counts(event.id),
+            Certificate.objects.latest_of(event.agent),
+        )
+        places = places_if_confirmed(event, said=said, certificate=certificate, now=now)
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(event.agent_id)
         OpenEvent.objects.filter(event_id=event.id).delete()
@@ -140,17 +144,19 @@ def _mark(event: BehaviorEvent, made: EventReview, now: datetime) -> None:
     marks.put(tenant_id=event.tenant_id, event_id=event.id, places=places, is_confirmed=is_confirmed, now=now)
 
 
-def places_if_confirmed(event: BehaviorEvent, *, said: EventReview | None, now: datetime) -> tuple[str, ...]:
+def places_if_confirmed(
+    event: BehaviorEvent, *, said: EventReview | None, certificate: Certificate | None, now: datetime
+) -> tuple[str, ...]:
     """Return the places that confirming the event marks, by what its agent and its tenant know at present.
 
-    `said`: the event's last review, if any.
+    `said`: the event's last review, if any. `certificate`: its agent's latest.
     """
     agent_id = str(event.agent_id)
     state = state_cache.load([agent_id])[agent_id].state
     if state is None:
         state = rebuilding.rebuild(agent_id=agent_id, has_limits=False, now=now)
     was_learned = _is_learned(event, said)
-    context = context_of(event.agent, Certificate.objects.latest_of(event.agent))
+    context = context_of(event.agent, certificate)
     is_common = common_places.known_beside(event.agent, now=now)
     return places_of(as_event(event), state, context, is_common, was_learned=was_learned)
 
