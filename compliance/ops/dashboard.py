@@ -25,10 +25,11 @@ from certificates.models import AuthorityRole, Certificate, CertificateStatus, R
 from compliance.console.access import access_of
 from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
 from compliance.core import clock
+from compliance.ops.charts import charts
 from compliance.tenancy.models import Enforcement
 from events.inbox.forms import DecisionForm
 from events.inbox.models import OpenEvent
-from events.models import BehaviorEvent
+from events.inbox.querysets import OpenEventQuerySet
 from webhooks.models import FAILING_AFTER, Delivery, DeliveryStatus, Webhook
 
 DAY = timedelta(days=1)
@@ -64,26 +65,30 @@ def overview(request: HttpRequest) -> HttpResponse:
     access = access_of(request)
     if not (access.is_operator or access.roles):
         return HttpResponseRedirect(reverse("admin:index"))
-    shown = {"title": "Overview", "board": board(request, clock.now())}
+    shown = {
+        "title": "Overview",
+        "board": board(request, clock.now()),
+        "charts": charts(request, clock.now()),
+    }
     return TemplateResponse(request, "admin/overview.html", {**admin.site.each_context(request), **shown})
 
 
 def board(request: HttpRequest, now: datetime) -> dict[str, Any]:
     agents, certificates = scoped(request, Agent), scoped(request, Certificate)
-    high_risk = scoped(request, BehaviorEvent).high_risk()
+    opened = scoped(request, OpenEvent)
     return {
         "tiles": [
             *agent_tiles(agents, now),
             *certificate_tiles(certificates, now),
             list_tile(scoped(request, RevocationList), now),
-            event_tile(high_risk, now),
+            inbox_tile(opened),
             delivery_tile(scoped(request, Delivery), now),
             tree_tile(now),
         ],
         "panels": [
             attention(agents, now),
             *failing_webhooks(scoped(request, Webhook)),
-            risky_events(high_risk, now),
+            waiting(opened),
             latest_entries(scoped(request, AuditEntry)),
             ending_soon(certificates, now),
         ],
@@ -106,7 +111,11 @@ def panel(
     """Show the first `ROWS` of `rows`; `columns` maps each heading to the value of a cell."""
     page = f"admin:{rows.model._meta.app_label}_{rows.model._meta.model_name}_change"
     shown = [
-        {"cells": [cell(row) for cell in columns.values()], "url": reverse(page, args=[row.pk])}
+        {
+            "pk": row.pk,
+            "cells": [cell(row) for cell in columns.values()],
+            "url": reverse(page, args=[row.pk]),
+        }
         for row in rows[:ROWS]
     ]
     return {"title": title, "columns": list(columns), "rows": shown, "empty": empty or "None.", "url": url}
@@ -165,10 +174,12 @@ def list_tile(lists: QuerySet[RevocationList], now: datetime) -> Tile:
     return Tile("Revocation list", "playlist_remove", age, note, url, tone)
 
 
-def event_tile(high_risk: Any, now: datetime) -> Tile:
-    count = high_risk.since(now - DAY).count()
-    url = list_url(BehaviorEvent, "risk_band__exact=high")
-    return Tile("High-risk events", "warning", count, "last 24 hours", url, "bad" if count else "")
+def inbox_tile(opened: OpenEventQuerySet) -> Tile:
+    """Return how many events wait for a verdict; each verdict lowers it."""
+    high, medium = opened.counts()
+    note = f"{high} high, {medium} medium" if high or medium else "every event has its verdict"
+    tone = "bad" if high else "warn" if medium else "good"
+    return Tile("Events to review", "inbox", high + medium, note, list_url(OpenEvent), tone)
 
 
 def delivery_tile(deliveries: QuerySet[Delivery], now: datetime) -> Tile:
@@ -235,18 +246,23 @@ def failing_webhooks(webhooks: QuerySet[Webhook]) -> list[Panel]:
     return [found] if found["rows"] else []
 
 
-def risky_events(high_risk: Any, now: datetime) -> Panel:
-    return panel(
-        "High-risk events of the last 7 days",
-        high_risk.since(now - RECENT).select_related("agent").order_by("-received_at", "-id"),
+def waiting(opened: OpenEventQuerySet) -> Panel:
+    """List the events that wait longest for a verdict."""
+    found = panel(
+        "Events to review",
+        opened.select_related("agent").order_by("event_id"),
         {
-            "Agent": lambda event: visible(event.agent.name),
-            "Action": lambda event: chip(event.action_type, verbatim=True),
-            "Risk": lambda event: score_chip(event.risk_score, event.risk_band),
-            "Received": lambda event: moment(event.received_at),
+            "Agent": lambda row: visible(row.agent.name),
+            "Action": lambda row: chip(row.action_type, verbatim=True),
+            "Risk": lambda row: score_chip(row.risk_score, row.risk_band),
+            "Received": lambda row: moment(row.received_at),
         },
-        url=list_url(BehaviorEvent, "risk_band__exact=high"),
+        empty="No event waits for a verdict.",
+        url=list_url(OpenEvent),
     )
+    for row in found["rows"]:
+        row["url"] = list_url(OpenEvent, f"event={row['pk']}")
+    return found
 
 
 def latest_entries(entries: QuerySet[AuditEntry]) -> Panel:

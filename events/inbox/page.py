@@ -45,7 +45,6 @@ def context_of(request: HttpRequest, rows: QuerySet[OpenEvent], form: DecisionFo
         "events": [_row(row, inbox, filters, request) for row in inbox.window],
         "dossier": _dossier(request, dossier, _queue_of(inbox)) if dossier else None,
         "is_unknown": event_id is not None and (inbox.selected is None or inbox.selected.pk != event_id),
-        "opts": OpenEvent._meta,
     }
 
 
