@@ -12,7 +12,7 @@ from agents import services
 from agents.models import Agent, AgentStatus
 from agents.querysets import AgentQuerySet
 from agents.risk import HIGH, MEDIUM, band_of
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import actor_of
 from compliance.console import filters
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
@@ -59,7 +59,7 @@ def set_mode(call: ActionCall) -> str:
         agent_id=call.row.id,
         changes={"enforcement": call.data["enforcement"] or None},
         reason=call.data["reason"],
-        actor=Actor.console_user(call.username),
+        actor=actor_of(call.request),
         now=call.now,
     )
     return f"The mode of {visible(agent)} is now {agent.effective_enforcement}."

@@ -1,12 +1,15 @@
 """Actions and actors of audit entries; the rooms that record import them."""
 
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from django.db import models
 
 SERVICE_TENANT_ID = UUID(int=0)
 """Tenant of the entries about the service itself (CA, CRL, token and log keys), which only operators see."""
+PERSON: Final = "person:"
+"""How the id of an actor begins who is a person; the id of `compliance.people` follows."""
 
 
 class AuditAction(models.TextChoices):
@@ -16,6 +19,15 @@ class AuditAction(models.TextChoices):
     API_KEY_ROLLED = "api_key.rolled"
     API_KEY_REVOKED = "api_key.revoked"
     MEMBERSHIP_CHANGED = "membership.changed"
+    PERSON_CREATED = "person.created"
+    PERSON_UPDATED = "person.updated"
+    PERSON_DEACTIVATED = "person.deactivated"
+    PERSON_REACTIVATED = "person.reactivated"
+    PERSON_RIGHTS_CHANGED = "person.rights_changed"
+    PERSON_PASSWORD_CHANGED = "person.password_changed"
+    PERSON_SIGNED_IN = "person.signed_in"
+    PERSON_SIGNED_OUT = "person.signed_out"
+    PERSON_SIGN_IN_FAILED = "person.sign_in_failed"
     AGENT_CREATED = "agent.created"
     AGENT_UPDATED = "agent.updated"
     AGENT_ACTIVATED = "agent.activated"
@@ -62,9 +74,11 @@ class AuditAction(models.TextChoices):
     SIMULATION_REQUESTED = "simulation.requested"
     AUDIT_ERASED = "audit.erased"
     AUDIT_DROPPED = "audit.dropped"
+    AUDIT_EXPORTED = "audit.exported"
     REPORT_REQUESTED = "report.requested"
     REPORT_GENERATED = "report.generated"
     REPORT_FAILED = "report.failed"
+    REPORT_DOWNLOADED = "report.downloaded"
 
 
 def audit_actions() -> list[tuple[str, str]]:
@@ -91,7 +105,10 @@ class ActorKind(models.TextChoices):
 
 @dataclass(frozen=True)
 class Actor:
-    """Who acted; `id` names an API key, a console user, an agent, or a part of the service."""
+    """Who acted; `id` names a person, an API key, an agent, or a part of the service.
+
+    Entries of people from before their ids name the user of then: `console:<username>`.
+    """
 
     kind: ActorKind
     id: str
@@ -106,8 +123,8 @@ class Actor:
         return cls(ActorKind.API_KEY, f"api_key:{key_id}")
 
     @classmethod
-    def console_user(cls, username: str) -> "Actor":
-        return cls(ActorKind.PERSON, f"console:{username}")
+    def person(cls, person_id: UUID) -> "Actor":
+        return cls(ActorKind.PERSON, f"{PERSON}{person_id}")
 
     @classmethod
     def agent(cls, agent_id: object) -> "Actor":

@@ -33,9 +33,11 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 INSTALLED_APPS = [
-    "unfold",
+    "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
-    "django.contrib.admin",
+    "compliance.people.apps.ConsoleConfig",
+    # Before Django's app, whose commands it replaces.
+    "compliance.people.apps.PeopleConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -119,6 +121,22 @@ def _database(variable: str) -> dict[str, Any]:
 
 
 DATABASES = {"default": _database("DATABASE_URL"), "test": _database("TEST_DATABASE_URL")}
+
+# A role that may read the audit log and nothing else; the console's connections to the log assume it.
+DATABASE_AUDITOR: str = env.str("DATABASE_AUDITOR", default=f"{SERVICE_NAME}_auditor")
+
+
+def _auditor(alias: str) -> dict[str, Any]:
+    service = DATABASES[alias]
+    options = {
+        **service["OPTIONS"],
+        "assume_role": DATABASE_AUDITOR,
+        "options": f"{service['OPTIONS']['options']} -c default_transaction_read_only=on",
+    }
+    return {**service, "CONN_MAX_AGE": 0, "OPTIONS": options, "TEST": {"MIRROR": alias}}
+
+
+DATABASES |= {f"{alias}_auditor": _auditor(alias) for alias in ("default", "test")}
 
 
 def _owner(variable: str) -> dict[str, Any]:
@@ -258,6 +276,8 @@ RATE_LIMITS: dict[str, int] = {
     "events": env.int("RATE_LIMIT_EVENTS", default=120_000),
     "unauthenticated": env.int("RATE_LIMIT_UNAUTHENTICATED", default=600),
     "sign_in": env.int("RATE_LIMIT_SIGN_IN", default=20),
+    # Failed sign-ins written to the audit log, of each account.
+    "sign_in_entries": env.int("RATE_LIMIT_SIGN_IN_ENTRIES", default=10),
 }
 RATE_LIMIT_WINDOW_SECONDS: int = 60
 # Addresses or networks of proxies whose X-Forwarded-For is trusted.

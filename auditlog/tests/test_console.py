@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.test import Client
@@ -44,7 +45,7 @@ def make_entry(tenant: Tenant, **fields: Any) -> AuditEntry:
     given: dict[str, Any] = {
         "affected_id": "agent",
         "description": "for Grace",
-        "actor": Actor.console_user("grace"),
+        "actor": Actor.person(UUID(int=7)),
     }
     return services.record(
         tenant_id=tenant.id, action=AuditAction.AGENT_UPDATED, now=now(), **(given | fields)

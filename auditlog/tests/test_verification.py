@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from pytest_django.fixtures import Settings
@@ -39,7 +40,7 @@ def make_entry() -> AuditEntry:
         affected_id="agent",
         description="for Grace",
         metadata={"chain": [{"sub": "grace@example.com", "type": "human"}]},
-        actor=Actor.console_user("grace"),
+        actor=Actor.person(UUID(int=7)),
         now=now(),
     )
 

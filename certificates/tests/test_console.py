@@ -18,7 +18,7 @@ from compliance.core.environments import Environment
 from compliance.tenancy import services as tenancy
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from compliance.tests.console import console_of, make_member, make_operator
+from compliance.tests.console import actor_id_of, console_of, make_member, make_operator
 
 BOTH = pytest.mark.parametrize("environment", list(Environment))
 
@@ -49,7 +49,7 @@ def test_officer_revokes_a_certificate_with_a_reason(acme: Tenant, environment: 
     assert certificate.status == CertificateStatus.REVOKED
     assert certificate.revocation_reason == "key compromise: laptop lost"
     assert certificate.revocation_code == "keyCompromise"
-    assert entry.actor_id == "console:officer"
+    assert entry.actor_id == actor_id_of("officer")
 
 
 def test_a_revoked_certificate_is_not_revoked_again(acme: Tenant) -> None:

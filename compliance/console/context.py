@@ -42,7 +42,6 @@ NAVIGATION = {
         ("Tenants", "apartment", "tenancy_tenant"),
         ("Memberships", "badge", "tenancy_membership"),
         ("Users", "person", "auth_user"),
-        ("Groups", "group", "auth_group"),
     ),
 }
 

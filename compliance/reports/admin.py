@@ -12,7 +12,8 @@ from django.utils.html import format_html
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminDateWidget
 
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import actor_of, record_download
+from auditlog.vocabulary import AuditAction
 from compliance.console.access import OFFICERS
 from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import EMPTY, code, pretty_json, status_chip
@@ -90,7 +91,7 @@ class ReportAdmin(TenantScopedAdmin):
             type=form.cleaned_data["type"],
             period_start=form.midnight_of("first_day"),
             period_end=form.midnight_of("last_day") + DAY,
-            actor=Actor.console_user(request.user.get_username()),
+            actor=actor_of(request),
             now=now(),
         )
         obj.pk, obj.period_start, obj.period_end = made.pk, made.period_start, made.period_end
@@ -111,6 +112,14 @@ class ReportAdmin(TenantScopedAdmin):
         except ServiceError as error:
             messages.error(request, error.message)
             return HttpResponseRedirect(self.row_url(report))
+        record_download(
+            request,
+            action=AuditAction.REPORT_DOWNLOADED,
+            tenant_id=ready.tenant_id,
+            affected_id=ready.id,
+            description=f"Report downloaded as {kind.upper()}",
+            format=kind,
+        )
         body = pdf.render(ready.content, digest=ready.digest) if kind == "pdf" else ready.document
         name = f"{ready.type}-{ready.period_start:%Y-%m-%d}-{ready.id}.{kind}"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}

@@ -19,6 +19,7 @@ from compliance.core.clock import now
 from compliance.core.encryption import encrypt
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id_at
+from compliance.people.models import Person
 from compliance.reports.models import Report
 from compliance.reports.vocabulary import ReportType
 from compliance.tenancy import memberships, services
@@ -60,6 +61,11 @@ def make_member(tenant: Tenant, role: Role, username: str | None = None) -> User
 
 def join(user: User, tenant: Tenant, role: Role) -> None:
     memberships.grant(user=user, tenant_id=tenant.id, role=role, actor=ACTOR, now=now())
+
+
+def actor_id_of(username: str) -> str:
+    """How the audit log names a user."""
+    return Actor.person(Person.objects.get(user__username=username).id).id
 
 
 def console_of(user: User, environment: Environment = Environment.LIVE) -> Client:
@@ -184,9 +190,7 @@ def _event_rows(agent: Agent, label: str) -> dict[str, Any]:
 
 
 def _simulation(tenant: Tenant, label: str) -> Simulation:
-    made = simulations.request_simulation(
-        tenant_id=tenant.id, changes={"strikes": 2}, requested_by=label, now=now()
-    )
+    made = simulations.request_simulation(tenant_id=tenant.id, changes={"strikes": 2}, actor=ACTOR, now=now())
     simulations.step(simulation_id=made.id, now=now())
     return made
 

@@ -22,6 +22,7 @@ ROOT = Path(settings.BASE_DIR)
 ORDER = [
     "compliance",
     "auditlog",
+    "compliance.people",
     "compliance.tenancy",
     "webhooks",
     "agents",

@@ -14,7 +14,7 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from compliance.tests.console import console_of, join, make_member, make_operator
+from compliance.tests.console import actor_id_of, console_of, join, make_member, make_operator
 from events.models import BehaviorEvent, EventReview
 from events.risk.scoring.reasons import WORDS as REASONS
 from events.risk.scoring.rules import RULES
@@ -61,7 +61,7 @@ def test_officer_confirms_and_dismisses(acme: Tenant, agent: Agent) -> None:
 
     assert [review.verdict for review in EventReview.objects.of_event(event.id)] == ["dismissed", "confirmed"]
     entries = AuditEntry.objects.for_tenant(acme.id).of_type("event.reviewed")
-    assert {entry.actor_id for entry in entries} == {"console:officer"}
+    assert {entry.actor_id for entry in entries} == {actor_id_of("officer")}
     assert "not ordered" in confirmed
     assert "mule-7" in confirmed
     assert "Confirm as attack" not in confirmed

@@ -11,7 +11,7 @@ from compliance.core.clock import now
 from compliance.core.encryption import decrypt
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from compliance.tests.console import console_of, make_member
+from compliance.tests.console import actor_id_of, console_of, make_member
 from webhooks.models import Delivery, DeliveryStatus, Trigger
 from webhooks.tests.factories import make_finished_delivery, make_inactive_webhook, make_webhook
 
@@ -35,7 +35,7 @@ def test_developer_sends_a_test_message(acme: Tenant) -> None:
 
     assert Delivery.objects.get(webhook=webhook).trigger == Trigger.TEST
     (entry,) = AuditEntry.objects.for_tenant(acme.id).of_type("webhook.tested")
-    assert entry.actor_id == "console:developer"
+    assert entry.actor_id == actor_id_of("developer")
 
 
 def test_developer_redelivers_one_and_all_that_failed(acme: Tenant) -> None:

@@ -17,7 +17,7 @@ from compliance.core.environments import Environment
 from compliance.tenancy import keys, services
 from compliance.tenancy.models import ApiKey, Membership, Role, Tenant
 from compliance.tenancy.tests.factories import ACTOR, make_tenant
-from compliance.tests.console import console_of, join, make_member, make_operator, make_staff
+from compliance.tests.console import actor_id_of, console_of, join, make_member, make_operator, make_staff
 
 BOTH = pytest.mark.parametrize("environment", list(Environment))
 
@@ -47,7 +47,7 @@ def test_officer_suspends_an_agent_with_a_reason(acme: Tenant, environment: Envi
         (entry,) = entries(acme.id, "agent.suspended")
     assert answer.url == reverse("admin:agents_agent_change", args=[agent.pk])
     assert (agent.status, agent.status_reason) == (AgentStatus.SUSPENDED, "odd transfers")
-    assert (entry.actor_type, entry.actor_id) == ("user", "console:officer")
+    assert (entry.actor_type, entry.actor_id) == ("user", actor_id_of("officer"))
     assert entry.metadata is not None
     assert entry.metadata["reason"] == "odd transfers"
 
@@ -176,7 +176,7 @@ def test_operator_makes_a_key_that_is_shown_once(acme: Tenant, environment: Envi
         assert services.authenticate(secret=secret, now=now()) == row
         (entry,) = entries(acme.id, "api_key.created")
     assert secret.startswith(keys.prefix_of(environment))
-    assert (row.scopes, entry.actor_id) == (["agents:read"], "console:root")
+    assert (row.scopes, entry.actor_id) == (["agents:read"], actor_id_of("root"))
     assert page.headers["Cache-Control"].count("no-store") == 1
     later = client.get(reverse("admin:tenancy_apikey_change", args=[row.pk])).content.decode()
     assert secret not in later
@@ -256,7 +256,7 @@ def test_operator_makes_a_tenant_in_both_environments(environment: Environment) 
     tenant = Tenant.objects.get(name="New tenant")
     with environments.use(Environment.TEST):
         assert Tenant.objects.get(name="New tenant").id == tenant.id
-    assert entries(tenant.id, "tenant.created")[0].actor_id == "console:root"
+    assert entries(tenant.id, "tenant.created")[0].actor_id == actor_id_of("root")
 
 
 @BOTH

@@ -66,7 +66,7 @@ def test_officers_and_operators_set_a_tenants_mode(
         entry = AuditEntry.objects.about(acme.id).of_type("tenant.enforcement_changed").get()
     assert answer.url == reverse("admin:tenancy_tenant_change", args=[acme.pk])
     assert entry.metadata == {"before": "enforce", "after": "observe", "reason": "pilot"}
-    assert entry.actor_id.startswith("console:")
+    assert entry.actor_id.startswith("person:")
     assert "observing" in page_of(client, TENANT, acme)
 
 

@@ -1,0 +1,53 @@
+"""The console's site: Unfold's, with doors that are audited."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+
+from auditlog.actors.requests import actor_of
+from compliance.core.clock import now
+from compliance.people.doors import attempts
+from compliance.people.doors.signing_in import SignInView
+from compliance.people.recording import recorded_changes
+
+if TYPE_CHECKING:  # Unfold carries no types; its classes extend Django's.
+    from django.contrib.admin import AdminSite as UnfoldAdminSite
+else:
+    from unfold.sites import UnfoldAdminSite
+
+
+class ConsoleSite(UnfoldAdminSite):
+    """Signing in and out, and changing one's own password."""
+
+    @method_decorator(never_cache)
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        if request.method == "GET" and self.has_permission(request):
+            return HttpResponseRedirect(reverse("admin:index"))
+        context = {**self.each_context(request), "title": "Sign in", "app_path": request.get_full_path()}
+        if REDIRECT_FIELD_NAME not in {*request.GET, *request.POST}:
+            context[REDIRECT_FIELD_NAME] = reverse("admin:index")
+        request.current_app = self.name
+        view = SignInView.as_view(
+            authentication_form=self.login_form,
+            template_name="admin/login.html",
+            extra_context={**context, **(extra_context or {})},
+        )
+        return view(request)
+
+    @method_decorator(never_cache)
+    def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        if request.method == "POST" and request.user.is_authenticated:
+            attempts.record_sign_out(request, now=now())
+        return super().logout(request, extra_context)
+
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        if request.method != "POST":
+            return super().password_change(request, extra_context)
+        user_id: Any = request.user.pk
+        with recorded_changes(user_id=user_id, actor=actor_of(request), now=now()):
+            answer: HttpResponse = super().password_change(request, extra_context)
+        return answer
