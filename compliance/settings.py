@@ -355,8 +355,8 @@ CELERY_TIMEZONE = "UTC"
 
 UNFOLD: dict[str, Any] = unfold_settings(SERVICE_TITLE)
 FORMAT_MODULE_PATH = "compliance.console.formats"
-LOGIN_REDIRECT_URL = "/admin/"
-LOGIN_URL = "/admin/login/"
+LOGIN_REDIRECT_URL = "admin:index"
+LOGIN_URL = "admin:login"
 AUTH_PASSWORD_VALIDATORS = [
     {
         "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",

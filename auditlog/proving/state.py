@@ -63,7 +63,8 @@ class LogState:
 def log_state(*, now: datetime) -> LogState:
     """Return the state of the current environment's log."""
     # The newest checkpoint first: a tree read after it is as large at least.
-    newest, published, tree = latest_checkpoint(), published_checkpoint(now=now), head()
+    newest = latest_checkpoint()
+    published, tree = published_checkpoint(now=now, newest=newest), head()
     quorum = quorum_of(published)
     witnesses, policy_problem = _witnesses()
     return LogState(

@@ -1,4 +1,4 @@
-"""Read-only pages of the rows of the session's environment and the user's tenants, with actions by role.
+"""Read-only pages of the rows of the request's environment and the user's tenants, with actions by role.
 
 A row of another tenant does not exist here: not in lists, filters, searches, pop-ups, look-ups or actions.
 """
@@ -20,13 +20,7 @@ from django.urls import URLPattern, path, reverse
 from unfold.enums import ActionVariant
 
 from compliance.console.access import EVERYONE, OPERATORS, ConsoleRole, access_of
-from compliance.console.actions import (
-    ENVIRONMENT_FIELD,
-    STALE_PAGE,
-    ActionCall,
-    ConfirmedAction,
-    was_shown_elsewhere,
-)
+from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.context import may_see
 from compliance.console.display import visible
 from compliance.core.clock import now
@@ -140,12 +134,6 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [*(super().get_exclude(request, obj) or ()), *self.secret_fields]
 
-    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if was_shown_elsewhere(request):
-            messages.error(request, STALE_PAGE)
-            return HttpResponseRedirect(reverse(f"admin:{self._url_name('changelist')}"))
-        return super().changeform_view(request, *args, **kwargs)
-
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
@@ -209,9 +197,6 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             raise PermissionDenied
         # Without data, as on a GET, a form is never valid.
         form = action.form_class(request.POST if request.method == "POST" else None)
-        if was_shown_elsewhere(request):
-            messages.error(request, STALE_PAGE)
-            return HttpResponseRedirect(self.row_url(row))
         if not form.is_valid():
             return self._confirmation(request, action, row, form)
         call = ActionCall(request, row, form.cleaned_data, request.user.get_username(), now())
@@ -246,7 +231,6 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             "row_name": visible(row),
             "row_url": self.row_url(row),
             "tenant": getattr(row, "tenant", None),
-            "environment_field": ENVIRONMENT_FIELD,
         }
         return TemplateResponse(request, "admin/console/confirm.html", context)
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from compliance.console.access import access_of
-from compliance.console.actions import ENVIRONMENT_FIELD
+from compliance.console.addresses import counterparts
 from compliance.core.environments import Environment
 
 # Label, icon and `app_model` of each page; a line shows if its page exists and the user may see it.
@@ -79,15 +79,13 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def environment_of_page(request: HttpRequest) -> dict[str, Any]:
-    """Return the template variables of every page: its environment, and whether the user may switch."""
+    """Return the template variables of every page: its environment, and its counterparts in both."""
     access = access_of(request)
     is_live = access.environment is Environment.LIVE
     return {
         "console": access,
         "console_is_live": is_live,
-        "console_other": Environment.TEST if is_live else Environment.LIVE,
-        "console_environment_field": ENVIRONMENT_FIELD,
-        "console_may_switch": bool(access.is_operator or access.roles),
+        "console_counterparts": counterparts(request) if access.is_operator or access.roles else {},
     }
 
 

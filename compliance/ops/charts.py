@@ -3,7 +3,7 @@
 They read the daily figures of `events.inbox.days`, a row a tenant and day, and the daily sums of five agents.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -26,6 +26,7 @@ GAP = 0.25  # share of a bar's place that stays empty
 LEAST = 1.5  # height of a bar that is not zero
 
 Numbers = Sequence[float | None]
+Figures = Mapping[date, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,10 @@ class Chart:
     last: str
 
 
-def charts(request: HttpRequest, now: datetime) -> list[Chart]:
+def charts(request: HttpRequest, figures: Figures, now: datetime) -> list[Chart]:
     """Return the charts over the user's tenants."""
     today = now.astimezone(UTC).date()
-    days = [today - timedelta(days=back) for back in range(DAYS - 1, -1, -1)]
-    figures = _figures(request, days[0])
+    days = _days(today, DAYS)
     return [
         _events(days, figures),
         _delivery(days, figures),
@@ -79,9 +79,9 @@ def charts(request: HttpRequest, now: datetime) -> list[Chart]:
     ]
 
 
-def _figures(request: HttpRequest, first: date) -> dict[date, dict[str, Any]]:
+def figures_of(request: HttpRequest, now: datetime) -> Figures:
     """Return each day's figures of the user's tenants together; of medians, that of the slowest tenant."""
-    rows = DayFigures.objects.filter(day__gte=first)
+    rows = DayFigures.objects.filter(day__gte=_days(now.astimezone(UTC).date(), DAYS)[0])
     tenants = access_of(request).tenants_for(EVERYONE)
     if tenants is not None:
         rows = rows.filter(tenant_id__in=tenants)
@@ -97,11 +97,15 @@ def _figures(request: HttpRequest, first: date) -> dict[date, dict[str, Any]]:
     return {row["day"]: {name: row[f"all_{name}"] for name in (*sums, *longest)} for row in found}
 
 
-def _series(days: Sequence[date], figures: dict[date, dict[str, Any]], name: str) -> list[float | None]:
+def _days(today: date, count: int) -> list[date]:
+    return [today - timedelta(days=back) for back in range(count - 1, -1, -1)]
+
+
+def _series(days: Sequence[date], figures: Figures, name: str) -> list[float | None]:
     return [figures[day][name] if day in figures else None for day in days]
 
 
-def _events(days: Sequence[date], figures: dict[date, dict[str, Any]]) -> Chart:
+def _events(days: Sequence[date], figures: Figures) -> Chart:
     high, medium, every = (_series(days, figures, name) for name in ("high", "medium", "events"))
     low = [
         None if e is None else e - (h or 0) - (m or 0) for e, h, m in zip(every, high, medium, strict=True)
@@ -115,7 +119,7 @@ def _events(days: Sequence[date], figures: dict[date, dict[str, Any]]) -> Chart:
     )
 
 
-def _delivery(days: Sequence[date], figures: dict[date, dict[str, Any]]) -> Chart:
+def _delivery(days: Sequence[date], figures: Figures) -> Chart:
     done, failed = (_series(days, figures, name) for name in ("delivered", "undelivered"))
     shares = [
         None if not (d or f) else 100.0 * (d or 0) / ((d or 0) + (f or 0))
@@ -132,7 +136,7 @@ def _delivery(days: Sequence[date], figures: dict[date, dict[str, Any]]) -> Char
     )
 
 
-def _reviews(days: Sequence[date], figures: dict[date, dict[str, Any]]) -> Chart:
+def _reviews(days: Sequence[date], figures: Figures) -> Chart:
     return _chart(
         "Time from event to review",
         "Median of the day's first verdicts; of several tenants, the slowest tenant's.",
@@ -143,7 +147,7 @@ def _reviews(days: Sequence[date], figures: dict[date, dict[str, Any]]) -> Chart
     )
 
 
-def _revocations(days: Sequence[date], figures: dict[date, dict[str, Any]]) -> Chart:
+def _revocations(days: Sequence[date], figures: Figures) -> Chart:
     return _chart(
         "Time from breach to revocation",
         "From the receipt of the event that reached the threshold; 0 s is within its own transaction.",
@@ -158,17 +162,15 @@ def _revocations(days: Sequence[date], figures: dict[date, dict[str, Any]]) -> C
 
 
 def _agents(request: HttpRequest, today: date) -> Chart:
-    days = [today - timedelta(days=back) for back in range(RISK_DAYS - 1, -1, -1)]
+    days = _days(today, RISK_DAYS)
     rows: QuerySet[Agent] = admin.site.get_model_admin(Agent).get_queryset(request)
-    riskiest = list(rows.filter(risk_score__gt=0).order_by("-risk_score", "-id")[:AGENTS])
-    worst = {
-        (agent_id, day): score
-        for agent_id, day, score in RiskDay.objects.filter(agent__in=riskiest, day__in=days)
-        .order_by()
-        .values_list("agent_id", "day", "max_score")
-    }
+    riskiest = rows.filter(risk_score__gt=0).order_by("-risk_score", "-id")[:AGENTS]
+    worst: dict[Agent, dict[date, float]] = {}
+    sums = RiskDay.objects.filter(agent__in=riskiest.values("pk"), day__in=days).select_related("agent")
+    for row in sums.order_by("-agent__risk_score", "-agent_id"):
+        worst.setdefault(row.agent, {})[row.day] = row.max_score
     lines = [_number(HEIGHT * (1 - bound)) for bound in (MEDIUM, HIGH)]
-    series = [(agent, [worst.get((agent.id, day)) for day in days]) for agent in riskiest]
+    series = [(agent, [scores.get(day) for day in days]) for agent, scores in worst.items()]
     plots = [
         _plot(visible(agent.name), "high", days, values, _score, top=1.0, lines=lines, url=_url(agent))
         for agent, values in series

@@ -6,7 +6,7 @@ Every number counts the rows of the user's own lists, in the environment of the 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib import admin
@@ -16,7 +16,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from agents.models import Agent, AgentStatus
-from agents.querysets import AgentQuerySet
+from agents.querysets import AgentQuerySet, is_in_mode
 from agents.risk import MEDIUM, band_of
 from auditlog.models import AuditEntry, TreeHead
 from auditlog.proving.proofs import MET, MISSING, NO_POLICY
@@ -25,12 +25,12 @@ from certificates.models import AuthorityRole, Certificate, CertificateStatus, R
 from compliance.console.access import access_of
 from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
 from compliance.core import clock
-from compliance.ops.charts import charts
+from compliance.ops.charts import Figures, charts, figures_of
 from compliance.tenancy.models import Enforcement
 from events.inbox.forms import DecisionForm
 from events.inbox.models import OpenEvent
 from events.inbox.querysets import OpenEventQuerySet
-from webhooks.models import FAILING_AFTER, Delivery, DeliveryStatus, Webhook
+from webhooks.models import FAILING_AFTER, Delivery, Webhook
 
 DAY = timedelta(days=1)
 RECENT = 7 * DAY
@@ -65,15 +65,17 @@ def overview(request: HttpRequest) -> HttpResponse:
     access = access_of(request)
     if not (access.is_operator or access.roles):
         return HttpResponseRedirect(reverse("admin:index"))
+    now = clock.now()
+    figures = figures_of(request, now)
     shown = {
         "title": "Overview",
-        "board": board(request, clock.now()),
-        "charts": charts(request, clock.now()),
+        "board": board(request, figures, now),
+        "charts": charts(request, figures, now),
     }
     return TemplateResponse(request, "admin/overview.html", {**admin.site.each_context(request), **shown})
 
 
-def board(request: HttpRequest, now: datetime) -> dict[str, Any]:
+def board(request: HttpRequest, figures: Figures, now: datetime) -> dict[str, Any]:
     agents, certificates = scoped(request, Agent), scoped(request, Certificate)
     opened = scoped(request, OpenEvent)
     return {
@@ -82,7 +84,7 @@ def board(request: HttpRequest, now: datetime) -> dict[str, Any]:
             *certificate_tiles(certificates, now),
             list_tile(scoped(request, RevocationList), now),
             inbox_tile(opened),
-            delivery_tile(scoped(request, Delivery), now),
+            delivery_tile(figures, now),
             tree_tile(now),
         ],
         "panels": [
@@ -121,20 +123,26 @@ def panel(
     return {"title": title, "columns": list(columns), "rows": shown, "empty": empty or "None.", "url": url}
 
 
-def not_stopped(agents: AgentQuerySet, now: datetime) -> AgentQuerySet:
-    """Return the active agents that would have been stopped lately, were they not only observed."""
-    return agents.in_mode(Enforcement.OBSERVE).filter(
+def not_stopped(now: datetime) -> Q:
+    """Match the active agents that would have been stopped lately, were they not only observed."""
+    return is_in_mode(Enforcement.OBSERVE) & Q(
         status=AgentStatus.ACTIVE, would_have_stopped_at__gte=now - RECENT
     )
 
 
 def agent_tiles(agents: AgentQuerySet, now: datetime) -> list[Tile]:
-    by_status = dict(agents.order_by().values_list("status").annotate(Count("pk")))
+    counted = (
+        agents.order_by()
+        .values("status")
+        .annotate(count=Count("pk"), observed=Count("pk", filter=not_stopped(now)))
+    )
+    by_status = {row["status"]: row["count"] for row in counted}
+    observed = sum(row["observed"] for row in counted)
     active, pending = by_status.get(AgentStatus.ACTIVE, 0), by_status.get(AgentStatus.PENDING, 0)
     suspended = by_status.get(AgentStatus.SUSPENDED, 0)
     registered = f"of {sum(by_status.values())} registered"
     review, tone = ("await a review", "bad") if suspended else ("nothing to review", "")
-    if observed := not_stopped(agents, now).count():
+    if observed:
         review += f"; {observed} observed would have been in {RECENT.days} days"
     urls = {status: list_url(Agent, f"status__exact={status}") for status in AgentStatus.values}
     return [
@@ -182,10 +190,11 @@ def inbox_tile(opened: OpenEventQuerySet) -> Tile:
     return Tile("Events to review", "inbox", high + medium, note, list_url(OpenEvent), tone)
 
 
-def delivery_tile(deliveries: QuerySet[Delivery], now: datetime) -> Tile:
-    failed = deliveries.filter(status=DeliveryStatus.FAILED, created_at__gte=now - DAY).count()
+def delivery_tile(figures: Figures, now: datetime) -> Tile:
+    today = now.astimezone(UTC).date()
+    failed = sum(figures[day]["undelivered"] for day in (today, today - DAY) if day in figures)
     url, tone = list_url(Delivery, "status__exact=failed"), "bad" if failed else ""
-    return Tile("Failed deliveries", "outbox", failed, "webhooks, last 24 hours", url, tone)
+    return Tile("Failed deliveries", "outbox", failed, "webhooks, today and yesterday", url, tone)
 
 
 def tree_tile(now: datetime) -> Tile:

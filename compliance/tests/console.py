@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.test import Client
+from django.urls import reverse
 
 from agents.models import Agent
 from agents.tests.factories import make_agent
@@ -13,7 +14,7 @@ from auditlog.vocabulary import Actor
 from certificates.models import EndedHold, Issuance, OcspResponder, PooledKey, RevocationList
 from certificates.tests.factories import make_certificate
 from compliance.api.models import IdempotencyRecord
-from compliance.console.views import SESSION_KEY
+from compliance.console.addresses import prefix_of, within
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.encryption import encrypt
@@ -68,13 +69,32 @@ def actor_id_of(username: str) -> str:
     return Actor.person(Person.objects.get(user__username=username).id).id
 
 
-def console_of(user: User, environment: Environment = Environment.LIVE) -> Client:
+class ConsoleBrowser(Client):
+    """A browser that looks at one environment.
+
+    Outside a request `reverse` gives the live address of a page; this browser opens the page in its own.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__()
+        self.environment = environment
+
+    def generic(self, method: str, path: Any, *args: Any, **kwargs: Any) -> Any:
+        live, mine = prefix_of(Environment.LIVE), prefix_of(self.environment)
+        shown = mine + path.removeprefix(live) if path.startswith(live) else path
+        return super().generic(method, shown, *args, **kwargs)
+
+
+def address_in(environment: Environment, page: str, *args: object) -> str:
+    """The address of the admin's `page` in `environment`."""
+    with within(environment):
+        return reverse(f"admin:{page}", args=args)
+
+
+def console_of(user: User, environment: Environment = Environment.LIVE) -> ConsoleBrowser:
     """A browser that is signed in and looks at `environment`; it checks CSRF tokens no more than Django's."""
-    client = Client()
+    client = ConsoleBrowser(environment)
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
-    session = client.session
-    session[SESSION_KEY] = environment.value
-    session.save()
     return client
 
 

@@ -120,7 +120,7 @@ def test_stack_starts_and_plays_the_scenario(stack: Stack) -> None:
 
 
 def test_console_and_documentation_are_served(stack: Stack) -> None:
-    assert stack.call("GET", "/admin/login/", key=None).status_code == 200
+    assert stack.call("GET", "/admin/live/login/", key=None).status_code == 200
     assert stack.call("GET", "/v1/docs", key=None).status_code == 200
     assert stack.call("GET", "/v1/schema", key=None).json()["openapi"] == "3.0.3"
 

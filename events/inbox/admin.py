@@ -12,7 +12,6 @@ from unfold.decorators import display
 
 from agents.models import Agent
 from compliance.console.access import OFFICERS, access_of
-from compliance.console.actions import STALE_PAGE, was_shown_elsewhere
 from compliance.console.admin import RelatedLink, TenantScopedAdmin
 from compliance.console.display import EMPTY, score_chip, short_code, status_chip, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
@@ -60,9 +59,6 @@ class OpenEventAdmin(TenantScopedAdmin):
     def _act(self, request: HttpRequest) -> HttpResponse:
         """Do what a form of the inbox asks for, and show the next event with the same filters."""
         filters, place = InboxFilters.of(request.GET), _place(request)
-        if was_shown_elsewhere(request):
-            messages.error(request, STALE_PAGE)
-            return HttpResponseRedirect(inbox_url())
         act, form = decisions.read(request.POST)
         if act is None:
             messages.error(request, "Nothing was changed: the inbox has no such action.")

@@ -10,13 +10,14 @@ from django.contrib import messages
 from django.http import HttpRequest, QueryDict
 
 from agents.models import Agent
+from auditlog.actors.requests import actor_of
 from auditlog.vocabulary import Actor
 from compliance.console.display import visible
 from compliance.core.errors import Invalid, ServiceError
 from compliance.core.identifiers import parse_id
 from events.inbox import services
 from events.inbox.forms import SNOOZES, DecisionForm
-from events.inbox.people import actor_of, reviewers_of
+from events.inbox.people import reviewers_of
 from events.models import ReviewVerdict
 
 MOST_AT_ONCE = 50

@@ -54,7 +54,11 @@ class AgentQueue(models.Model):
     """
 
     agent = models.OneToOneField(
-        Agent, primary_key=True, on_delete=models.PROTECT, related_name="+", db_constraint=False
+        Agent,
+        primary_key=True,
+        on_delete=models.PROTECT,
+        related_name="inbox_queue",
+        db_constraint=False,
     )
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
     assignee = models.CharField(max_length=255, null=True)  # noqa: DJ001  (null: nobody)

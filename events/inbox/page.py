@@ -1,5 +1,6 @@
 """The inbox's page as its template shows it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -8,6 +9,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
+from auditlog.actors.names import names_of
+from auditlog.actors.requests import actor_of
 from compliance.console.access import OFFICERS, access_of
 from compliance.console.display import chip, code, moment, pretty_json, score_chip, status_chip, visible
 from compliance.console.filters import tenants_of
@@ -17,11 +20,12 @@ from compliance.tenancy.console_actions import mode_chip
 from events.inbox.filters import MINE, NOBODY, SNOOZED, InboxFilters
 from events.inbox.forms import SNOOZES, DecisionForm
 from events.inbox.models import AgentQueue, InboxComment, OpenEvent
-from events.inbox.people import actor_of, name_of, reviewers_of
+from events.inbox.people import reviewers_of
 from events.inbox.reading import Dossier, Inbox, QueuedAgent, dossier_of, filtered, read_inbox
 from events.models import BehaviorEvent
 
 SHOWN = (("", "All"), (MINE, "Mine"), (NOBODY, "Nobody's"), (SNOOZED, "Snoozed"))
+Names = Mapping[str, str]
 BANDS = (("", "High and medium"), ("high", "High"), ("medium", "Medium"))
 
 
@@ -33,6 +37,7 @@ def context_of(request: HttpRequest, rows: QuerySet[OpenEvent], form: DecisionFo
     shown = filtered(rows, filters, actor_id=actor_of(request).id, now=moment_now)  # type: ignore[arg-type]
     inbox = read_inbox(shown, filters, event_id=event_id, agent_id=agent_id, after=after)
     dossier = dossier_of(inbox.selected, now=moment_now) if inbox.selected else None
+    names = _names(inbox, dossier)
     return {
         "title": "Review inbox",
         "inbox_url": reverse("admin:inbox_openevent_changelist"),
@@ -40,10 +45,10 @@ def context_of(request: HttpRequest, rows: QuerySet[OpenEvent], form: DecisionFo
         "form": form,
         "filters": filters,
         "choices": _choices(request, filters),
-        "groups": [_group(one, inbox, filters) for one in inbox.queued],
+        "groups": [_group(one, inbox, filters, names) for one in inbox.queued],
         "links": _links(inbox, filters),
         "events": [_row(row, inbox, filters, request) for row in inbox.window],
-        "dossier": _dossier(request, dossier, _queue_of(inbox)) if dossier else None,
+        "dossier": _dossier(request, dossier, _queue_of(inbox), names) if dossier else None,
         "is_unknown": event_id is not None and (inbox.selected is None or inbox.selected.pk != event_id),
     }
 
@@ -57,7 +62,17 @@ def _choices(request: HttpRequest, filters: InboxFilters) -> dict[str, Any]:
     }
 
 
-def _group(one: QueuedAgent, inbox: Inbox, filters: InboxFilters) -> dict[str, Any]:
+def _names(inbox: Inbox, dossier: Dossier | None) -> Names:
+    """Return the present names of the assignees and commenters on the page."""
+    assignees = [one.queue.assignee for one in inbox.queued if one.queue and one.queue.assignee]
+    return names_of([*assignees, *(comment.actor_id for comment in (dossier.comments if dossier else ()))])
+
+
+def _named(actor_id: str | None, names: Names) -> str:
+    return visible(names.get(actor_id, actor_id)) if actor_id else ""
+
+
+def _group(one: QueuedAgent, inbox: Inbox, filters: InboxFilters, names: Names) -> dict[str, Any]:
     return {
         "name": visible(one.agent.name),
         "tenant": visible(one.agent.tenant),
@@ -65,7 +80,7 @@ def _group(one: QueuedAgent, inbox: Inbox, filters: InboxFilters) -> dict[str, A
         "medium": one.group.medium,
         "total": one.group.total,
         "oldest": moment(one.group.oldest_at),
-        "assignee": name_of(one.queue.assignee) if one.queue and one.queue.assignee else "",
+        "assignee": _named(one.queue.assignee if one.queue else None, names),
         "status": status_chip(one.agent.status),
         "mode": mode_chip(one.agent.effective_enforcement) if one.agent.is_observed else "",
         "url": filters.query(agent=one.agent.id),
@@ -117,7 +132,7 @@ def _queue_of(inbox: Inbox) -> AgentQueue | None:
     return next((one.queue for one in inbox.queued if one.agent.id == agent_id), None)
 
 
-def _dossier(request: HttpRequest, found: Dossier, queue: AgentQueue | None) -> dict[str, Any]:
+def _dossier(request: HttpRequest, found: Dossier, queue: AgentQueue | None, names: Names) -> dict[str, Any]:
     event, agent = found.event, found.event.agent
     window = int(settings.HIGH_RISK_WINDOW.total_seconds() // 60)
     may_decide = access_of(request).may(OFFICERS, event.tenant_id)
@@ -144,8 +159,8 @@ def _dossier(request: HttpRequest, found: Dossier, queue: AgentQueue | None) -> 
         "details": pretty_json(event.details),
         "before": [_told(row) for row in found.before],
         "after": [_told(row) for row in found.after],
-        "comments": [_comment(row) for row in found.comments],
-        "queue": _queue(queue),
+        "comments": [_comment(row, names) for row in found.comments],
+        "queue": _queue(queue, names),
         "may_decide": may_decide,
         "reviewers": reviewers_of(request, event.tenant_id) if may_decide else [],
         "snoozes": [(value, words) for value, (words, _) in SNOOZES.items()],
@@ -169,21 +184,21 @@ def _told(event: BehaviorEvent) -> dict[str, Any]:
     }
 
 
-def _comment(comment: InboxComment) -> dict[str, Any]:
+def _comment(comment: InboxComment, names: Names) -> dict[str, Any]:
     return {
         "text": visible(comment.text),
         "case_number": visible(comment.case_number or ""),
-        "by": name_of(comment.actor_id),
+        "by": _named(comment.actor_id, names),
         "at": moment(comment.created_at),
         "kind": "" if comment.kind == "comment" else status_chip(comment.kind),
     }
 
 
-def _queue(queue: AgentQueue | None) -> dict[str, Any]:
+def _queue(queue: AgentQueue | None, names: Names) -> dict[str, Any]:
     until = queue.snoozed_until if queue else None
     is_snoozed = until is not None and until > now()
     return {
         "assignee": queue.assignee if queue else None,
-        "assignee_name": name_of(queue.assignee) if queue and queue.assignee else "nobody",
+        "assignee_name": _named(queue.assignee if queue else None, names) or "nobody",
         "snoozed_until": f"{until:%Y-%m-%d %H:%M} UTC" if until and is_snoozed else "",
     }

@@ -1,10 +1,12 @@
-"""The people of the inbox: who acts, and who may be given an agent's events."""
+"""The people who may be given an agent's events."""
 
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import HttpRequest
 
+from auditlog.actors.names import name_of
+from auditlog.actors.requests import actor_of
 from auditlog.vocabulary import Actor
 from compliance.console.display import visible
 from compliance.tenancy.models import Membership, Role
@@ -18,23 +20,10 @@ class Reviewer:
     name: str
 
 
-def actor_of(request: HttpRequest) -> Actor:
-    return Actor.console_user(request.user.get_username())
-
-
 def reviewers_of(request: HttpRequest, tenant_id: UUID) -> list[Reviewer]:
     """Return the people who may review the tenant's events: the one who asks, and its other officers."""
-    officers = Membership.objects.filter(tenant_id=tenant_id, role=Role.OFFICER, user__is_active=True)
-    names = officers.order_by("user__username").values_list("user__username", flat=True)
-    own = request.user.get_username()
-    return [_reviewer(own), *(_reviewer(name) for name in names if name != own)]
-
-
-def name_of(actor_id: str) -> str:
-    """Return how a page names an actor."""
-    return visible(actor_id.removeprefix("console:"))
-
-
-def _reviewer(username: str) -> Reviewer:
-    actor_id = Actor.console_user(username).id
-    return Reviewer(actor_id, name_of(actor_id))
+    own = Reviewer(actor_of(request).id, visible(name_of(request.user)))
+    memberships = Membership.objects.filter(tenant_id=tenant_id, role=Role.OFFICER, user__is_active=True)
+    officers = [one.user for one in memberships.order_by("user__username").select_related("user__person")]
+    others = [Reviewer(Actor.person(user.person.id).id, visible(name_of(user))) for user in officers]
+    return [own, *(other for other in others if other != own)]

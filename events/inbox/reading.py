@@ -131,8 +131,8 @@ def read_inbox(
     That is `event_id` if it waits; else the first of `agent_id` received after `after`; else its first; else
     the oldest agent's first.
     """
-    high, medium = rows.counts()
     found = rows.groups(offset=(filters.page - 1) * GROUPS, most=GROUPS + 1)
+    high, medium = rows.counts()
     window = _window(rows, event_id, agent_id, after)
     if not window and found:
         window = _window(rows, None, found[0].agent_id, None)
@@ -184,12 +184,11 @@ def _selected(window: list[OpenEvent], event_id: UUID | None, after: UUID | None
 
 def _queued(groups: Sequence[Group]) -> list[QueuedAgent]:
     ids = [group.agent_id for group in groups]
-    agents = Agent.objects.with_mode().in_bulk(ids)
-    queues = AgentQueue.objects.in_bulk(ids)
+    agents = Agent.objects.with_mode().select_related("inbox_queue").in_bulk(ids)
     return [
-        QueuedAgent(group, agents[group.agent_id], queues.get(group.agent_id))
+        QueuedAgent(group, agent, getattr(agent, "inbox_queue", None))
         for group in groups
-        if group.agent_id in agents
+        if (agent := agents.get(group.agent_id))
     ]
 
 

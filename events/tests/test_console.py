@@ -114,11 +114,10 @@ def test_role_counts_in_its_own_tenant_only(acme: Tenant, agent: Agent) -> None:
     assert EventReview.objects.that_counts(event.id) is None
 
 
-def test_page_of_the_other_environment_does_nothing(acme: Tenant, agent: Agent) -> None:
+def test_event_of_live_does_not_exist_in_test(acme: Tenant, agent: Agent) -> None:
     event = stored(agent)
     operator = make_operator()
 
-    run(console_of(operator), "confirm", event, console_environment="test")
     run(console_of(operator, Environment.TEST), "confirm", event)
 
     assert EventReview.objects.that_counts(event.id) is None

@@ -243,7 +243,7 @@ def test_anonymous_visitors_are_sent_to_sign_in() -> None:
     for page in PAGES:
         answer = list_of(Client(), page)
         assert answer.status_code == 302
-        assert answer.url.startswith("/admin/login/")
+        assert answer.url.startswith("/admin/live/login/")
 
 
 def test_lists_make_as_many_queries_for_many_rows_as_for_one(

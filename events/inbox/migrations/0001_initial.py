@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='AgentQueue',
             fields=[
-                ('agent', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='+', serialize=False, to='agents.agent')),
+                ('agent', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='inbox_queue', serialize=False, to='agents.agent')),
                 ('assignee', models.CharField(max_length=255, null=True)),
                 ('snoozed_at', models.DateTimeField(null=True)),
                 ('snoozed_until', models.DateTimeField(null=True)),

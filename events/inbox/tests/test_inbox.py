@@ -18,7 +18,7 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from compliance.tests.console import console_of, make_member, make_operator
+from compliance.tests.console import actor_id_of, console_of, make_member, make_operator
 from events.inbox import collecting, decisions
 from events.inbox.models import AgentQueue, InboxComment, OpenEvent
 from events.models import BehaviorEvent, EventReview
@@ -320,7 +320,7 @@ def test_only_officers_of_the_tenant_are_assigned(acme: Tenant, agent: Agent, of
     make_member(make_tenant("Rival"), Role.OFFICER, "rival")
     event = opened(agent)
 
-    for name in ("console:auditor", "console:rival", "nonsense"):
+    for name in (actor_id_of("auditor"), actor_id_of("rival"), "nonsense"):
         act(officer, "assign", event, assignee=name)
 
     assert not AgentQueue.objects.filter(assignee__isnull=False).exists()

@@ -1,0 +1,13 @@
+"""The routes of the console in one environment; the middleware puts them under the environment's prefix."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from compliance.api import exceptions
+
+urlpatterns = [path("", include("compliance.ops.urls")), path("", admin.site.urls)]
+
+handler400 = exceptions.bad_request
+handler403 = exceptions.forbidden
+handler404 = exceptions.not_found
+handler500 = exceptions.server_error
