@@ -132,7 +132,8 @@ def published_checkpoint(
     the newest, without a quorum. `newest`: the latest checkpoint, if the caller has just read it.
     """
     newest = newest or latest_checkpoint()
-    witnessed = newest_signed(f"{OF_TREE} AND has_quorum")
+    has_quorum = newest is not None and newest.has_quorum
+    witnessed = newest if has_quorum else newest_signed(f"{OF_TREE} AND has_quorum")
     if newest is None or newest.size <= covering:
         return None
     if witnessed is None or witnessed.size == newest.size:

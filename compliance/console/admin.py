@@ -83,6 +83,10 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             return rows if access.may(self.view_roles) else rows.none()
         return rows.filter(**{f"{self.tenant_field}__in": tenants})
 
+    def navigation_badge(self, request: HttpRequest) -> int:
+        """Return the number that the navigation shows beside the page's name; 0: none."""
+        return 0
+
     def tenant_of(self, row: Any) -> UUID | None:
         """Return the tenant of `row`; None if it belongs to the whole service."""
         value = row if self.tenant_field else None
@@ -133,6 +137,13 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
 
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [*(super().get_exclude(request, obj) or ()), *self.secret_fields]
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            return super().changeform_view(request, *args, **kwargs)
+        except ServiceError as error:
+            messages.error(request, error.message)
+            return HttpResponseRedirect(request.get_full_path())
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any

@@ -20,6 +20,7 @@ from compliance.core.clock import now
 from compliance.core.encryption import encrypt
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id_at
+from compliance.incidents.tests.factories import make_incident
 from compliance.people.models import Person
 from compliance.reports.models import Report
 from compliance.reports.vocabulary import ReportType
@@ -64,11 +65,6 @@ def join(user: User, tenant: Tenant, role: Role) -> None:
     memberships.grant(user=user, tenant_id=tenant.id, role=role, actor=ACTOR, now=now())
 
 
-def actor_id_of(username: str) -> str:
-    """How the audit log names a user."""
-    return Actor.person(Person.objects.get(user__username=username).id).id
-
-
 class ConsoleBrowser(Client):
     """A browser that looks at one environment.
 
@@ -89,6 +85,11 @@ def address_in(environment: Environment, page: str, *args: object) -> str:
     """The address of the admin's `page` in `environment`."""
     with within(environment):
         return reverse(f"admin:{page}", args=args)
+
+
+def actor_id_of(username: str) -> str:
+    """How the audit log names a user."""
+    return Actor.person(Person.objects.get(user__username=username).id).id
 
 
 def console_of(user: User, environment: Environment = Environment.LIVE) -> ConsoleBrowser:
@@ -112,6 +113,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             "api_idempotencyrecord": IdempotencyRecord.objects.create(
                 tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
             ),
+            "incidents_incident": make_incident(mirrored, agent_id=agent.id, agent_name=agent.name),
             "reports_report": Report.objects.create(
                 tenant=mirrored,
                 type=ReportType.MICA,

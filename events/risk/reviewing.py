@@ -17,6 +17,8 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from certificates.models import Certificate
 from compliance.core import environments
+from compliance.incidents import services as incidents
+from compliance.incidents.vocabulary import IncidentCause, Occurrence
 from events.inbox.models import OpenEvent
 from events.models import BehaviorEvent, EventReview, PendingReview, ReviewVerdict, RiskBand
 from events.risk import common_places, marks, rebuilding, snapshots, state_cache
@@ -45,16 +47,15 @@ def review(
 ) -> tuple[EventReview, bool]:
     """Record a review; return the review that counts now, and whether it is new.
 
-    The event leaves the inbox. `case_number` is that of the officer's own records. Repeating the present
-    verdict with its note and case number, or without them, adds nothing. Raises EventNotFound.
+    The event leaves the inbox. A confirmed high-risk event opens the agent's incident or joins it.
+    `case_number` is that of the officer's own records. Repeating the present verdict with its note and case
+    number, or without them, adds nothing. Raises EventNotFound.
     """
     event = BehaviorEvent.objects.for_tenant(tenant_id).find(event_id)
     places: tuple[str, ...] = ()
     if verdict == ReviewVerdict.CONFIRMED:
-        said, certificate = (
-            EventReview.objects.that_counts(event.id),
-            Certificate.objects.latest_of(event.agent),
-        )
+        said = EventReview.objects.that_counts(event.id)
+        certificate = Certificate.objects.latest_of(event.agent)
         places = places_if_confirmed(event, said=said, certificate=certificate, now=now)
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(event.agent_id)
@@ -81,6 +82,8 @@ def review(
         _record(made, event, before, actor)
         if has_changed:
             _mark(event, made, now)
+            if verdict == ReviewVerdict.CONFIRMED and event.risk_band == RiskBand.HIGH:
+                _open_incident(agent, event, actor, now)
             PendingReview.objects.create(id=made.id, agent_id=agent.id, created_at=now)
             environments.on_commit(partial(take_in, agent_id=agent.id, now=now), robust=True)
     return made, True
@@ -142,6 +145,19 @@ def _mark(event: BehaviorEvent, made: EventReview, now: datetime) -> None:
     is_confirmed = made.verdict == ReviewVerdict.CONFIRMED
     places = made.marked if is_confirmed else marks.met_by(event)
     marks.put(tenant_id=event.tenant_id, event_id=event.id, places=places, is_confirmed=is_confirmed, now=now)
+
+
+def _open_incident(agent: Agent, event: BehaviorEvent, actor: Actor, now: datetime) -> None:
+    occurrence = Occurrence(
+        cause=IncidentCause.VERDICT,
+        agent_id=agent.id,
+        agent_name=agent.name,
+        text=f"High-risk {event.action_type} confirmed, score {event.risk_score:.2f}",
+        detected_at=event.received_at,
+        is_contained=False,
+        event_id=event.id,
+    )
+    incidents.open_or_join(tenant_id=agent.tenant_id, occurrence=occurrence, actor=actor, now=now)
 
 
 def places_if_confirmed(
