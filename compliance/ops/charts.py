@@ -87,7 +87,7 @@ def figures_of(request: HttpRequest, now: datetime) -> Figures:
         rows = rows.filter(tenant_id__in=tenants)
     sums = ("events", "medium", "high", "delivered", "undelivered", "reviews", "revocations")
     longest = ("review_delay", "revocation_delay", "longest_revocation_delay")
-    found = (
+    found: Any = (
         rows.order_by()
         .values("day")
         .annotate(

@@ -11,9 +11,10 @@ from django.urls import reverse
 from unfold.decorators import display
 
 from agents.models import Agent
+from auditlog.actors.names import NamesActors, actor_shown
 from compliance.console.access import OFFICERS, access_of
 from compliance.console.admin import RelatedLink, TenantScopedAdmin
-from compliance.console.display import EMPTY, score_chip, short_code, status_chip, visible
+from compliance.console.display import EMPTY, column, score_chip, short_code, status_chip, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
@@ -99,13 +100,13 @@ def _place(request: HttpRequest) -> dict[str, UUID | None]:
 
 
 @admin.register(InboxComment)
-class InboxCommentAdmin(TenantScopedAdmin):
+class InboxCommentAdmin(NamesActors, TenantScopedAdmin):
     """Every comment there was, newest first."""
 
     related_links = (
         RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
     )
-    list_display = ("created_at", "what", "agent_name", "shortened_text", "case_number", "actor_id", "tenant")
+    list_display = ("created_at", "what", "agent_name", "shortened_text", "case", "officer", "tenant")
     list_select_related = ("agent", "tenant")
     list_filter = (("kind", ChoicesDropdownFilter), tenant_filter(), ("created_at", RangeDateTimeFilter))
     search_fields = ("case_number", "agent__name", "actor_id")
@@ -113,12 +114,14 @@ class InboxCommentAdmin(TenantScopedAdmin):
     search_help_text = "Case number, agent name, person or an ID"
     ordering = ("-created_at", "-id")
     fieldsets = (
-        (None, {"fields": ("what", "full_text", "case_number", "actor_id", "created_at")}),
+        (None, {"fields": ("what", "full_text", "case", "officer", "created_at")}),
         ("About", {"fields": ("event_code", "agent", "tenant")}),
     )
-    readonly_fields = ("what", "full_text", "event_code")
+    readonly_fields = ("what", "full_text", "case", "officer", "event_code")
 
     agent_name = display(lambda self, row: visible(row.agent.name), description="agent")
+    officer = column("by", lambda row: actor_shown(row.actor_id, row.actor_name), ordering="actor_id")
+    case = column("case number", lambda row: visible(row.case_number or EMPTY), ordering="case_number")
     full_text = display(lambda self, row: visible(row.text), description="text")
     event_code = display(
         lambda self, row: short_code(str(row.event_id)) if row.event_id else EMPTY, description="event"

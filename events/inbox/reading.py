@@ -208,7 +208,7 @@ def dossier_of(opened: OpenEvent, *, now: datetime) -> Dossier | None:
         marks=reviewing.places_if_confirmed(event, said=None, certificate=certificate, now=now),
         before=before,
         after=after,
-        comments=InboxComment.objects.of_agent(event.agent_id)[:COMMENTS],
+        comments=list(InboxComment.objects.of_agent(event.agent_id)[:COMMENTS]),
     )
 
 

@@ -131,7 +131,7 @@ def test_dossier_tells_what_a_verdict_needs(acme: Tenant, agent: Agent, officer:
     event = opened(agent, minutes_ago=5, details={"to": "mule-7"}, reasons=reasons)
     after = store_event(agent, 0.1, now() - timedelta(minutes=1))
 
-    answer = officer.get(reverse(INBOX), {"event": event.id})
+    answer = officer.get(reverse(INBOX), {"event": str(event.id)})
 
     told, html = answer.context["dossier"], answer.content.decode()
     assert told["strikes"] == "2 of 3"
@@ -425,7 +425,7 @@ def test_foreign_events_do_not_exist(acme: Tenant, agent: Agent) -> None:
     event, rival = opened(agent), make_tenant("Rival")
     own = opened(make_agent(rival), minutes_ago=1)
     client = console_of(make_member(rival, Role.OFFICER))
-    given = {"note": "x", "ticked": [event.id], "span": "1"}
+    given: dict[str, Any] = {"note": "x", "ticked": [event.id], "span": "1"}
 
     foreign = [act(client, name, event, **given) for name in ACTS]
     mixed = [
@@ -463,4 +463,4 @@ def test_page_makes_at_most_20_queries(
     client.get(reverse(INBOX))
 
     with django_assert_max_num_queries(20):
-        client.get(reverse(INBOX), {"event": last.id})
+        client.get(reverse(INBOX), {"event": str(last.id)})
