@@ -38,6 +38,8 @@ PERIODS_SECONDS = {
     "events.forget_snapshots": 3600.0,
     "delegation.maintain_keys": 60.0,
     "events.sum_up_risk": 60.0,
+    "events.collect_open": 60.0,
+    "events.sum_up_days": 120.0,
     "events.fade_risk": 3600.0,
     "events.maintain_partitions": 3600.0,
     "events.sweep_simulations": 30.0,

@@ -19,6 +19,7 @@ NAVIGATION = {
         ("Certificates", "workspace_premium", "certificates_certificate"),
         ("Events", "timeline", "events_behaviorevent"),
         ("Incidents", "emergency_home", "incidents_incident"),
+        ("Comments", "comment", "inbox_inboxcomment"),
         ("Simulate a policy", "flight_takeoff", "events_simulation"),
     ),
     "Evidence": (
@@ -63,8 +64,11 @@ def may_see(request: HttpRequest, name: str) -> bool:
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     """Return Unfold's navigation for the user."""
-    overview = {"title": "Overview", "icon": "dashboard", "link": reverse("admin:index")}
-    groups: list[dict[str, Any]] = [{"title": "", "items": [overview]}]
+    first = [
+        {"title": "Review inbox", "icon": "inbox", "link": reverse("admin:index")},
+        {"title": "Overview", "icon": "dashboard", "link": reverse("console_overview")},
+    ]
+    groups: list[dict[str, Any]] = [{"title": "", "items": first}]
     for title, pages in NAVIGATION.items():
         items = [
             {

@@ -28,6 +28,7 @@ from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
+from events.inbox.models import InboxComment, OpenEvent
 from events.models import (
     ActionType,
     BehaviorEvent,
@@ -196,6 +197,25 @@ def _event_rows(agent: Agent, label: str) -> dict[str, Any]:
             tenant=agent.tenant, event_id=event.id, name=f"{label}.example", marked_at=now()
         ),
         "events_simulation": _simulation(agent.tenant, label),
+        "inbox_openevent": OpenEvent.objects.create(
+            event_id=event.id,
+            tenant=agent.tenant,
+            agent=agent,
+            action_type=event.action_type,
+            risk_band=event.risk_band,
+            risk_score=event.risk_score,
+            received_at=event.received_at,
+        ),
+        "inbox_inboxcomment": InboxComment.objects.create(
+            tenant=agent.tenant,
+            agent=agent,
+            event_id=event.id,
+            text=label,
+            case_number=label[:64],
+            actor_type=ACTOR.type,
+            actor_id=ACTOR.id,
+            created_at=now(),
+        ),
     }
 
 
