@@ -8,6 +8,7 @@ with a tenant of its own.
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -72,6 +73,26 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
         teardown_databases(made, verbosity=0)
 
 
+@contextmanager
+def shared_with_the_auditor() -> Iterator[None]:
+    """Let the auditor read over the test's own connections: no other sees what is rolled back."""
+    own = {each.auditor_alias: connections[each.auditor_alias] for each in Environment}
+    for each in Environment:
+        connections[each.auditor_alias] = connections[each.alias]
+    try:
+        yield
+    finally:
+        for alias, connection in own.items():
+            connections[alias] = connection
+
+
+@pytest.fixture(autouse=True)
+def auditor(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests in a transaction share it with the auditor; the others read as the auditor's role."""
+    with nullcontext() if "committed" in request.fixturenames else shared_with_the_auditor():
+        yield
+
+
 @pytest.fixture
 def committed(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Real transactions, no clean-up."""
@@ -87,7 +108,8 @@ def owned(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     Ask for it before fixtures that write, so that they write in the same transaction.
     """
     with django_db_blocker.unblock(), environments.use(Environment.LIVE), owning(), environments.atomic():
-        yield
+        with shared_with_the_auditor():
+            yield
         connections["default"].set_rollback(True)
 
 

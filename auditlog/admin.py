@@ -1,10 +1,12 @@
 """The audit log in the console: read-only, newest first, each entry linked to the row it concerns.
 
-Each has a seal, a page that proves it and one that verifies it.
+Each has a seal, a page that proves it and one that verifies it. All is read as the auditor, whom PostgreSQL
+lets read the log and nothing else.
 """
 
 from collections.abc import Callable
 from datetime import UTC
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -25,13 +27,18 @@ from unfold.enums import ActionVariant
 from unfold.paginator import InfinitePaginator
 
 from auditlog import tree_admin
+from auditlog.actors.names import NamesActors, actor_shown
+from auditlog.actors.requests import record_download
 from auditlog.errors import ExportsUnderWay, NothingSealed, NotSealedYet
 from auditlog.exporting.export import export_of
 from auditlog.exporting.formats import FORMATS
+from auditlog.finding import words
+from auditlog.finding.actors import ActorFilter
 from auditlog.models import AuditEntry, Leaf, SignedHead, TreeHead
-from auditlog.proving import proofs, verification
+from auditlog.proving import proofs
 from auditlog.proving.responses import export_file, proof_file
-from auditlog.vocabulary import SERVICE_TENANT_ID, ActorKind
+from auditlog.verifying import one_entry
+from auditlog.vocabulary import SERVICE_TENANT_ID, ActorKind, AuditAction
 from compliance.console import filters
 from compliance.console.access import access_of
 from compliance.console.admin import TenantScopedAdmin
@@ -45,6 +52,7 @@ from compliance.console.display import (
     short_code,
     visible,
 )
+from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.identifiers import parse_id
 
@@ -56,8 +64,11 @@ PAGES = {
     "certificate": "certificates_certificate",
     "delegation": "agents_agent",
     "event": "events_behaviorevent",
+    "incident": "incidents_incident",
     "membership": "tenancy_membership",
     "message": "agents_agent",
+    "notification": "incidents_incident",
+    "person": "auth_user",
     "report": "reports_report",
     "simulation": "events_simulation",
     "tenant": "tenancy_tenant",
@@ -68,12 +79,13 @@ TONES = {
     **dict.fromkeys(("held", "retired", "deleted"), "warning"),
 }
 KINDS = {**dict(ActorKind.choices), ActorKind.API_KEY: "API key"}
+LONGEST_QUERY = 500
 EXPORTS = {"jsonl": "Export JSON Lines", "csv": "Export CSV"}
 OUTCOME_TONES = {
-    verification.StepOutcome.PASSED: "success",
-    verification.StepOutcome.FAILED: "danger",
-    verification.StepOutcome.OPEN: "warning",
-    verification.StepOutcome.NOT_NEEDED: "default",
+    one_entry.StepOutcome.PASSED: "success",
+    one_entry.StepOutcome.FAILED: "danger",
+    one_entry.StepOutcome.OPEN: "warning",
+    one_entry.StepOutcome.NOT_NEEDED: "default",
 }
 
 
@@ -108,13 +120,18 @@ def or_erasure(part: str, show: Callable[[AuditEntry], Any]) -> Callable[[Any], 
 
 
 def _erasure(entry: AuditEntry, part: str) -> SafeString | str:
-    record = verification.erasures_of(tenant_id=entry.tenant_id, entry_id=entry.id).get(part)
+    with environments.auditing():
+        record = one_entry.erasures_of(tenant_id=entry.tenant_id, entry_id=entry.id).get(part)
     if record is None:
         return format_html("{} {}", chip("erased", "danger"), "No entry records it.")
     url = reverse("admin:auditlog_auditentry_change", args=[record.pk])
     when = f"{record.created_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     text = '{} {} <a class="text-link" href="{}">Entry that records it</a>'
     return format_html(text, chip("erased", "warning"), when, url)
+
+
+def _actor(entry: Any, *, is_short: bool = False) -> SafeString | str:
+    return actor_shown(entry.actor_id, entry.actor_name, is_short=is_short)
 
 
 def _filters(request: HttpRequest) -> QueryDict:
@@ -126,7 +143,7 @@ def _filters(request: HttpRequest) -> QueryDict:
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(TenantScopedAdmin):
+class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
     """Every state change, with its actor."""
 
     related_links = ()
@@ -137,11 +154,13 @@ class AuditEntryAdmin(TenantScopedAdmin):
     list_filter = (
         ("event_type", filters.ChoicesDropdownFilter),
         ("actor_kind", filters.ChoicesDropdownFilter),
+        ActorFilter,
         filters.tenant_filter(),
         ("created_at", filters.RangeDateTimeFilter),
     )
-    search_fields = ("actor_id__exact", "affected_id__exact", "description")
-    search_help_text = "Actor, affected ID or words"
+    # Shows the field: `get_search_results` searches.
+    search_fields = ("description",)
+    search_help_text = "Beginnings of words of descriptions, reasons and notes, or an affected ID"
     search_ids = ("affected_id",)
     date_hierarchy = "created_at"
     ordering = ("-created_at", "-id")
@@ -159,9 +178,11 @@ class AuditEntryAdmin(TenantScopedAdmin):
     )
 
     kind = column("kind", lambda row: KINDS[row.actor_kind], ordering="actor_kind")
-    actor = column("actor", or_erasure("actor_id", lambda row: code(row.actor_id)))
+    actor = column("actor", or_erasure("actor_id", _actor))
     short_actor = column(
-        "actor", unless_erased("actor_id", lambda row: short_code(row.actor_id)), ordering="actor_id"
+        "actor",
+        unless_erased("actor_id", partial(_actor, is_short=True)),
+        ordering="actor_id",
     )
     affected = column("affected", or_erasure("affected_id", lambda row: linked(row, code(row.affected_id))))
     short_affected = column(
@@ -181,7 +202,8 @@ class AuditEntryAdmin(TenantScopedAdmin):
         """Add to each entry its place in the tree, its erased parts, and the checkpoints' sizes."""
         leaves = Leaf.objects.filter(entry_id=OuterRef("pk"))
         sizes = SignedHead.objects.order_by("-size").values("size")
-        named: QuerySet[Any] = filters.with_tenant_name(super().get_queryset(request))
+        entries = super().get_queryset(request).using(environments.current().auditor_alias)
+        named: QuerySet[Any] = filters.with_tenant_name(entries)
         placed: QuerySet[Any] = named.annotate(
             leaf_index=Subquery(leaves.values("index")),
             erased=Subquery(leaves.values("erased")),
@@ -189,6 +211,16 @@ class AuditEntryAdmin(TenantScopedAdmin):
             witnessed_size=Subquery(sizes.filter(has_quorum=True)[:1]),
         )
         return placed
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Find an affected row's id, or words; both within the tenants that the user sees."""
+        if not search_term.strip() or parse_id(search_term.strip()) is not None:
+            return super().get_search_results(request, queryset, search_term)
+        chosen = self._chosen_tenant(request)
+        tenants = access_of(request).tenants_for(self.view_roles) if chosen is None else [chosen]
+        return words.saying(queryset, search_term, tenants=tenants), False
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         answer = super().changelist_view(request, extra_context)
@@ -215,7 +247,8 @@ class AuditEntryAdmin(TenantScopedAdmin):
         """Answer with the proof file that the API gives."""
         entry = self._entry(request, object_id)
         try:
-            found = proofs.proof(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
+            with environments.auditing():
+                found = proofs.proof(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
         except NotSealedYet as error:
             messages.warning(request, f"{error.message}.")
             return HttpResponseRedirect(self.row_url(entry))
@@ -224,7 +257,8 @@ class AuditEntryAdmin(TenantScopedAdmin):
     def verify_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show each step from the entry's row to the witnesses."""
         entry = self._entry(request, object_id)
-        found = verification.verify(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
+        with environments.auditing():
+            found = one_entry.verify(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
         context = {
             **self.admin_site.each_context(request),
             "title": "Verify an entry",
@@ -251,26 +285,40 @@ class AuditEntryAdmin(TenantScopedAdmin):
             return self._back_to_list(request)
         try:
             entries = self.get_changelist_instance(request).get_queryset(request)
-            found = export_of(
-                entries.filter(tenant_id=tenant_id),
-                tenant_id=tenant_id,
-                filters=dict(_filters(request).lists()),
-                form=FORMATS[name],
-                now=now(),
-            )
+            with environments.auditing():
+                found = export_of(
+                    entries.filter(tenant_id=tenant_id),
+                    tenant_id=tenant_id,
+                    filters=dict(_filters(request).lists()),
+                    form=FORMATS[name],
+                    now=now(),
+                )
         except IncorrectLookupParameters:
             return self._back_to_list(request)
         except (NothingSealed, ExportsUnderWay) as error:
             messages.warning(request, f"{error.message}.")
             return self._back_to_list(request)
+        record_download(
+            request,
+            action=AuditAction.AUDIT_EXPORTED,
+            tenant_id=tenant_id,
+            description=f"Audit log exported as {name}",
+            format=name,
+            filters=_filters(request).urlencode()[:LONGEST_QUERY],
+        )
         return export_file(found, name)
 
     def _exported_tenant(self, request: HttpRequest) -> UUID | None:
         """Return the tenant that the list is filtered by, or the only one that the user sees."""
         tenants = access_of(request).tenants_for(self.view_roles)
+        if tenants is not None and len(tenants) == 1 and not request.GET.get("tenant"):
+            return next(iter(tenants))
+        return self._chosen_tenant(request)
+
+    def _chosen_tenant(self, request: HttpRequest) -> UUID | None:
+        """Return the tenant that the list is filtered by, unless the user does not see it."""
+        tenants = access_of(request).tenants_for(self.view_roles)
         chosen = parse_id(request.GET.get("tenant", ""))
-        if chosen is None:
-            return next(iter(tenants)) if tenants is not None and len(tenants) == 1 else None
         return chosen if tenants is None or chosen in tenants else None
 
     def _back_to_list(self, request: HttpRequest) -> HttpResponse:

@@ -43,6 +43,8 @@ class AuditEntry(models.Model):
             Index(fields=["tenant_id", "-created_at", "-id"], name="auditlog_tenant_time"),
             Index(fields=["tenant_id", "event_type", "-created_at", "-id"], name="auditlog_tenant_type"),
             Index(fields=["tenant_id", "affected_id", "-created_at"], name="auditlog_tenant_affected"),
+            # Whatever the tenant: a person acts in several, and is erased in all.
+            Index(fields=["actor_id", "-created_at", "-id"], name="auditlog_actor_time"),
         ]
         constraints = [
             CheckConstraint(condition=Q(actor_type__in=ActorType.values), name="auditlog_actor_type_known"),

@@ -13,6 +13,7 @@ from auditlog.proving.state import WitnessReport, log_state
 from compliance.console.access import access_of
 from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import chip, code, visible
+from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 
@@ -31,7 +32,9 @@ class TreeAdmin(TenantScopedAdmin):
             raise PermissionDenied
         if request.method not in SAFE_METHODS:
             return HttpResponseNotAllowed(SAFE_METHODS)
-        access, state = access_of(request), log_state(now=now())
+        with environments.auditing():
+            state = log_state(now=now())
+        access = access_of(request)
         context = {
             **self.admin_site.each_context(request),
             "title": "Tree and witnesses",

@@ -33,7 +33,7 @@ FILTERS = [
     OpenApiParameter(
         "actor_kind", OpenApiTypes.STR, enum=ActorKind.values, description="Tells people from API keys."
     ),
-    OpenApiParameter("actor_id", _TEXT),
+    OpenApiParameter("actor_id", _TEXT, description="For example `person:<uuid>` or `api_key:<uuid>`."),
     OpenApiParameter("affected_id", _TEXT),
     OpenApiParameter("after", MOMENT, description="Entries later than this ISO 8601 date-time."),
 ]  # fmt: skip
@@ -49,6 +49,14 @@ class AuditLogSerializer(ModelSerializer[AuditEntry]):
             *("description", "affected_id", "metadata", "created_at"),
         ]
         read_only_fields = fields
+        extra_kwargs: ClassVar = {
+            "actor_id": {
+                "help_text": (
+                    "`person:<uuid>` (before 0.2 `console:<username>`), `api_key:<uuid>`, an agent's id, or "
+                    "the part of the service. The id of a person is never changed or reused."
+                )
+            }
+        }
 
 
 class AuditLogViewSet(ApiViewSet):

@@ -1,12 +1,15 @@
 """Actions and actors of audit entries; the rooms that record import them."""
 
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from django.db import models
 
 SERVICE_TENANT_ID = UUID(int=0)
 """Tenant of the entries about the service itself (CA, CRL, token and log keys), which only operators see."""
+PERSON: Final = "person:"
+"""How the id of an actor begins who is a person; the id of `compliance.people` follows."""
 
 
 class AuditAction(models.TextChoices):
@@ -16,6 +19,20 @@ class AuditAction(models.TextChoices):
     API_KEY_ROLLED = "api_key.rolled"
     API_KEY_REVOKED = "api_key.revoked"
     MEMBERSHIP_CHANGED = "membership.changed"
+    PERSON_CREATED = "person.created"
+    PERSON_UPDATED = "person.updated"
+    PERSON_DEACTIVATED = "person.deactivated"
+    PERSON_REACTIVATED = "person.reactivated"
+    PERSON_RIGHTS_CHANGED = "person.rights_changed"
+    PERSON_PASSWORD_CHANGED = "person.password_changed"
+    PERSON_LINK_MADE = "person.link_made"
+    PERSON_SECOND_FACTOR_ADDED = "person.second_factor_added"
+    PERSON_SECOND_FACTOR_REMOVED = "person.second_factor_removed"
+    PERSON_RECOVERY_CODES_MADE = "person.recovery_codes_made"
+    PERSON_SESSIONS_ENDED = "person.sessions_ended"
+    PERSON_SIGNED_IN = "person.signed_in"
+    PERSON_SIGNED_OUT = "person.signed_out"
+    PERSON_SIGN_IN_FAILED = "person.sign_in_failed"
     AGENT_CREATED = "agent.created"
     AGENT_UPDATED = "agent.updated"
     AGENT_ACTIVATED = "agent.activated"
@@ -40,6 +57,9 @@ class AuditAction(models.TextChoices):
     CRL_PUBLISHED = "crl.published"
     EVENT_HIGH_RISK = "event.high_risk"
     EVENT_REVIEWED = "event.reviewed"
+    INBOX_ASSIGNED = "inbox.assigned"
+    INBOX_SNOOZED = "inbox.snoozed"
+    INBOX_COMMENTED = "inbox.commented"
     EVENTS_ARCHIVED = "events.archived"
     EVENTS_DROPPED = "events.dropped"
     EVENTS_RESTORED = "events.restored"
@@ -56,12 +76,24 @@ class AuditAction(models.TextChoices):
     WEBHOOK_SECRET_ROTATED = "webhook.secret_rotated"
     WEBHOOK_REDELIVERED = "webhook.redelivered"
     WEBHOOK_TESTED = "webhook.tested"
+    INCIDENT_OPENED = "incident.opened"
+    INCIDENT_JOINED = "incident.joined"
+    INCIDENT_UPDATED = "incident.updated"
+    INCIDENT_NOTED = "incident.noted"
+    INCIDENT_ATTACHED = "incident.attached"
+    INCIDENT_DEADLINE_NEAR = "incident.deadline_near"
+    INCIDENT_DEADLINE_MISSED = "incident.deadline_missed"
+    INCIDENT_EXPORTED = "incident.exported"
+    NOTIFICATION_DRAFTED = "notification.drafted"
+    NOTIFICATION_DOWNLOADED = "notification.downloaded"
     SIMULATION_REQUESTED = "simulation.requested"
     AUDIT_ERASED = "audit.erased"
     AUDIT_DROPPED = "audit.dropped"
+    AUDIT_EXPORTED = "audit.exported"
     REPORT_REQUESTED = "report.requested"
     REPORT_GENERATED = "report.generated"
     REPORT_FAILED = "report.failed"
+    REPORT_DOWNLOADED = "report.downloaded"
     REPORT_SCHEDULED = "report.scheduled"
     REPORT_SCHEDULE_ENDED = "report.schedule_ended"
 
@@ -90,7 +122,10 @@ class ActorKind(models.TextChoices):
 
 @dataclass(frozen=True)
 class Actor:
-    """Who acted; `id` names an API key, a console user, an agent, or a part of the service."""
+    """Who acted; `id` names a person, an API key, an agent, or a part of the service.
+
+    Entries of people from before their ids name the user of then: `console:<username>`.
+    """
 
     kind: ActorKind
     id: str
@@ -105,8 +140,8 @@ class Actor:
         return cls(ActorKind.API_KEY, f"api_key:{key_id}")
 
     @classmethod
-    def console_user(cls, username: str) -> "Actor":
-        return cls(ActorKind.PERSON, f"console:{username}")
+    def person(cls, person_id: UUID) -> "Actor":
+        return cls(ActorKind.PERSON, f"{PERSON}{person_id}")
 
     @classmethod
     def agent(cls, agent_id: object) -> "Actor":

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agents.models import AgentStatus
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import actor_of
 from certificates import services
 from certificates.models import CertificateStatus
 from compliance.console.actions import ActionCall, ConfirmedAction
@@ -22,7 +22,7 @@ def _run(
             **{identifier: call.row.id},
             tenant_id=call.row.tenant_id,
             reason=call.data["reason"],
-            actor=Actor.console_user(call.username),
+            actor=actor_of(call.request),
             now=call.now,
         )
         return done(changed)

@@ -33,9 +33,11 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 INSTALLED_APPS = [
-    "unfold",
+    "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
-    "django.contrib.admin",
+    "compliance.people.apps.ConsoleConfig",
+    # Before Django's app, whose commands it replaces.
+    "compliance.people.apps.PeopleConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -48,9 +50,11 @@ INSTALLED_APPS = [
     "auditlog",
     "compliance.tenancy",
     "webhooks",
+    "compliance.incidents",
     "agents",
     "certificates",
     "events",
+    "events.inbox",
     "delegation",
     "compliance.reports",
     "compliance.ops",
@@ -118,6 +122,22 @@ def _database(variable: str) -> dict[str, Any]:
 
 
 DATABASES = {"default": _database("DATABASE_URL"), "test": _database("TEST_DATABASE_URL")}
+
+# A role that may read the audit log and nothing else; the console's connections to the log assume it.
+DATABASE_AUDITOR: str = env.str("DATABASE_AUDITOR", default=f"{SERVICE_NAME}_auditor")
+
+
+def _auditor(alias: str) -> dict[str, Any]:
+    service = DATABASES[alias]
+    options = {
+        **service["OPTIONS"],
+        "assume_role": DATABASE_AUDITOR,
+        "options": f"{service['OPTIONS']['options']} -c default_transaction_read_only=on",
+    }
+    return {**service, "CONN_MAX_AGE": 0, "OPTIONS": options, "TEST": {"MIRROR": alias}}
+
+
+DATABASES |= {f"{alias}_auditor": _auditor(alias) for alias in ("default", "test")}
 
 
 def _owner(variable: str) -> dict[str, Any]:
@@ -210,6 +230,11 @@ AUDIT_WITNESS_CA_FILE: str = env.str("AUDIT_WITNESS_CA_FILE", default="")
 # How long audit entries keep their contents: five years.
 AUDIT_RETENTION_DAYS: int = env.int("AUDIT_RETENTION_DAYS", default=1827)
 
+# --- Incidents --------------------------------------------------------------------------------------
+
+# The laws whose reporting clocks run: ai_act, dora.
+INCIDENT_REGIMES: list[str] = env.list("INCIDENT_REGIMES", default=["ai_act", "dora"])
+
 # --- Storage of events ------------------------------------------------------------------------------
 
 # A partition of events is archived and dropped once all of its events are older: five years.
@@ -257,6 +282,8 @@ RATE_LIMITS: dict[str, int] = {
     "events": env.int("RATE_LIMIT_EVENTS", default=120_000),
     "unauthenticated": env.int("RATE_LIMIT_UNAUTHENTICATED", default=600),
     "sign_in": env.int("RATE_LIMIT_SIGN_IN", default=20),
+    # Failed sign-ins written to the audit log, of each account.
+    "sign_in_entries": env.int("RATE_LIMIT_SIGN_IN_ENTRIES", default=10),
 }
 RATE_LIMIT_WINDOW_SECONDS: int = 60
 # Addresses or networks of proxies whose X-Forwarded-For is trusted.
@@ -294,12 +321,17 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SCHEMA_PATH_PREFIX": "/v1",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    # Its links to operations would stand inside the buttons that open them.
+    "SWAGGER_UI_SETTINGS": {"deepLinking": False},
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
         "AgentStatusEnum": "agents.models.AgentStatus",
         "AuthorityStateEnum": "certificates.models.AuthorityState",
         "CertificateStatusEnum": "certificates.models.CertificateStatus",
         "ChainActorTypeEnum": "delegation.serializers.ACTOR_TYPES",
+        "ClockStateEnum": "compliance.incidents.duties.clocks.ClockState",
+        "IncidentSeverityEnum": "compliance.incidents.vocabulary.IncidentSeverity",
+        "IncidentStateEnum": "compliance.incidents.vocabulary.IncidentState",
         "EnforcementEnum": "compliance.tenancy.models.Enforcement",
         "ReportStatusEnum": "compliance.reports.vocabulary.ReportStatus",
         "ReportTypeEnum": "compliance.reports.vocabulary.ReportType",
@@ -334,8 +366,8 @@ CELERY_TIMEZONE = "UTC"
 
 UNFOLD: dict[str, Any] = unfold_settings(SERVICE_TITLE)
 FORMAT_MODULE_PATH = "compliance.console.formats"
-LOGIN_REDIRECT_URL = "/admin/"
-LOGIN_URL = "/admin/login/"
+LOGIN_REDIRECT_URL = "admin:index"
+LOGIN_URL = "admin:login"
 AUTH_PASSWORD_VALIDATORS = [
     {
         "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
@@ -344,7 +376,22 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
+# Who signs in with a second factor: operators, everyone or nobody.
+SECOND_FACTOR: str = env.str("SECOND_FACTOR", default="operators")
+# For how long a one-time link works that sets a password.
+SIGN_IN_LINK_HOURS: int = env.int("SIGN_IN_LINK_HOURS", default=72)
+# After so many failed sign-ins within an hour an address is refused for the rest of it.
+SIGN_IN_FAILURES_PER_ADDRESS: int = env.int("SIGN_IN_FAILURES_PER_ADDRESS", default=100)
+# Without a host no e-mail is sent: operators hand links over themselves.
+EMAIL_HOST: str = env.str("EMAIL_HOST", default="")
+EMAIL_PORT: int = env.int("EMAIL_PORT", default=587)
+EMAIL_HOST_USER: str = env.str("EMAIL_HOST_USER", default="")
+EMAIL_HOST_PASSWORD: str = env.str("EMAIL_HOST_PASSWORD", default="")
+EMAIL_USE_TLS: bool = env.bool("EMAIL_USE_TLS", default=True)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL: str = env.str("EMAIL_FROM", default="service@localhost")
 HTTPS: bool = BASE_URL.startswith("https://")
+SESSION_ENGINE = "compliance.people.doors.session_store"
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True

@@ -1,14 +1,16 @@
 """Every route of the service; each room brings its own."""
 
-from django.contrib import admin
 from django.urls import include, path
 
 from compliance.api import exceptions, health
 from compliance.api.rest.description import DescriptionView, DocumentationView
-from compliance.console.views import switch_environment
+from compliance.console.views import to_environment
 
 # Patterns are tried one after the other: the rooms that are asked most come first.
-ROOMS = ["events", "certificates", "agents", "delegation", "webhooks", "auditlog", "compliance.reports"]
+ROOMS = [
+    *("events", "certificates", "agents", "delegation", "webhooks", "auditlog"),
+    *("compliance.incidents", "compliance.reports", "compliance.reports.notifications"),
+]
 
 urlpatterns = [
     *[path("", include(f"{room}.urls")) for room in ROOMS],
@@ -16,8 +18,10 @@ urlpatterns = [
     path("v1/docs", DocumentationView.as_view(url_name="schema"), name="docs"),
     path("health/live", health.LiveView.as_view()),
     path("health/ready", health.ReadyView.as_view()),
-    path("admin/environment/", switch_environment, name="console_environment"),
-    path("admin/", admin.site.urls),
+    # Only for `reverse` outside a request: the console's middleware routes its requests.
+    path("admin/live/", include("compliance.console.urls")),
+    path("admin/", to_environment),
+    path("admin/<path:page>", to_environment),
 ]
 
 handler400 = exceptions.bad_request

@@ -11,9 +11,11 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
-from unfold.widgets import UnfoldAdminTextareaWidget
+from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from auditlog.vocabulary import Actor
+from agents.admin import AgentAdmin
+from auditlog.actors.names import NamesActors, actor_shown, names_of
+from auditlog.actors.requests import actor_of
 from compliance.console.access import access_of
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
@@ -21,6 +23,7 @@ from compliance.console.display import (
     EMPTY,
     chip,
     code,
+    column,
     facts,
     pretty_json,
     score_chip,
@@ -39,6 +42,7 @@ from events.querysets import BehaviorEventQuerySet
 from events.risk import reviewing
 from events.risk.words import in_words, worth
 from events.simulation_admin import SimulationAdmin
+from events.trail.page import TRAIL
 
 REASON_COLUMNS = ("Reason", "Observed", "Expected", "Effect")
 WAITING = "waiting"
@@ -54,6 +58,7 @@ class NoteForm(forms.Form):
         help_text="Kept beside your name with the review and in the audit log; at most 1000 characters.",
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "autofocus": True}),
     )
+    case_number = forms.CharField(max_length=64, required=False, widget=UnfoldAdminTextInputWidget())
 
 
 def _review(call: ActionCall, verdict: ReviewVerdict) -> str:
@@ -62,7 +67,8 @@ def _review(call: ActionCall, verdict: ReviewVerdict) -> str:
         event_id=call.row.id,
         verdict=verdict,
         note=call.data["note"] or None,
-        actor=Actor.console_user(call.username),
+        case_number=call.data["case_number"] or None,
+        actor=actor_of(call.request),
         now=call.now,
     )
     if verdict == ReviewVerdict.DISMISSED:
@@ -203,9 +209,10 @@ class BehaviorEventAdmin(EventRowAdmin):
             return "not reviewed"
         return facts([
             ("verdict", found.verdict),
-            ("by", found.actor_id),
+            ("by", _named(found.actor_id)),
             ("at", f"{found.reviewed_at:%Y-%m-%d %H:%M:%S} UTC"),
             ("note", found.note or EMPTY),
+            ("case number", found.case_number or EMPTY),
             ("marked", ", ".join(found.marked) or EMPTY),
         ])  # fmt: skip
 
@@ -218,6 +225,11 @@ class BehaviorEventAdmin(EventRowAdmin):
         return code(event.pk)
 
 
+def _named(actor_id: str) -> str:
+    name = names_of([actor_id]).get(actor_id)
+    return f"{name}, {actor_id}" if name else actor_id
+
+
 def _cells(reason: dict[str, Any]) -> tuple[str, ...]:
     name, observed, expected = (reason.get(key, "") for key in ("name", "observed", "expected"))
     sentence = visible(in_words(str(name)))
@@ -225,11 +237,11 @@ def _cells(reason: dict[str, Any]) -> tuple[str, ...]:
 
 
 @admin.register(EventReview)
-class EventReviewAdmin(EventRowAdmin):
+class EventReviewAdmin(NamesActors, EventRowAdmin):
     """Every verdict there was, newest first."""
 
     related_links = (OF_EVENT, OF_AGENT)
-    list_display = ("reviewed_at", "outcome", "agent_name", "event_code", "actor_id", "tenant")
+    list_display = ("reviewed_at", "outcome", "agent_name", "event_code", "officer", "tenant")
     list_select_related = ("agent", "tenant")
     list_filter = (("verdict", ChoicesDropdownFilter), tenant_filter(), ("reviewed_at", RangeDateTimeFilter))
     search_fields = ("agent__name", "actor_id")
@@ -237,10 +249,14 @@ class EventReviewAdmin(EventRowAdmin):
     search_help_text = "Agent name, officer or an ID"
     ordering = ("-reviewed_at", "-id")
     fieldsets = (
-        (None, {"fields": ("outcome", "note_text", "actor_id", "reviewed_at")}),
+        (None, {"fields": ("outcome", "note_text", "case_number", "officer", "reviewed_at")}),
         ("Event", {"fields": ("event_code", "agent", "tenant")}),
     )
-    readonly_fields = ("outcome", "note_text", "event_code")
+    readonly_fields = ("outcome", "note_text", "officer", "event_code")
+
+    officer = column(
+        "by", lambda review: actor_shown(review.actor_id, review.actor_name), ordering="actor_id"
+    )
 
     @display(description="verdict", ordering="verdict")
     def outcome(self, review: EventReview) -> str:
@@ -275,3 +291,5 @@ class MarkedPlaceAdmin(EventRowAdmin):
 
 
 admin.site.register(Simulation, SimulationAdmin)
+# The trail holds events, which `agents` cannot import.
+AgentAdmin.row_pages = (*AgentAdmin.row_pages, TRAIL)

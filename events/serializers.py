@@ -111,7 +111,9 @@ class ReviewSerializer(serializers.Serializer[Any]):
 class EventReviewSerializer(serializers.ModelSerializer[Any]):
     """An officer's verdict on an event."""
 
-    reviewed_by = serializers.CharField(source="actor_id", help_text="`api_key:<id>` or `console:<username>`")
+    reviewed_by = serializers.CharField(
+        source="actor_id", help_text="`api_key:<id>` or `person:<id>`; before 0.2 `console:<username>`"
+    )
     reviewed_at = serializers.DateTimeField(default_timezone=UTC)
     marked = serializers.ListField(
         child=serializers.CharField(),

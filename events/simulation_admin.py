@@ -19,6 +19,8 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from auditlog.actors.names import NamesActors, actor_shown
+from auditlog.actors.requests import actor_of
 from compliance.console.access import OFFICERS
 from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import EMPTY, STATUS_COLOURS, chip, column, facts, status_chip, visible
@@ -123,12 +125,13 @@ class NewSimulationForm(forms.ModelForm):
         }
 
 
-class SimulationAdmin(TenantScopedAdmin):
+class SimulationAdmin(NamesActors, TenantScopedAdmin):
     """Simulations; a task works on them step by step."""
 
     form = NewSimulationForm
+    actor_field = "requested_by"
     add_roles = OFFICERS
-    list_display = ("created_at", "policy", "state", "progress_text", "tenant", "requested_by")
+    list_display = ("created_at", "policy", "state", "progress_text", "tenant", "officer")
     list_select_related = ("tenant",)
     list_filter = (
         ("status", ChoicesDropdownFilter),
@@ -137,7 +140,7 @@ class SimulationAdmin(TenantScopedAdmin):
     )
     ordering = ("-created_at", "-id")
     fieldsets = (
-        (None, {"fields": ("state", "progress_text", "tenant", "requested_by")}),
+        (None, {"fields": ("state", "progress_text", "tenant", "officer")}),
         ("Policies", {"fields": ("live_facts", "candidate_facts", "period")}),
         ("Check against what happened", {"fields": ("reproduction",)}),
         ("Agents", {"fields": ("counts", "agents")}),
@@ -149,10 +152,11 @@ class SimulationAdmin(TenantScopedAdmin):
         ("Period", {"fields": ("first_day", "last_day")}),
     )
     readonly_fields = (
-        *("policy", "state", "progress_text", "live_facts", "candidate_facts", "period"),
+        *("policy", "state", "progress_text", "officer", "live_facts", "candidate_facts", "period"),
         *("reproduction", "counts", "agents"),
     )
 
+    officer = column("requested by", lambda row: actor_shown(row.requested_by, row.actor_name))
     state = column("status", lambda row: status_chip(row.status), ordering="status")
     progress_text = column("progress", lambda row: f"{row.progress:.0%}, {row.events:,} events read")
     policy = column("candidate", lambda row: _summary(row.policies["candidate"]))
@@ -175,7 +179,7 @@ class SimulationAdmin(TenantScopedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Simulation, form: Any, change: bool) -> None:
         made = simulations.request_simulation(
-            **form.request_of(form.cleaned_data), requested_by=request.user.get_username(), now=now()
+            **form.request_of(form.cleaned_data), actor=actor_of(request), now=now()
         )
         obj.pk, obj.created_at = made.pk, made.created_at
 

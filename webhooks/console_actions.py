@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import actor_of
 from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.secrets import secret_page
@@ -46,7 +46,7 @@ def _action(
 
 
 def _arguments(call: ActionCall, webhook: Any) -> dict[str, Any]:
-    actor = Actor.console_user(call.username)
+    actor = actor_of(call.request)
     return {"tenant_id": webhook.tenant_id, "webhook_id": webhook.id, "actor": actor, "now": call.now}
 
 

@@ -55,7 +55,7 @@ class Export:
         self.count = 0
         self._header, self._form, self._paths = header, form, Paths(under.size)
         self._batches = sealed_where(f"l.index < %s AND {condition}", [under.size, *params], most=BATCH)
-        self._environment = environments.current()
+        self._environment, self._is_audited = environments.current(), environments.is_auditing()
         self._pieces = self._made()
 
     def __iter__(self) -> Iterator[bytes]:
@@ -74,7 +74,7 @@ class Export:
         digest = sha256(piece)
         yield piece
         # Read after the request's own environment is left.
-        with environments.use(self._environment):
+        with environments.use(self._environment), environments.auditing(self._is_audited):
             for batch in self._batches:
                 piece = b"".join(map(self._entry, batch))
                 self.count += len(batch)

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from uuid import UUID
 
 import pytest
 from django.conf import settings
@@ -35,7 +36,7 @@ def record(*, at: datetime | None = None) -> AuditEntry:
         affected_id="agent",
         description=SECRET,
         metadata={"chain": [{"sub": "grace@example.com", "type": "human"}]},
-        actor=Actor.console_user("grace"),
+        actor=Actor.person(UUID(int=7)),
         now=at or now(),
     )
 
@@ -69,7 +70,7 @@ def test_erased_parts_are_gone_and_the_proof_holds(parts: tuple[str, ...]) -> No
 
     entry.refresh_from_db()
     kept = {
-        "actor_id": "console:grace",
+        "actor_id": f"person:{UUID(int=7)}",
         "affected_id": "agent",
         "description": SECRET,
         "metadata": entry.metadata,

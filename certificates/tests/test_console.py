@@ -1,5 +1,6 @@
 """Certificates in the console: revoking with a reason, retiring, reading what was signed."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,11 +15,12 @@ from certificates.tests.factories import (
     make_revoked_certificate,
 )
 from compliance.core import environments
+from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tenancy import services as tenancy
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from compliance.tests.console import console_of, make_member, make_operator
+from compliance.tests.console import actor_id_of, address_in, console_of, make_member, make_operator
 
 BOTH = pytest.mark.parametrize("environment", list(Environment))
 
@@ -49,7 +51,7 @@ def test_officer_revokes_a_certificate_with_a_reason(acme: Tenant, environment: 
     assert certificate.status == CertificateStatus.REVOKED
     assert certificate.revocation_reason == "key compromise: laptop lost"
     assert certificate.revocation_code == "keyCompromise"
-    assert entry.actor_id == "console:officer"
+    assert entry.actor_id == actor_id_of("officer")
 
 
 def test_a_revoked_certificate_is_not_revoked_again(acme: Tenant) -> None:
@@ -124,7 +126,7 @@ def test_officer_suspends_and_reinstates_an_agent_with_its_certificate(
         certificate.refresh_from_db()
     assert held == "certificateHold"
     assert "revoked, on hold" in page
-    assert reverse("admin:certificates_certificate_revoke", args=[certificate.pk]) in page
+    assert address_in(environment, "certificates_certificate_revoke", certificate.pk) in page
     assert (agent.status, certificate.status) == (AgentStatus.ACTIVE, CertificateStatus.ACTIVE)
 
 
@@ -175,3 +177,31 @@ def test_the_state_filter_goes_by_the_clock(acme: Tenant) -> None:
     }
 
     assert found == {"active": [active], "7": [], "revoked": [revoked], "expired": [expired]}
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [("revoked", "certificate revoked"), ("held", "certificate on hold"), ("expired", "certificate expired")],
+)
+def test_agent_without_a_valid_certificate_says_so(acme: Tenant, state: str, shown: str) -> None:
+    agent = make_certified_agent(acme)
+    certificate = Certificate.objects.get(agent=agent)
+    client = console_of(make_member(acme, Role.OFFICER))
+    page = reverse("admin:agents_agent_change", args=[agent.pk])
+    before = client.get(page).content.decode()
+    if state == "expired":
+        past = now() - timedelta(days=400)
+        Certificate.objects.filter(pk=certificate.pk).update(
+            not_before=past, issued_at=past, expires_at=now() - timedelta(days=1)
+        )
+    else:
+        name = "certificates_certificate_revoke" if state == "revoked" else "agents_agent_suspend"
+        row = certificate if state == "revoked" else agent
+        client.post(reverse(f"admin:{name}", args=[row.pk]), {"reason": "odd"})
+
+    after = client.get(page).content.decode()
+    listed = client.get(reverse("admin:agents_agent_changelist")).content.decode()
+
+    assert shown not in before
+    assert shown in after
+    assert shown in listed

@@ -30,11 +30,15 @@ DEVELOPERS = frozenset({ConsoleRole.OPERATOR, ConsoleRole.DEVELOPER})
 
 @dataclass(frozen=True)
 class ConsoleAccess:
-    """The rights of one console request; an operator has access to every tenant."""
+    """The rights of one console request.
+
+    An operator has access to every tenant; a stranger has not signed in, or may not use the console.
+    """
 
     environment: Environment
     roles: Mapping[UUID, ConsoleRole] = field(default_factory=dict)
     is_operator: bool = False
+    is_stranger: bool = False
 
     def may(self, allowed: Collection[ConsoleRole], tenant_id: UUID | None = None) -> bool:
         """Whether the user holds one of the `allowed` roles in `tenant_id`, or in any tenant if None."""
@@ -55,7 +59,7 @@ class ConsoleAccess:
         return self.is_operator or len(self.roles) > 1
 
 
-NO_ACCESS = ConsoleAccess(Environment.LIVE)
+NO_ACCESS = ConsoleAccess(Environment.LIVE, is_stranger=True)
 
 
 def access_of(request: HttpRequest) -> ConsoleAccess:

@@ -1,6 +1,6 @@
 """State changes from the console: a page explains the action, asks for a reason, and confirms.
 
-An action calls one service. It is refused if the session switched environments after the page was opened.
+An action calls one service.
 """
 
 from collections.abc import Callable
@@ -12,9 +12,7 @@ from django import forms
 from django.http import HttpRequest, HttpResponse
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from compliance.console.access import OFFICERS, ConsoleRole, access_of
-
-ENVIRONMENT_FIELD = "console_environment"
+from compliance.console.access import OFFICERS, ConsoleRole
 
 
 class ReasonForm(forms.Form):
@@ -55,14 +53,3 @@ class ConfirmedAction:
     roles: frozenset[ConsoleRole] = OFFICERS
     form_class: type[forms.Form] = ReasonForm
     is_destructive: bool = False
-
-
-def was_shown_elsewhere(request: HttpRequest) -> bool:
-    """Whether the submitted page was opened in the environment that the session has since left."""
-    shown = request.POST.get(ENVIRONMENT_FIELD)
-    return request.method == "POST" and shown is not None and shown != access_of(request).environment.value
-
-
-STALE_PAGE = (
-    "Nothing was changed: this page was opened in the other environment. Check where you are and repeat."
-)

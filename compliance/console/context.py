@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from compliance.console.access import access_of
-from compliance.console.actions import ENVIRONMENT_FIELD
+from compliance.console.addresses import counterparts
 from compliance.core.environments import Environment
 
 # Label, icon and `app_model` of each page; a line shows if its page exists and the user may see it.
@@ -18,6 +18,8 @@ NAVIGATION = {
         ("Agents", "smart_toy", "agents_agent"),
         ("Certificates", "workspace_premium", "certificates_certificate"),
         ("Events", "timeline", "events_behaviorevent"),
+        ("Incidents", "emergency_home", "incidents_incident"),
+        ("Comments", "comment", "inbox_inboxcomment"),
         ("Simulate a policy", "flight_takeoff", "events_simulation"),
     ),
     "Evidence": (
@@ -42,7 +44,6 @@ NAVIGATION = {
         ("Tenants", "apartment", "tenancy_tenant"),
         ("Memberships", "badge", "tenancy_membership"),
         ("Users", "person", "auth_user"),
-        ("Groups", "group", "auth_group"),
     ),
 }
 
@@ -63,29 +64,44 @@ def may_see(request: HttpRequest, name: str) -> bool:
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     """Return Unfold's navigation for the user."""
-    overview = {"title": "Overview", "icon": "dashboard", "link": reverse("admin:index")}
-    groups: list[dict[str, Any]] = [{"title": "", "items": [overview]}]
+    first = [
+        {"title": "Review inbox", "icon": "inbox", "link": reverse("admin:index")},
+        {"title": "Overview", "icon": "dashboard", "link": reverse("console_overview")},
+    ]
+    groups: list[dict[str, Any]] = [{"title": "", "items": first}]
     for title, pages in NAVIGATION.items():
         items = [
-            {"title": label, "icon": icon, "link": reverse(f"admin:{model}_changelist")}
+            {
+                "title": label,
+                "icon": icon,
+                "link": reverse(f"admin:{model}_changelist"),
+                **_badge(request, model),
+            }
             for label, icon, model in pages
             if may_see(request, model)
         ]
         if items:
             groups.append({"title": title, "separator": True, "items": items})
+    if access_of(request).is_operator:
+        system = {"title": "System", "icon": "monitor_heart", "link": reverse("console_system")}
+        groups.append({"title": "Service", "separator": True, "items": [system]})
     return groups
 
 
+def _badge(request: HttpRequest, name: str) -> dict[str, int]:
+    """Return the number that the page of `app_model` shows in the navigation, if it has one."""
+    count = getattr(registered(name), "navigation_badge", lambda _: 0)(request)
+    return {"badge": count} if count else {}
+
+
 def environment_of_page(request: HttpRequest) -> dict[str, Any]:
-    """Return the template variables of every page: its environment, and whether the user may switch."""
+    """Return the template variables of every page: its environment, and its counterparts in both."""
     access = access_of(request)
     is_live = access.environment is Environment.LIVE
     return {
         "console": access,
         "console_is_live": is_live,
-        "console_other": Environment.TEST if is_live else Environment.LIVE,
-        "console_environment_field": ENVIRONMENT_FIELD,
-        "console_may_switch": bool(access.is_operator or access.roles),
+        "console_counterparts": counterparts(request) if access.is_operator or access.roles else {},
     }
 
 

@@ -1,8 +1,9 @@
-"""Security headers, error pages and the sign-in limit of the console."""
+"""The environment of the console's requests, its security headers, error pages and sign-in limit."""
 
 import json
 from collections.abc import Callable
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
@@ -10,7 +11,16 @@ from compliance.api import gate
 from compliance.api.exceptions import error_response
 from compliance.api.gate import GateRequest
 from compliance.api.rate_limits import hit
-from compliance.console.views import CONSOLE_PREFIX
+from compliance.console.addresses import (
+    CONSOLE_PREFIX,
+    SIGN_IN,
+    URLCONF,
+    environment_of_path,
+    prefix_of,
+    within,
+)
+from compliance.console.views import LAST_ENVIRONMENT
+from compliance.core.environments import Environment
 
 # Unfold's Alpine.js compiles expressions ('unsafe-eval') and sets inline styles. There are no inline scripts.
 CONTENT_SECURITY_POLICY = (
@@ -19,7 +29,7 @@ CONTENT_SECURITY_POLICY = (
     "frame-ancestors 'none'"
 )
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
-SIGN_IN = CONSOLE_PREFIX + "login/"
+A_YEAR = 365 * 24 * 3600
 TITLES = {
     403: "Not yours to see",
     404: "Nothing here",
@@ -34,9 +44,10 @@ EXPLANATIONS = {
 
 
 class ConsoleMiddleware:
-    """Adds headers to the console's answers, and turns the API's error envelopes into pages.
+    """Routes to the environment that the path names, adds headers, and turns error envelopes into pages.
 
-    Outside the console it removes the request's cookies, which only the console uses.
+    `request.path` stays whole; `request.path_info` loses the environment's prefix, so that both environments
+    share one set of routes. Outside the console it removes the request's cookies, which the API never reads.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -46,17 +57,43 @@ class ConsoleMiddleware:
         if not request.path.startswith(CONSOLE_PREFIX):
             request.COOKIES = {}
             return self.get_response(request)
-        response = too_many_attempts(request) or self.get_response(request)
-        if response.status_code >= 400 and response.headers.get("Content-Type") == "application/json":
-            response = error_page(response)
+        environment = environment_of_path(request.path)
+        if environment is None:
+            response = self.answer(request)
+        else:
+            request.path_info = request.path[len(prefix_of(environment)) - 1 :]
+            request.urlconf = URLCONF
+            with within(environment):
+                response = self.answer(request)
+            remember(request, response, environment)
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
         return response
 
+    def answer(self, request: HttpRequest) -> HttpResponse:
+        response = too_many_attempts(request) or self.get_response(request)
+        if response.status_code >= 400 and response.headers.get("Content-Type") == "application/json":
+            return error_page(response, environment_of_path(request.path))
+        return response
+
+
+def remember(request: HttpRequest, response: HttpResponse, environment: Environment) -> None:
+    """Keep the environment for addresses that name none."""
+    if request.COOKIES.get(LAST_ENVIRONMENT) != environment.value:
+        response.set_cookie(
+            LAST_ENVIRONMENT,
+            environment.value,
+            max_age=A_YEAR,
+            path=CONSOLE_PREFIX,
+            secure=settings.SESSION_COOKIE_SECURE,
+            httponly=True,
+            samesite="Lax",
+        )
+
 
 def too_many_attempts(request: HttpRequest) -> HttpResponse | None:
     """Return a 429 if the client's address exceeds the limit of sign-in attempts, else None."""
-    if request.method != "POST" or request.path != SIGN_IN:
+    if request.method != "POST" or not request.path_info.startswith(f"/{SIGN_IN}"):
         return None
     limit = hit("sign_in", gate.client_address(GateRequest.of(request)))
     if limit.allowed:
@@ -65,12 +102,13 @@ def too_many_attempts(request: HttpRequest) -> HttpResponse | None:
     return error_response(429, message, {"Retry-After": str(limit.retry_after)})
 
 
-def error_page(envelope: HttpResponse) -> HttpResponse:
+def error_page(envelope: HttpResponse, environment: Environment | None) -> HttpResponse:
     """Return the error as a page that needs neither database nor session: one of them may have failed."""
     status = envelope.status_code
     context = {
         "status": status,
         "title": TITLES.get(status, "Something went wrong"),
+        "home": prefix_of(environment) if environment else CONSOLE_PREFIX,
         "explanation": EXPLANATIONS.get(status) or json.loads(envelope.content).get("error", ""),
     }
     page = HttpResponse(render_to_string("admin/console/error.html", context), status=status)

@@ -3,7 +3,8 @@
 Each environment has a database of its own; Django's tables (users, sessions, admin log) and the memberships
 are in `default`, the live one. A context variable carries the environment: code that touches a row outside
 `use()` fails. A row's deferred columns and relations are read from the database it came from, and the row is
-written only in its own environment.
+written only in its own environment. Each database has a second connection, of a role that may only read the
+audit log: inside `auditing()` everything is read over it.
 
 Django's bare `transaction.atomic()` and `on_commit()` act on `default`: use those of this module instead.
 """
@@ -17,7 +18,7 @@ from typing import Any
 from django.db import connections, transaction
 from django.db.models import Model
 
-ALWAYS_LIVE_APPS = frozenset({"auth", "contenttypes", "sessions", "admin"})
+ALWAYS_LIVE_APPS = frozenset({"auth", "contenttypes", "sessions", "admin", "people"})
 ALWAYS_LIVE_MODELS = frozenset({("tenancy", "membership")})
 
 
@@ -32,6 +33,14 @@ class Environment(StrEnum):
         """The key of this environment's database in `DATABASES`."""
         return "default" if self is Environment.LIVE else "test"
 
+    @property
+    def auditor_alias(self) -> str:
+        """The key in `DATABASES` of the same database as the auditor's role may read it."""
+        return f"{self.alias}_auditor"
+
+
+AUDITOR_ALIASES = frozenset(environment.auditor_alias for environment in Environment)
+
 
 class EnvironmentNotSet(RuntimeError):
     """A row was touched outside `use()`; a defect of the calling code."""
@@ -42,6 +51,7 @@ class WrongEnvironment(RuntimeError):
 
 
 _current: ContextVar[Environment | None] = ContextVar("environment", default=None)
+_is_auditing: ContextVar[bool] = ContextVar("is_auditing", default=False)
 
 
 def current() -> Environment:
@@ -55,6 +65,17 @@ def current() -> Environment:
 def current_or_none() -> Environment | None:
     """As `current()`, but None outside `use()`; for logs."""
     return _current.get()
+
+
+def alias() -> str:
+    """The key of the connection in use: the current environment's, or its auditor's inside `auditing()`."""
+    environment = current()
+    return environment.auditor_alias if _is_auditing.get() else environment.alias
+
+
+def is_auditing() -> bool:
+    """Whether the calling code is inside `auditing()`."""
+    return _is_auditing.get()
 
 
 def leave() -> None:
@@ -72,19 +93,29 @@ def use(environment: Environment) -> Iterator[Environment]:
         _current.reset(token)
 
 
+@contextmanager
+def auditing(is_wanted: bool = True) -> Iterator[None]:
+    """Use the auditor's connection inside the block; unless `is_wanted`, the environment's own."""
+    token = _is_auditing.set(is_wanted)
+    try:
+        yield
+    finally:
+        _is_auditing.reset(token)
+
+
 def atomic() -> AbstractContextManager[None]:
     """A transaction on the current environment's database."""
-    return transaction.atomic(using=current().alias)
+    return transaction.atomic(using=alias())
 
 
 def in_transaction() -> bool:
     """Whether the calling thread is inside a transaction on the current environment's database."""
-    return connections[current().alias].in_atomic_block
+    return connections[alias()].in_atomic_block
 
 
 def on_commit(callback: Callable[[], Any], *, robust: bool = False) -> None:
     """Call `callback` once the current environment's transaction has committed."""
-    transaction.on_commit(callback, using=current().alias, robust=robust)
+    transaction.on_commit(callback, using=alias(), robust=robust)
 
 
 @contextmanager
@@ -93,7 +124,7 @@ def snapshot(*, timeout_seconds: int) -> Iterator[None]:
 
     `timeout_seconds` bounds each query.
     """
-    connection = connections[current().alias]
+    connection = connections[alias()]
     is_outermost = not connection.in_atomic_block
     with atomic(), connection.cursor() as cursor:
         if is_outermost:
@@ -111,20 +142,22 @@ class EnvironmentRouter:
     def db_for_read(self, model: type[Model], *, instance: Model | None = None, **hints: Any) -> str:
         if _is_always_live(model._meta.app_label, model._meta.model_name):
             return "default"
-        return _origin(instance) or current().alias
+        return _origin(instance) or alias()
 
     def db_for_write(self, model: type[Model], *, instance: Model | None = None, **hints: Any) -> str:
         if _is_always_live(model._meta.app_label, model._meta.model_name):
             return "default"
-        alias, origin = current().alias, _origin(instance)
-        if origin is not None and origin != alias:
-            raise WrongEnvironment(f"{model._meta.label} of database {origin} written in {alias}")
-        return alias
+        used, origin = alias(), _origin(instance)
+        if origin is not None and origin != used:
+            raise WrongEnvironment(f"{model._meta.label} of database {origin} written in {used}")
+        return used
 
     def allow_relation(self, obj1: Model, obj2: Model, **hints: Any) -> bool:
         return obj1._state.db == obj2._state.db
 
     def allow_migrate(self, db: str, app_label: str, model_name: str | None = None, **hints: Any) -> bool:
+        if db in AUDITOR_ALIASES:
+            return False
         return db == "default" or not _is_always_live(app_label, model_name)
 
 

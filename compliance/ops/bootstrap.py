@@ -6,7 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
+from django.contrib.auth.hashers import make_password
+from django.contrib.auth.models import User
 from django.core.management import call_command
 
 from auditlog.sealing import keys as log_keys
@@ -14,6 +15,7 @@ from auditlog.vocabulary import Actor
 from certificates import services as certificates
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.people import recording
 from compliance.tenancy import keys, memberships
 from compliance.tenancy import services as tenancy
 from compliance.tenancy.models import ApiKey, Membership, Role, Tenant
@@ -84,10 +86,16 @@ def _api_key(environment: Environment, tenant: Tenant, known: str | None, now: d
 
 
 def _ensure_user(username: str, password: str, tenant: Tenant | None, now: datetime) -> None:
-    user, _ = get_user_model().objects.get_or_create(username=username)
-    if not user.check_password(password):
-        user.set_password(password)
-    user.is_staff, user.is_superuser = True, tenant is None
-    user.save()
+    user = User.objects.filter(username=username).first()
+    if user is None:
+        user = User(
+            username=username, password=make_password(password), is_staff=True, is_superuser=tenant is None
+        )
+        recording.store_new(user=user, actor=ACTOR, now=now)
+    with recording.recorded_changes(user_id=user.pk, actor=ACTOR, now=now):
+        if not user.check_password(password):
+            user.set_password(password)
+        user.is_staff, user.is_superuser = True, tenant is None
+        user.save()
     if tenant and not Membership.objects.filter(user=user, tenant_id=tenant.id).exists():
         memberships.grant(user=user, tenant_id=tenant.id, role=Role.OFFICER, actor=ACTOR, now=now)

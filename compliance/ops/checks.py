@@ -14,9 +14,11 @@ from compliance.ops.privileges import role_audit
 
 MIGRATE = "Run manage.py migrate for that database, with DATABASE_OWNER_URL."
 CHECKS = (
-    (role_audit.role_is_limited, role_audit.REMEDY, "wiring.E002"),
-    (role_audit.privileges_as_listed, MIGRATE, "wiring.E003"),
-    (role_audit.audit_log_guarded, guards.REMEDY, "wiring.E004"),
+    (checks.Error, role_audit.role_is_limited, role_audit.REMEDY, "wiring.E002"),
+    (checks.Error, role_audit.privileges_as_listed, MIGRATE, "wiring.E003"),
+    (checks.Error, role_audit.audit_log_guarded, guards.REMEDY, "wiring.E004"),
+    # The pages work without: an older installation gets the role when its operators make it.
+    (checks.Warning, role_audit.auditor_is_in_use, role_audit.AUDITOR_REMEDY, "wiring.W002"),
 )
 
 
@@ -40,7 +42,7 @@ def check_roles(**kwargs: Any) -> list[CheckMessage]:
     for environment in Environment:
         try:
             with environments.use(environment):
-                found += _errors(environment)
+                found += _messages(environment)
         except Error as error:
             text = f"The {environment.value} database can't be checked: {type(error).__name__}."
             hint = "Run this check where the databases answer, after manage.py migrate."
@@ -48,9 +50,9 @@ def check_roles(**kwargs: Any) -> list[CheckMessage]:
     return found
 
 
-def _errors(environment: Environment) -> list[CheckMessage]:
+def _messages(environment: Environment) -> list[CheckMessage]:
     return [
-        checks.Error(f"In the {environment.value} database: {problem}.", hint=hint, id=number)
-        for check, hint, number in CHECKS
+        level(f"In the {environment.value} database: {problem}.", hint=hint, id=number)
+        for level, check, hint, number in CHECKS
         if (problem := check())
     ]

@@ -248,6 +248,7 @@ CHECKS: Final = (
     Check("database", database_answers, "start PostgreSQL, or correct DATABASE_URL and TEST_DATABASE_URL"),
     Check("migrations", migrations_applied, MIGRATE),
     Check("database role", lambda now: role_audit.role_is_limited(), role_audit.REMEDY),
+    Check("auditor's role", lambda now: role_audit.auditor_is_in_use(), role_audit.AUDITOR_REMEDY),
     Check("privileges", lambda now: role_audit.privileges_as_listed(), f"{MIGRATE}, as the owner"),
     Check("audit log", lambda now: role_audit.audit_log_guarded(), guards.REMEDY),
     Check("audit log key", log_is_signed, "manage.py audit_key_rotate"),

@@ -11,7 +11,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import display
 
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import actor_of, record_download
+from auditlog.vocabulary import AuditAction
 from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
@@ -23,17 +24,18 @@ from compliance.reports import scheduling, services
 from compliance.reports.bundles.responses import bundle_file
 from compliance.reports.forms import NewReportForm, NewScheduleForm
 from compliance.reports.models import Report, ReportSchedule
+from compliance.reports.notifications import admin as notifications  # noqa: F401  (registers its page)
 from compliance.reports.periods import DAY, following
 from compliance.reports.vocabulary import Cadence, ReportStatus
 
 
 def _retry(call: ActionCall) -> str:
-    services.retry(report=call.row, actor=Actor.console_user(call.username), now=call.now)
+    services.retry(report=call.row, actor=actor_of(call.request), now=call.now)
     return "The report is being generated again."
 
 
 def _end(call: ActionCall) -> str:
-    scheduling.end_schedule(schedule=call.row, actor=Actor.console_user(call.username), now=call.now)
+    scheduling.end_schedule(schedule=call.row, actor=actor_of(call.request), now=call.now)
     return "The schedule has ended; its reports stay."
 
 
@@ -103,7 +105,7 @@ class ReportAdmin(TenantScopedAdmin):
             type=form.cleaned_data["type"],
             period_start=start,
             period_end=end,
-            actor=Actor.console_user(request.user.get_username()),
+            actor=actor_of(request),
             now=now(),
         )
         obj.pk, obj.period_start, obj.period_end = made.pk, made.period_start, made.period_end
@@ -134,12 +136,20 @@ class ReportAdmin(TenantScopedAdmin):
         if report is None:
             return self.missing(request, object_id)
         try:
-            if kind == "zip":
-                return bundle_file(services.signed(report))
-            ready = services.ready(report)
+            ready = services.signed(report) if kind == "zip" else services.ready(report)
         except ServiceError as error:
             messages.error(request, error.message)
             return HttpResponseRedirect(self.row_url(report))
+        record_download(
+            request,
+            action=AuditAction.REPORT_DOWNLOADED,
+            tenant_id=ready.tenant_id,
+            affected_id=ready.id,
+            description=f"Report downloaded as {kind.upper()}",
+            format=kind,
+        )
+        if kind == "zip":
+            return bundle_file(ready)
         body = bytes(ready.pdf) if kind == "pdf" else ready.document
         name = f"{ready.type}-{ready.period_start:%Y-%m-%d}-{ready.id}.{kind}"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
@@ -234,7 +244,7 @@ class ReportScheduleAdmin(TenantScopedAdmin):
             tenant_id=form.cleaned_data["tenant"].id,
             type=form.cleaned_data["type"],
             cadence=form.cleaned_data["cadence"],
-            actor=Actor.console_user(request.user.get_username()),
+            actor=actor_of(request),
             now=now(),
         )
         obj.pk = made.pk

@@ -24,7 +24,7 @@ Params = Sequence[Any] | Mapping[str, Any] | None
 
 def query(sql: str, params: Params = None) -> list[Any]:
     """The rows of a statement."""
-    with connections[environments.current().alias].cursor() as cursor:
+    with connections[environments.alias()].cursor() as cursor:
         cursor.execute(sql, params)
         rows: list[Any] = cursor.fetchall()
     return rows
@@ -32,7 +32,7 @@ def query(sql: str, params: Params = None) -> list[Any]:
 
 def execute(sql: str, params: Params = None) -> int:
     """Run a statement; how many rows it touched."""
-    with connections[environments.current().alias].cursor() as cursor:
+    with connections[environments.alias()].cursor() as cursor:
         cursor.execute(sql, params)
         return int(cursor.rowcount)
 
@@ -42,7 +42,7 @@ def streamed(sql: str, params: Params, *, most: int) -> Generator[list[Any], Non
 
     It stays open in a transaction until the last row, or until the generator is closed.
     """
-    with environments.atomic(), connections[environments.current().alias].chunked_cursor() as cursor:
+    with environments.atomic(), connections[environments.alias()].chunked_cursor() as cursor:
         cursor.execute(sql, params)
         while rows := cursor.fetchmany(most):
             yield rows
@@ -104,7 +104,7 @@ def read_together(*questions: tuple[type[Model], str, Params]) -> list[list[Any]
 def insert(row: Model) -> None:
     """Insert a new row of a model that makes its keys itself, by a prepared statement and without hooks."""
     prepared_write(_insert(type(row)), _values(row, _fields(type(row))))
-    row._state.adding, row._state.db = False, environments.current().alias
+    row._state.adding, row._state.db = False, environments.alias()
 
 
 def update(row: Model, *names: str) -> None:
@@ -113,14 +113,14 @@ def update(row: Model, *names: str) -> None:
 
 
 def _send(cursor: psycopg.Cursor[Any], sql: str, params: Params) -> psycopg.Cursor[Any]:
-    connection = connections[environments.current().alias]
+    connection = connections[environments.alias()]
     if connection.queries_logged:
         connection.queries_log.append({"sql": sql, "time": ""})
     return cursor.execute(sql, params, prepare=True, binary=True)
 
 
 def _values(row: Model, fields: Sequence["Field[Any, Any]"]) -> list[Any]:
-    connection = connections[environments.current().alias]
+    connection = connections[environments.alias()]
     return [field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields]
 
 
@@ -164,7 +164,7 @@ def read_again(read: Callable[[], Found]) -> Found:
     For reads only: what was written by then would be written twice. Inside a transaction, which died with its
     connection, it asks once.
     """
-    connection = connections[environments.current().alias]
+    connection = connections[environments.alias()]
     if connection.in_atomic_block:
         return read()
     connection.close_if_unusable_or_obsolete()
@@ -196,7 +196,7 @@ def reach() -> None:
 
 def connected() -> BaseDatabaseWrapper:
     """The current environment's connection, opened, or opened anew where it was found dead."""
-    connection = connections[environments.current().alias]
+    connection = connections[environments.alias()]
     connection.close_if_health_check_failed()
     connection.ensure_connection()
     return connection

@@ -1,19 +1,15 @@
-"""Tenants, API keys, memberships and console users in the console."""
+"""Tenants, API keys and memberships in the console."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
-from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
-from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
-from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminIntegerFieldWidget,
@@ -21,7 +17,7 @@ from unfold.widgets import (
     UnfoldAdminSplitDateTimeWidget,
 )
 
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import actor_of
 from compliance.api.rest.permissions import Scope
 from compliance.console.access import OPERATORS, access_of
 from compliance.console.actions import ActionCall, ConfirmedAction
@@ -42,15 +38,20 @@ from compliance.tenancy.console_actions import SET_TENANT_MODE, mode_chip
 from compliance.tenancy.models import ApiKey, Membership, Role, Tenant
 
 LONGEST_OVERLAP_HOURS = 7 * 24
-ACCESS_EXPLANATION = (
-    "Staff may sign in to the console and see the tenants of their memberships. "
-    "A superuser is an operator: every tenant, keys, people."
-)
-
-
-def actor_of(request: HttpRequest) -> Actor:
-    """Return the signed-in user as an actor of the audit log."""
-    return Actor.console_user(request.user.get_username())
+PRESETS = {
+    "Agent at work: reports events, delegates, signs": (
+        *(Scope.AGENTS_READ, Scope.EVENTS_WRITE),
+        *(Scope.DELEGATIONS_ISSUE, Scope.MESSAGES_SIGN),
+    ),
+    "Provisioning: registers and certifies agents": (
+        *(Scope.AGENTS_READ, Scope.AGENTS_WRITE),
+        *(Scope.CERTIFICATES_ISSUE, Scope.CERTIFICATES_REVOKE),
+    ),
+    "Review: reads and judges events": (Scope.AGENTS_READ, Scope.EVENTS_READ, Scope.EVENTS_REVIEW),
+    "Read only": tuple(scope for scope in Scope if scope.endswith(":read")),
+    "Integration: webhooks": (Scope.WEBHOOKS_READ, Scope.WEBHOOKS_WRITE),
+    "Everything": tuple(Scope),
+}
 
 
 @admin.register(Tenant)
@@ -83,9 +84,15 @@ class TenantAdmin(TenantScopedAdmin):
 
 
 class NewKeyForm(forms.ModelForm):
+    preset = forms.ChoiceField(
+        choices=[("", "None: the scopes ticked below"), *((name, name) for name in PRESETS)],
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="Ticks the scopes that this kind of software needs; tick more or fewer as you like.",
+    )
     scopes = forms.MultipleChoiceField(
         choices=[(scope.value, scope.value) for scope in Scope],
-        initial=[scope.value for scope in Scope],
+        required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text="What the key may do; a request beyond its scopes is answered with 403.",
     )
@@ -96,6 +103,28 @@ class NewKeyForm(forms.ModelForm):
     class Meta:
         model = ApiKey
         fields = ("tenant", "name", "scopes", "expires_at")
+
+    class Media:
+        js = ("console/presets.js",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "preset" in self.fields:
+            presets = {name: [scope.value for scope in scopes] for name, scopes in PRESETS.items()}
+            self.fields["preset"].widget.attrs |= {
+                "data-ticks": "scopes",
+                "data-presets": json.dumps(presets),
+            }
+
+    def clean(self) -> dict[str, Any]:
+        """Take the preset's scopes if none is ticked: without scripts it ticks nothing."""
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        data["scopes"] = data.get("scopes") or [
+            scope.value for scope in PRESETS.get(data.get("preset", ""), ())
+        ]
+        if not data["scopes"] and not self.has_error("scopes"):
+            self.add_error("scopes", "Choose a preset or tick at least one scope.")
+        return data
 
     def clean_expires_at(self) -> Any:
         moment = self.cleaned_data["expires_at"]
@@ -137,13 +166,14 @@ def show_secret(request: HttpRequest, issued: services.IssuedKey, explanation: s
 
 
 def roll_key(call: ActionCall) -> HttpResponse:
-    hours, actor = call.data["overlap_hours"], Actor.console_user(call.username)
+    hours, actor = call.data["overlap_hours"], actor_of(call.request)
     issued = services.roll_key(key_id=call.row.id, overlap=timedelta(hours=hours), actor=actor, now=call.now)
     return show_secret(call.request, issued, f"The old key {call.row.hint} works for {hours} more hours.")
 
 
 def revoke_key(call: ActionCall) -> str:
-    services.revoke_key(key_id=call.row.id, actor=Actor.console_user(call.username), now=call.now)
+    actor, reason = actor_of(call.request), call.data["reason"]
+    services.revoke_key(key_id=call.row.id, reason=reason, actor=actor, now=call.now)
     return f"{call.row.hint} is revoked; requests with it are refused from now on."
 
 
@@ -168,7 +198,6 @@ REVOKE = ConfirmedAction(
     run=revoke_key,
     is_offered=lambda key: key.revoked_at is None,
     roles=OPERATORS,
-    form_class=forms.Form,
     is_destructive=True,
 )
 
@@ -191,7 +220,7 @@ class ApiKeyAdmin(TenantScopedAdmin):
         (None, {"fields": ("label", "hint_code", "state", "tenant", "scope_chips")}),
         ("Life", {"fields": ("created_at", "last_used_at", "expires_at", "revoked_at", "successor")}),
     )
-    add_fieldsets = ((None, {"fields": ("tenant", "name", "scopes", "expires_at")}),)
+    add_fieldsets = ((None, {"fields": ("tenant", "name", "preset", "scopes", "expires_at")}),)
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         data = form.cleaned_data
@@ -275,58 +304,3 @@ class MembershipAdmin(SystemAdmin):
     role_chip = display(
         lambda self, row: chip(row.get_role_display(), "primary"), description="role", ordering="role"
     )
-
-
-class OperatorsOnly:
-    """Opens Django's own tables of people to operators, whatever Django's permissions say."""
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return access_of(request).is_operator
-
-    has_add_permission = has_change_permission = has_module_permission = has_view_permission
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
-admin.site.unregister(User)
-admin.site.unregister(Group)
-
-
-@admin.register(User)
-class UserAdmin(OperatorsOnly, DjangoUserAdmin, ModelAdmin):
-    """Console users. They are deactivated, never deleted: the audit log names them."""
-
-    form = UserChangeForm
-    add_form = UserCreationForm
-    change_password_form = AdminPasswordChangeForm
-    list_display = ("username", "email", "kind", "is_active", "last_login")
-    list_filter = ("is_active", "is_staff", "is_superuser")
-    search_fields = ("username", "email", "first_name", "last_name")
-    actions = None
-    fieldsets = (
-        (None, {"fields": ("username", "password")}),
-        ("Person", {"fields": ("first_name", "last_name", "email")}),
-        ("Access", {"fields": ("is_active", "is_staff", "is_superuser"), "description": ACCESS_EXPLANATION}),
-        ("Dates", {"fields": ("last_login", "date_joined")}),
-    )
-    readonly_fields = ("last_login", "date_joined")
-    add_fieldsets = (
-        (None, {"fields": ("username", "is_staff", "usable_password", "password1", "password2")}),
-    )
-
-    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        return {"is_staff": True, **super().get_changeform_initial_data(request)}
-
-    @display(description="kind")
-    def kind(self, user: User) -> str:
-        if user.is_superuser:
-            return chip("operator", "primary")
-        return chip("console user") if user.is_staff else chip("no console", "warning")
-
-
-@admin.register(Group)
-class GroupAdmin(OperatorsOnly, DjangoGroupAdmin, ModelAdmin):
-    """Django's groups; the console's own rights come from memberships."""
-
-    actions = None

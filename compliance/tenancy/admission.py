@@ -17,8 +17,8 @@ from compliance.api import gate, unauthenticated
 from compliance.api.exceptions import error_response
 from compliance.api.gate import GateRequest
 from compliance.api.rest.views import is_public
-from compliance.console.access import NO_ACCESS
-from compliance.console.views import CONSOLE_PREFIX
+from compliance.console.access import access_of
+from compliance.console.addresses import CONSOLE_PREFIX
 from compliance.tenancy import keys, recent_keys
 
 host_log = logging.getLogger("django.security.DisallowedHost")
@@ -67,7 +67,7 @@ def _with_limit(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 def _is_stranger(request: HttpRequest) -> bool:
     if _is_for_console(request):
-        return getattr(request, "console", NO_ACCESS) is NO_ACCESS
+        return access_of(request).is_stranger
     secret = gate.bearer_token(GateRequest.of(request)) or ""
     environment = keys.environment_of(secret)
     return environment is None or not recent_keys.is_known(environment, keys.digest(secret))

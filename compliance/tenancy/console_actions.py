@@ -4,7 +4,7 @@ from django import forms
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import actor_of
 from compliance.console.actions import ActionCall, ConfirmedAction, ReasonForm
 from compliance.console.display import chip, visible
 from compliance.tenancy import services
@@ -39,7 +39,7 @@ def _set_mode(call: ActionCall) -> str:
         tenant_id=call.row.id,
         enforcement=Enforcement(call.data["enforcement"]),
         reason=call.data["reason"],
-        actor=Actor.console_user(call.username),
+        actor=actor_of(call.request),
         now=call.now,
     )
     return f"The mode of {visible(tenant)} is now {tenant.enforcement}."

@@ -37,7 +37,11 @@ def _record(membership: Membership, description: str, role: Role | None, actor: 
         action=AuditAction.MEMBERSHIP_CHANGED,
         affected_id=membership.id,
         description=description,
-        metadata={"username": membership.user.get_username(), "role": role.value if role else None},
+        metadata={
+            "person": str(membership.user.person.id),
+            "username": membership.user.get_username(),
+            "role": role.value if role else None,
+        },
         actor=actor,
         now=now,
     )

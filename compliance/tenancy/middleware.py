@@ -8,16 +8,17 @@ from django.http import HttpRequest, HttpResponse
 from compliance.api import gate
 from compliance.api.gate import GateRequest
 from compliance.api.rest.views import is_public
-from compliance.console.access import NO_ACCESS, ConsoleAccess, ConsoleRole
-from compliance.console.views import CONSOLE_PREFIX, SESSION_KEY
+from compliance.console.access import ConsoleAccess, ConsoleRole
+from compliance.console.addresses import CONSOLE_PREFIX, environment_of_path
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.people.doors import second_factor
 from compliance.tenancy import keys
 from compliance.tenancy.models import Membership
 
 
 class EnvironmentMiddleware:
-    """The key's prefix decides for the API, the session for the console; all else starts as live.
+    """The key's prefix decides for the API, the path for the console; all else starts as live.
 
     A public view starts in none: it answers of things whose environment is read from themselves, and whatever
     key was sent along has no say. What it touches outside `environments.use()` fails for every caller alike.
@@ -46,10 +47,9 @@ class EnvironmentMiddleware:
 def console_access(request: HttpRequest) -> ConsoleAccess:
     """What the signed-in user may see: all as a superuser, else by their memberships; else nothing."""
     user = request.user
-    if not user.is_active or not user.is_staff:
-        return NO_ACCESS
-    is_test = request.session.get(SESSION_KEY) == Environment.TEST
-    environment = Environment.TEST if is_test else Environment.LIVE
+    environment = environment_of_path(request.path) or Environment.LIVE
+    if not user.is_active or not user.is_staff or not second_factor.is_met(request):
+        return ConsoleAccess(environment, is_stranger=True)
     if user.is_superuser:
         return ConsoleAccess(environment, is_operator=True)
     memberships = Membership.objects.filter(user=user)

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.test import Client
+from django.urls import reverse
 
 from agents.models import Agent
 from agents.tests.factories import make_agent
@@ -13,18 +14,21 @@ from auditlog.vocabulary import Actor
 from certificates.models import EndedHold, Issuance, OcspResponder, PooledKey, RevocationList
 from certificates.tests.factories import make_certificate
 from compliance.api.models import IdempotencyRecord
-from compliance.console.views import SESSION_KEY
+from compliance.console.addresses import prefix_of, within
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.encryption import encrypt
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id_at
+from compliance.incidents.tests.factories import make_incident
+from compliance.people.models import Person
 from compliance.reports.models import Report, ReportSchedule
 from compliance.reports.vocabulary import Cadence, ReportType
 from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
+from events.inbox.models import InboxComment, OpenEvent
 from events.models import (
     ActionType,
     BehaviorEvent,
@@ -61,13 +65,37 @@ def join(user: User, tenant: Tenant, role: Role) -> None:
     memberships.grant(user=user, tenant_id=tenant.id, role=role, actor=ACTOR, now=now())
 
 
-def console_of(user: User, environment: Environment = Environment.LIVE) -> Client:
+class ConsoleBrowser(Client):
+    """A browser that looks at one environment.
+
+    Outside a request `reverse` gives the live address of a page; this browser opens the page in its own.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__()
+        self.environment = environment
+
+    def generic(self, method: str, path: Any, *args: Any, **kwargs: Any) -> Any:
+        live, mine = prefix_of(Environment.LIVE), prefix_of(self.environment)
+        shown = mine + path.removeprefix(live) if path.startswith(live) else path
+        return super().generic(method, shown, *args, **kwargs)
+
+
+def address_in(environment: Environment, page: str, *args: object) -> str:
+    """The address of the admin's `page` in `environment`."""
+    with within(environment):
+        return reverse(f"admin:{page}", args=args)
+
+
+def actor_id_of(username: str) -> str:
+    """How the audit log names a user."""
+    return Actor.person(Person.objects.get(user__username=username).id).id
+
+
+def console_of(user: User, environment: Environment = Environment.LIVE) -> ConsoleBrowser:
     """A browser that is signed in and looks at `environment`; it checks CSRF tokens no more than Django's."""
-    client = Client()
+    client = ConsoleBrowser(environment)
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
-    session = client.session
-    session[SESSION_KEY] = environment.value
-    session.save()
     return client
 
 
@@ -85,6 +113,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             "api_idempotencyrecord": IdempotencyRecord.objects.create(
                 tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
             ),
+            "incidents_incident": make_incident(mirrored, agent_id=agent.id, agent_name=agent.name),
             "reports_reportschedule": ReportSchedule.objects.create(
                 tenant=mirrored,
                 type=ReportType.MICA,
@@ -168,13 +197,30 @@ def _event_rows(agent: Agent, label: str) -> dict[str, Any]:
             tenant=agent.tenant, event_id=event.id, name=f"{label}.example", marked_at=now()
         ),
         "events_simulation": _simulation(agent.tenant, label),
+        "inbox_openevent": OpenEvent.objects.create(
+            event_id=event.id,
+            tenant=agent.tenant,
+            agent=agent,
+            action_type=event.action_type,
+            risk_band=event.risk_band,
+            risk_score=event.risk_score,
+            received_at=event.received_at,
+        ),
+        "inbox_inboxcomment": InboxComment.objects.create(
+            tenant=agent.tenant,
+            agent=agent,
+            event_id=event.id,
+            text=label,
+            case_number=label[:64],
+            actor_type=ACTOR.type,
+            actor_id=ACTOR.id,
+            created_at=now(),
+        ),
     }
 
 
 def _simulation(tenant: Tenant, label: str) -> Simulation:
-    made = simulations.request_simulation(
-        tenant_id=tenant.id, changes={"strikes": 2}, requested_by=label, now=now()
-    )
+    made = simulations.request_simulation(tenant_id=tenant.id, changes={"strikes": 2}, actor=ACTOR, now=now())
     simulations.step(simulation_id=made.id, now=now())
     return made
 

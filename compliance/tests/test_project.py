@@ -22,8 +22,10 @@ ROOT = Path(settings.BASE_DIR)
 ORDER = [
     "compliance",
     "auditlog",
+    "compliance.people",
     "compliance.tenancy",
     "webhooks",
+    "compliance.incidents",
     "agents",
     "certificates",
     "events",

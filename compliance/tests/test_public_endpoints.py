@@ -17,7 +17,7 @@ from auditlog.tests.factories import make_entries, seal_and_sign
 from certificates import services as certificates
 from certificates.tests.factories import make_certificate, revoke_certificate
 from compliance.api.rest.views import ApiViewSet
-from compliance.console.views import CONSOLE_PREFIX
+from compliance.console.addresses import CONSOLE_PREFIX
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment

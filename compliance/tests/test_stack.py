@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.drill]
 
 # Variables that ./test gives this process; the stack under test has its own.
 CONTRACT = re.compile(
-    r"((TEST_)?DATABASE_(OWNER_|READER_)?URL|DATABASE_READER|REDIS_URL|PKCS11_.*|SOFTHSM2_CONF|SECRET_KEY|ENCRYPTION_KEYS|BASE_URL"
+    r"((TEST_)?DATABASE_(OWNER_|READER_)?URL|DATABASE_(AUDITOR|READER)|REDIS_URL|PKCS11_.*|SOFTHSM2_CONF|SECRET_KEY|ENCRYPTION_KEYS|BASE_URL"
     r"|ALLOWED_HOSTS|WEB_.*|WEBHOOK_.*|SERVICE_NAME|PORT|LOCAL_DIR|PYTHONPATH)"
 )
 HEAL_SECONDS = 15
@@ -120,7 +120,7 @@ def test_stack_starts_and_plays_the_scenario(stack: Stack) -> None:
 
 
 def test_console_and_documentation_are_served(stack: Stack) -> None:
-    assert stack.call("GET", "/admin/login/", key=None).status_code == 200
+    assert stack.call("GET", "/admin/live/login/", key=None).status_code == 200
     assert stack.call("GET", "/v1/docs", key=None).status_code == 200
     assert stack.call("GET", "/v1/schema", key=None).json()["openapi"] == "3.0.3"
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from agents.models import Agent
 from auditlog.vocabulary import Actor
@@ -17,7 +18,7 @@ from events.risk.evaluation.simulations import order_of
 from events.tests.factories import make_high_event
 
 START = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
-ACTOR = Actor.console_user("officer")
+ACTOR = Actor.person(UUID(int=7))
 
 
 def minutes(count: float) -> datetime:

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import connections
@@ -133,7 +134,7 @@ def say(world: World, event_id: Any, verdict: ReviewVerdict, note: str | None = 
         event_id=event_id,
         verdict=verdict,
         note=note,
-        actor=Actor.console_user("officer"),
+        actor=Actor.person(UUID(int=7)),
         now=now(),
     )
 

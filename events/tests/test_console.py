@@ -14,7 +14,7 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from compliance.tests.console import console_of, join, make_member, make_operator
+from compliance.tests.console import actor_id_of, console_of, join, make_member, make_operator
 from events.models import BehaviorEvent, EventReview
 from events.risk.scoring.reasons import WORDS as REASONS
 from events.risk.scoring.rules import RULES
@@ -61,7 +61,7 @@ def test_officer_confirms_and_dismisses(acme: Tenant, agent: Agent) -> None:
 
     assert [review.verdict for review in EventReview.objects.of_event(event.id)] == ["dismissed", "confirmed"]
     entries = AuditEntry.objects.for_tenant(acme.id).of_type("event.reviewed")
-    assert {entry.actor_id for entry in entries} == {"console:officer"}
+    assert {entry.actor_id for entry in entries} == {actor_id_of("officer")}
     assert "not ordered" in confirmed
     assert "mule-7" in confirmed
     assert "Confirm as attack" not in confirmed
@@ -114,11 +114,10 @@ def test_role_counts_in_its_own_tenant_only(acme: Tenant, agent: Agent) -> None:
     assert EventReview.objects.that_counts(event.id) is None
 
 
-def test_page_of_the_other_environment_does_nothing(acme: Tenant, agent: Agent) -> None:
+def test_event_of_live_does_not_exist_in_test(acme: Tenant, agent: Agent) -> None:
     event = stored(agent)
     operator = make_operator()
 
-    run(console_of(operator), "confirm", event, console_environment="test")
     run(console_of(operator, Environment.TEST), "confirm", event)
 
     assert EventReview.objects.that_counts(event.id) is None

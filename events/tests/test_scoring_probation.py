@@ -1,6 +1,7 @@
 """A new place is on probation: it is known once met on several days, whatever its events scored."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
 import pytest
 
@@ -239,7 +240,7 @@ def test_a_confirmed_medium_event_takes_its_place_off_probation(committed: None)
         event_id=odd.id,
         verdict=ReviewVerdict.CONFIRMED,
         note=None,
-        actor=Actor.console_user("officer"),
+        actor=Actor.person(UUID(int=7)),
         now=now(),
     )
 

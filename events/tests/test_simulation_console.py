@@ -13,7 +13,7 @@ from certificates.tests.factories import make_certificate
 from compliance.core.clock import now
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from compliance.tests.console import console_of, make_member, make_operator
+from compliance.tests.console import actor_id_of, console_of, make_member, make_operator
 from events.models import ReviewVerdict, Simulation
 from events.risk.evaluation import simulations
 from events.tests.simulated import high_events, judge
@@ -55,7 +55,10 @@ def test_officer_asks_and_reads_what_was_found(acme: Tenant, agent: Agent) -> No
     simulations.step(simulation_id=simulation.id, now=now())
     ready = page(officer, simulation)
 
-    assert (simulation.requested_by, simulation.policies["candidate"]["strikes"]) == ("officer", 2)
+    assert (simulation.requested_by, simulation.policies["candidate"]["strikes"]) == (
+        actor_id_of("officer"),
+        2,
+    )
     assert "0%, 0 events read" in waiting
     for words in (
         "1 of 1",
@@ -174,7 +177,7 @@ def test_what_a_person_asks_for_is_audited(acme: Tenant) -> None:
     simulation = Simulation.objects.get(tenant=acme)
     entry = AuditEntry.objects.for_tenant(acme.id).of_type("simulation.requested").get()
     shown = console_of(officer).get(reverse("admin:auditlog_auditentry_change", args=[entry.pk]))
-    assert (entry.affected_id, entry.actor_id) == (str(simulation.id), "console:officer")
+    assert (entry.affected_id, entry.actor_id) == (str(simulation.id), actor_id_of("officer"))
     assert entry.metadata is not None
     assert entry.metadata["candidate"]["strikes"] == 2
     assert entry.metadata["since"] == "2026-05-01T00:00:00Z"

@@ -22,7 +22,7 @@ from events.models import Simulation, SimulationStatus
 from events.querysets import LEASE
 from events.risk.evaluation import simulations
 from events.risk.evaluation.simulations import AlreadySimulating
-from events.tests.simulated import high_events
+from events.tests.simulated import ACTOR, high_events
 
 HEADERS = {ENVIRONMENT_HEADER: Environment.LIVE.value}
 
@@ -43,7 +43,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def requested(agent: Agent, **changes: Any) -> Simulation:
     return simulations.request_simulation(
-        tenant_id=agent.tenant_id, changes={"strikes": 2, **changes}, requested_by="officer", now=now()
+        tenant_id=agent.tenant_id, changes={"strikes": 2, **changes}, actor=ACTOR, now=now()
     )
 
 

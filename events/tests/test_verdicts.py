@@ -38,7 +38,7 @@ from events.risk.scoring.habits.tables import digest
 from events.tests.factories import make_event
 from events.tests.test_state_cache import recalled
 
-ACTOR = Actor.console_user("officer")
+ACTOR = Actor.person(UUID(int=7))
 CONFIRMED, DISMISSED = ReviewVerdict.CONFIRMED, ReviewVerdict.DISMISSED
 EVIL = {"tool": "pay", "to": "mule-7", "amount_usd": 5}
 

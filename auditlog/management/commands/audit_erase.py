@@ -20,7 +20,7 @@ class Command(ServiceCommand):
         which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument("--entry", type=UUID, action="append", metavar="ID", help="may be repeated")
         which.add_argument(
-            "--actor", metavar="ACTOR_ID", help="every entry of this actor, such as console:ada"
+            "--actor", metavar="ACTOR_ID", help="every entry of this actor, such as person:0b5c…"
         )
         parser.add_argument(
             "--part",

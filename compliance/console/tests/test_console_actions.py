@@ -1,5 +1,6 @@
 """What people do in the console: by role, through the services, audited, and never on the wrong page."""
 
+import re
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +18,15 @@ from compliance.core.environments import Environment
 from compliance.tenancy import keys, services
 from compliance.tenancy.models import ApiKey, Membership, Role, Tenant
 from compliance.tenancy.tests.factories import ACTOR, make_tenant
-from compliance.tests.console import console_of, join, make_member, make_operator, make_staff
+from compliance.tests.console import (
+    actor_id_of,
+    address_in,
+    console_of,
+    join,
+    make_member,
+    make_operator,
+    make_staff,
+)
 
 BOTH = pytest.mark.parametrize("environment", list(Environment))
 
@@ -45,9 +54,9 @@ def test_officer_suspends_an_agent_with_a_reason(acme: Tenant, environment: Envi
 
         agent.refresh_from_db()
         (entry,) = entries(acme.id, "agent.suspended")
-    assert answer.url == reverse("admin:agents_agent_change", args=[agent.pk])
+    assert answer.url == address_in(environment, "agents_agent_change", agent.pk)
     assert (agent.status, agent.status_reason) == (AgentStatus.SUSPENDED, "odd transfers")
-    assert (entry.actor_type, entry.actor_id) == ("user", "console:officer")
+    assert (entry.actor_type, entry.actor_id) == ("user", actor_id_of("officer"))
     assert entry.metadata is not None
     assert entry.metadata["reason"] == "odd transfers"
 
@@ -134,7 +143,7 @@ def test_an_action_finds_no_agent_of_the_other_environment(acme: Tenant) -> None
 
     answer = run(console_of(make_operator(), Environment.TEST), "agents_agent_suspend", agent, reason="x")
 
-    assert answer.url == reverse("admin:index")
+    assert answer.url == address_in(Environment.TEST, "index")
     assert Agent.objects.get(id=agent.id).status == AgentStatus.PENDING
 
 
@@ -161,14 +170,9 @@ def test_no_row_is_edited_or_deleted_by_hand(acme: Tenant, action: str) -> None:
 @BOTH
 def test_operator_makes_a_key_that_is_shown_once(acme: Tenant, environment: Environment) -> None:
     client = console_of(make_operator(), environment)
-    form = {
-        "tenant": acme.id,
-        "name": "ci",
-        "scopes": ["agents:read"],
-        "console_environment": environment.value,
-    }
+    form = {"tenant": acme.id, "name": "ci", "scopes": ["agents:read"]}
 
-    page = client.post(reverse("admin:tenancy_apikey_add"), form)
+    page = client.post(reverse("admin:tenancy_apikey_add"), form, follow=True)
 
     secret = page.context["secret"]
     with environments.use(environment):
@@ -176,45 +180,59 @@ def test_operator_makes_a_key_that_is_shown_once(acme: Tenant, environment: Envi
         assert services.authenticate(secret=secret, now=now()) == row
         (entry,) = entries(acme.id, "api_key.created")
     assert secret.startswith(keys.prefix_of(environment))
-    assert (row.scopes, entry.actor_id) == (["agents:read"], "console:root")
+    assert (row.scopes, entry.actor_id) == (["agents:read"], actor_id_of("root"))
     assert page.headers["Cache-Control"].count("no-store") == 1
     later = client.get(reverse("admin:tenancy_apikey_change", args=[row.pk])).content.decode()
     assert secret not in later
     assert row.digest not in later
 
 
-def test_a_key_form_opened_in_live_makes_no_key_in_test(acme: Tenant) -> None:
-    client = console_of(make_operator(), Environment.TEST)
-    form = {"tenant": acme.id, "name": "ci", "scopes": ["agents:read"], "console_environment": "live"}
-
-    answer = client.post(reverse("admin:tenancy_apikey_add"), form)
-
-    assert answer.headers["Location"] == reverse("admin:tenancy_apikey_changelist")
-    for environment in Environment:
-        with environments.use(environment):
-            assert not ApiKey.objects.filter(name="ci").exists()
-
-
-def test_an_action_page_opened_in_the_other_environment_does_nothing(acme: Tenant) -> None:
-    agent = make_agent(acme)
-
-    run(console_of(make_operator()), "agents_agent_suspend", agent, reason="x", console_environment="test")
-
-    assert Agent.objects.get(id=agent.id).status == AgentStatus.PENDING
-
-
 def test_operator_rolls_and_revokes_a_key(acme: Tenant) -> None:
     old = services.create_key(tenant=acme, name="ci", actor=ACTOR, now=now())
     client = console_of(make_operator())
 
-    page = run(client, "tenancy_apikey_roll", old.row, overlap_hours=1)
-    run(client, "tenancy_apikey_revoke", old.row)
+    page = client.get(run(client, "tenancy_apikey_roll", old.row, overlap_hours=1).headers["Location"])
+    run(client, "tenancy_apikey_revoke", old.row, reason="Left in a log")
 
     old.row.refresh_from_db()
     successor = services.authenticate(secret=page.context["secret"], now=now())
     assert old.row.successor == successor
     assert old.row.revoked_at is not None
-    assert len(entries(acme.id, "api_key.rolled")) == len(entries(acme.id, "api_key.revoked")) == 1
+    assert len(entries(acme.id, "api_key.rolled")) == 1
+    (revoked,) = entries(acme.id, "api_key.revoked")
+    assert (revoked.metadata or {})["reason"] == "Left in a log"
+
+
+def test_a_key_is_not_revoked_without_a_reason(acme: Tenant) -> None:
+    key = services.create_key(tenant=acme, actor=ACTOR, now=now()).row
+
+    run(console_of(make_operator()), "tenancy_apikey_revoke", key)
+
+    key.refresh_from_db()
+    assert key.revoked_at is None
+
+
+@pytest.mark.parametrize(
+    ("chosen", "granted"),
+    [
+        ({"preset": "Integration: webhooks"}, ["webhooks:read", "webhooks:write"]),
+        ({"preset": "Integration: webhooks", "scopes": ["webhooks:read"]}, ["webhooks:read"]),
+        ({"scopes": ["audit:read"]}, ["audit:read"]),
+        ({}, None),
+    ],
+)
+def test_scopes_of_a_new_key_are_ticked_or_a_presets(
+    acme: Tenant, chosen: dict[str, Any], granted: list[str] | None
+) -> None:
+    client, address = console_of(make_operator()), reverse("admin:tenancy_apikey_add")
+
+    empty = client.get(address).content.decode()
+    client.post(address, {"tenant": acme.pk, "name": "gateway", **chosen})
+
+    made = ApiKey.objects.filter(tenant=acme).first()
+    assert (made.scopes if made else None) == granted
+    assert re.search(r'name="scopes" value="audit:read"', empty)
+    assert not re.search(r"\schecked(=|>|\s)", empty)
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -225,7 +243,7 @@ def test_members_make_no_keys(acme: Tenant, role: Role) -> None:
     answers = [
         client.post(reverse("admin:tenancy_apikey_add"), {}),
         run(client, "tenancy_apikey_roll", key, overlap_hours=1),
-        run(client, "tenancy_apikey_revoke", key),
+        run(client, "tenancy_apikey_revoke", key, reason="Left in a log"),
     ]
 
     key.refresh_from_db()
@@ -256,7 +274,7 @@ def test_operator_makes_a_tenant_in_both_environments(environment: Environment) 
     tenant = Tenant.objects.get(name="New tenant")
     with environments.use(Environment.TEST):
         assert Tenant.objects.get(name="New tenant").id == tenant.id
-    assert entries(tenant.id, "tenant.created")[0].actor_id == "console:root"
+    assert entries(tenant.id, "tenant.created")[0].actor_id == actor_id_of("root")
 
 
 @BOTH

@@ -53,6 +53,17 @@ def test_code_outside_an_environment_fails_loudly() -> None:
         environments._current.reset(token)
 
 
+@pytest.mark.parametrize("environment", list(Environment))
+def test_auditing_leads_every_way_to_the_database_over_the_auditors_connection(
+    environment: Environment,
+) -> None:
+    with environments.use(environment), environments.auditing():
+        assert environments.alias() == AuditEntry.objects.all().db == environment.auditor_alias
+
+        with environments.auditing(False):
+            assert environments.alias() == environment.alias
+
+
 def record_and_fail() -> None:
     with environments.atomic():
         auditlog.record(

@@ -69,10 +69,10 @@ BAD: dict[str, tuple[str, str, list[tuple[str, str]], bytes]] = {
     "environment": ("GET", "/v1/crl?environment=x", [], b""),
     "list of no CA": ("GET", f"/v1/crl/{SERIAL}/delta", [], b""),
     "form of the description": ("GET", "/v1/schema?format=x", [], b""),
-    "cookies": ("GET", "/admin/", [("cookie", "sessionid=\x01; csrftoken=x; messages=x")], b""),
-    "console": ("GET", "/admin/agents/agent/", [], b""),
-    "sign-in without a token": ("POST", "/admin/login/", [FORM], b"username=a&password=b"),
-    "many fields": ("POST", "/admin/login/", [FORM], b"&".join(b"a=1" for _ in range(2_000))),
+    "cookies": ("GET", "/admin/live/", [("cookie", "sessionid=\x01; csrftoken=x; messages=x")], b""),
+    "console": ("GET", "/admin/test/agents/agent/", [], b""),
+    "sign-in without a token": ("POST", "/admin/live/login/", [FORM], b"username=a&password=b"),
+    "many fields": ("POST", "/admin/live/login/", [FORM], b"&".join(b"a=1" for _ in range(2_000))),
     "static file": ("GET", "/static/../../etc/passwd", [], b""),
 }  # fmt: skip
 

@@ -58,6 +58,17 @@ def ensure_role(
     query(server.url("postgres"), "\n".join(statements))
 
 
+def ensure_assumable_role(server: PostgresServer, name: str, *, by: DatabaseRole) -> None:
+    """Create a role that nobody signs in as, unless it exists; `by` may assume it, and inherits nothing."""
+    wanted, member = _identifier(name), _identifier(by.name)
+    found = f"SELECT FROM pg_roles WHERE rolname = {_literal(name)}"
+    statements = [
+        f"SELECT {_literal(f'CREATE ROLE {wanted}')} WHERE NOT EXISTS ({found}) \\gexec",
+        f"GRANT {wanted} TO {member} WITH INHERIT FALSE;",
+    ]
+    query(server.url("postgres"), "\n".join(statements))
+
+
 def drop_databases(url: str, fragment: str) -> None:
     """Drop every database whose name contains `fragment` (letters and digits), with its sessions."""
     if not fragment.isalnum():

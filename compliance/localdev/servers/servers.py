@@ -15,7 +15,7 @@ from ..layout import Layout
 from ..ports import HOST, WEB_DEFAULT
 from ..state import LockBusy, load_secrets, locked, read_json
 from . import processes
-from .databases import ensure_database, ensure_role
+from .databases import ensure_assumable_role, ensure_database, ensure_role
 from .key_hosts import KeyHosts
 from .postgres import DatabaseRole, PostgresServer
 from .redis import RedisServer
@@ -101,6 +101,10 @@ class Servers:
         suffix = "app" if kind == "service" else kind
         return DatabaseRole(f"{service_name(os.environ)}_{suffix}", self.secrets[f"postgres_{kind}_password"])
 
+    def auditor(self) -> str:
+        """Return the name of the role that the service reads the audit log with."""
+        return f"{service_name(os.environ)}_auditor"
+
     def start(self) -> None:
         """Start what is down. The caller holds the set-up lock."""
         self.start_postgres()
@@ -125,6 +129,7 @@ class Servers:
         ensure_role(self.postgres, owner, attributes="CREATEDB", member_of=DEVELOPMENT_ROLES)
         ensure_role(self.postgres, self.role("service"))
         ensure_role(self.postgres, self.role("reader"))
+        ensure_assumable_role(self.postgres, self.auditor(), by=self.role("service"))
         for name in self.database_names():
             ensure_database(self.postgres, name, owner=owner)
 
@@ -184,11 +189,13 @@ class Servers:
             "SECRET_KEY": self.secrets["secret_key"],
             # A developer's receiver listens on plain HTTP on loopback; production allows neither.
             "WEBHOOK_ALLOW_HTTP": "true",
+            "SECOND_FACTOR": "nobody",
             "WEBHOOK_ALLOW_PRIVATE_ADDRESSES": "true",
             "WEB_THREADS": "8",
             "WEB_WORKERS": "2",
             **self.softhsm.environment(),
             **_pair("DATABASE_URL", self.database_urls()),
+            "DATABASE_AUDITOR": self.auditor(),
             "DATABASE_READER": self.role("reader").name,
             "REDIS_URL": self.given.redis or self.redis.url(),
         }

@@ -16,6 +16,7 @@ from compliance.localdev.ports import HOST
 from compliance.localdev.servers import processes
 from compliance.localdev.servers.databases import (
     drop_databases,
+    ensure_assumable_role,
     ensure_database,
     ensure_role,
     query,
@@ -144,6 +145,19 @@ def test_role_signs_in_and_is_no_superuser(postgres: PostgresServer) -> None:
         query(postgres.url("postgres", DatabaseRole(OWNER.name, "first")), "SELECT 1")
     with pytest.raises(StepFailed, match="permission denied"):
         query(url, "SELECT pg_read_file('PG_VERSION')")
+
+
+def test_role_that_another_assumes_signs_in_nowhere_and_lends_it_nothing(postgres: PostgresServer) -> None:
+    ensure_role(postgres, OWNER)
+
+    for _ in range(2):
+        ensure_assumable_role(postgres, "an 'auditor\"", by=OWNER)
+
+    question = "SELECT current_user, pg_has_role('an ''auditor\"', 'USAGE')"
+    url = postgres.url("postgres", OWNER)
+    assert query(url, question) == [f"{OWNER.name}|f"]
+    assert query(url, f'SET ROLE "an \'auditor"""; {question}') == ["an 'auditor\"|t"]
+    assert query(url, "SELECT rolcanlogin FROM pg_roles WHERE rolname ~ '^an'") == ["f"]
 
 
 def test_service_as_a_superuser_is_told(

@@ -13,6 +13,7 @@ from compliance.ops.privileges.listed import FUNCTIONS, NOTHING, TABLES
 SCHEMA: Final = "public"
 PUBLIC: Final = ""
 """The grantee PUBLIC: every role. No role has an empty name."""
+SERVICE, READER, AUDITOR = "service", "reader", "auditor"
 
 # Without what belongs to an extension.
 _RELATIONS: Final = """
@@ -92,8 +93,8 @@ class Difference:
 
 
 def differences(alias: str) -> list[Difference]:
-    """Return where the privileges of PUBLIC, the service or the reader differ from the list."""
-    grantees = [PUBLIC, *_roles(alias)]
+    """Return where the privileges of PUBLIC or of a role differ from the list."""
+    grantees = [PUBLIC, *_roles(alias).values()]
     has, wanted = _granted(alias, grantees), _wanted(alias)
     targets = [*_whole(alias), *(target for target, _ in objects(alias))]
     pairs = [(target, grantee) for target in sorted(targets) for grantee in sorted(grantees)]
@@ -142,29 +143,44 @@ def _quoted(target: DatabaseObject) -> psql.Composable:
 
 
 def _wanted(alias: str) -> Privileges:
-    service, *reader = _roles(alias)
-    tables = [name for name, access in TABLES.items() if access.secret]
-    columns = dict(_ask(alias, _COLUMNS, tables=tables))
+    roles = _roles(alias)
     schema, database = _whole(alias)
-    wanted: Privileges = {}
-    for role in (service, *reader):
-        wanted |= {(schema, role): frozenset({"USAGE"}), (database, role): frozenset({"CONNECT"})}
+    wanted: Privileges = {(schema, role): frozenset({"USAGE"}) for role in roles.values()}
+    # Nobody signs in as the auditor.
+    signing_in = (role for kind, role in roles.items() if kind != AUDITOR)
+    wanted |= {(database, role): frozenset({"CONNECT"}) for role in signing_in}
+    open_columns = _open_columns(alias)
     for name, access in TABLES.items():
-        table = DatabaseObject("TABLE", name)
-        wanted[table, service] = access.service
-        for role in reader:
-            open_columns = (f"SELECT ({column})" for column in {*columns.get(name, ())} - access.secret)
-            wanted[table, role] = frozenset(open_columns) if access.secret else access.reader
+        listed = {
+            SERVICE: access.service,
+            READER: open_columns[name] if access.secret else access.reader,
+            AUDITOR: access.auditor,
+        }
+        wanted |= {(DatabaseObject("TABLE", name), role): listed[kind] for kind, role in roles.items()}
     for name, privileges in FUNCTIONS.items():
-        wanted[DatabaseObject("FUNCTION", name), service] = privileges
+        wanted[DatabaseObject("FUNCTION", name), roles[SERVICE]] = privileges
     return wanted
 
 
-def _roles(alias: str) -> list[str]:
-    """Return the service's role, and the reader's if it exists."""
-    reader = settings.DATABASE_READER
-    exists = _ask(alias, "SELECT FROM pg_roles WHERE rolname = %(name)s", name=reader)
-    return [str(connections.settings[alias]["USER"]), *([reader] if exists else [])]
+def _open_columns(alias: str) -> dict[str, frozenset[str]]:
+    """Return the reader's privileges on the columns of each table that has secret ones."""
+    secret = {name: access.secret for name, access in TABLES.items() if access.secret}
+    columns = dict(_ask(alias, _COLUMNS, tables=list(secret)))
+    return {
+        name: frozenset(f"SELECT ({column})" for column in {*columns.get(name, ())} - hidden)
+        for name, hidden in secret.items()
+    }
+
+
+def _roles(alias: str) -> dict[str, str]:
+    """Return the service's role, and the reader's and the auditor's if they exist."""
+    given = {READER: settings.DATABASE_READER, AUDITOR: settings.DATABASE_AUDITOR}
+    rows = _ask(
+        alias, "SELECT rolname::text FROM pg_roles WHERE rolname = ANY(%(names)s)", names=[*given.values()]
+    )
+    there = {name for (name,) in rows}
+    service = str(connections.settings[alias]["USER"])
+    return {SERVICE: service} | {kind: name for kind, name in given.items() if name in there}
 
 
 def _whole(alias: str) -> tuple[DatabaseObject, DatabaseObject]:

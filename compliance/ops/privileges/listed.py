@@ -18,11 +18,15 @@ NOTHING: Final = frozenset[str]()
 
 @dataclass(frozen=True)
 class Access:
-    """The privileges of the service and of the reader on a table; the reader cannot see `secret` columns."""
+    """The privileges of the roles on a table; the reader cannot see `secret` columns.
+
+    The auditor may read what the console's pages of the audit log show, salts included: exports open leaves.
+    """
 
     service: frozenset[str]
     reader: frozenset[str] = READ
     secret: frozenset[str] = frozenset()
+    auditor: frozenset[str] = NOTHING
 
     def __post_init__(self) -> None:
         if self.secret and self.reader != READ:
@@ -34,30 +38,38 @@ def _all(access: Access, *names: str) -> dict[str, Access]:
 
 
 TABLES: Final[Mapping[str, Access]] = {
-    **_all(Access(APPEND), "auditlog_auditentry", "events_behaviorevent", "events_eventreview"),
+    "auditlog_auditentry": Access(APPEND, auditor=READ),
+    **_all(Access(APPEND), "events_behaviorevent", "events_eventreview"),
+    **_all(Access(APPEND), "incidents_timelineentry", "incidents_notificationdraft"),
+    "incidents_incident": Access(CHANGE),
     # The tree grows by `auditlog_seal`. Salts open the commitments to what is erased from the tables.
-    **_all(Access(READ), "auditlog_pendingentry", "auditlog_tile", "auditlog_treehead"),
-    "auditlog_witnessstate": Access(CHANGE),
-    "auditlog_leaf": Access(READ, secret=frozenset({"salts"})),
-    "auditlog_signedhead": Access(APPEND | {"UPDATE (note)", "UPDATE (has_quorum)"}),
+    **_all(Access(READ, auditor=READ), "auditlog_pendingentry", "auditlog_tile", "auditlog_treehead"),
+    "auditlog_witnessstate": Access(CHANGE, auditor=READ),
+    "auditlog_leaf": Access(READ, secret=frozenset({"salts"}), auditor=READ),
+    "auditlog_signedhead": Access(APPEND | {"UPDATE (note)", "UPDATE (has_quorum)"}, auditor=READ),
     **_all(Access(APPEND), "django_admin_log", "webhooks_message"),
-    "auditlog_logkey": Access(APPEND | {"UPDATE (retired_at)", "UPDATE (destroyed_at)"}),
+    "auditlog_logkey": Access(APPEND | {"UPDATE (retired_at)", "UPDATE (destroyed_at)"}, auditor=READ),
     # Rows that fit no partition; `events_partition_make` moves them.
     "events_behaviorevent_default": Access(READ, NOTHING),
     # Written by migrations.
     **_all(Access(READ), "django_migrations", "django_content_type", "auth_permission"),
     # People and sessions.
     "auth_user": Access(CHANGE, secret=frozenset({"password"})),
-    **_all(
-        Access(ADD_AND_REMOVE), "auth_group_permissions", "auth_user_groups", "auth_user_user_permissions"
-    ),
+    # The database makes a person with the user. Groups and permissions of Django give no rights.
+    **_all(Access(READ), "people_person", "auth_group", "auth_group_permissions"),
+    **_all(Access(READ), "auth_user_groups", "auth_user_user_permissions"),
+    "people_authenticator": Access(CHANGE_AND_REMOVE, secret=frozenset({"secret"})),
+    "people_onetimelink": Access(CHANGE_AND_REMOVE, secret=frozenset({"digest"})),
+    "people_recoverycode": Access(ADD_AND_REMOVE, secret=frozenset({"digest"})),
+    "people_session": Access(CHANGE_AND_REMOVE, NOTHING),
+    "people_door": Access(CHANGE_AND_REMOVE),
+    # Of the release before.
     "django_session": Access(CHANGE_AND_REMOVE, NOTHING),
-    "tenancy_tenant": Access(APPEND | {"UPDATE (enforcement)"}),
+    "tenancy_tenant": Access(APPEND | {"UPDATE (enforcement)"}, auditor=READ),
     "tenancy_apikey": Access(CHANGE, secret=frozenset({"digest"})),
     # An answer stored for a retry may hold a secret that is shown once.
     "api_idempotencyrecord": Access(CHANGE_AND_REMOVE, NOTHING),
-    **_all(Access(CHANGE), "auth_group", "agents_agent", "delegation_tokenkey", "reports_report"),
-    "reports_reportschedule": Access(CHANGE),
+    **_all(Access(CHANGE), "agents_agent", "delegation_tokenkey", "reports_report", "reports_reportschedule"),
     **_all(Access(CHANGE), "certificates_certificate", "certificates_certificateauthority"),
     **_all(Access(CHANGE), "certificates_issuance", "webhooks_delivery"),
     **_all(Access(CHANGE), "events_riskwatermark", "events_scorerprogress", "events_simulation"),
@@ -65,7 +77,10 @@ TABLES: Final[Mapping[str, Access]] = {
     **_all(Access(CHANGE_AND_REMOVE), "tenancy_membership", "certificates_revocationlist"),
     **_all(Access(CHANGE_AND_REMOVE), "events_riskday", "events_scorersnapshot"),
     **_all(Access(ADD_AND_REMOVE), "certificates_ocspresponder", "certificates_revocationlistpart"),
-    "events_markedplace": Access(ADD_AND_REMOVE),
+    **_all(Access(ADD_AND_REMOVE), "events_markedplace", "inbox_openevent"),
+    "inbox_inboxcomment": Access(APPEND),
+    "inbox_agentqueue": Access(CHANGE),
+    "inbox_dayfigures": Access(CHANGE_AND_REMOVE),
     "certificates_endedhold": Access(APPEND | {"UPDATE (end_crl_number)"}),
     "certificates_pooledkey": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
     "events_pendingreview": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
@@ -92,8 +107,11 @@ FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
     "auditlog_only_grows()": NOTHING,
     "auditlog_states_tree()": NOTHING,
     "auditlog_enqueue()": NOTHING,
+    "people_identify()": NOTHING,
+    "people_refuse_change()": NOTHING,
     "events_refuse_change()": NOTHING,
+    "incidents_refuse_change()": NOTHING,
     "certificates_list_number_rises()": NOTHING,
     "certificates_crl_number_rises()": NOTHING,
 }
-"""The privileges of the service; the reader may execute none."""
+"""The privileges of the service; reader and auditor may execute none."""

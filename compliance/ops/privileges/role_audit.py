@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from django.conf import settings
 from django.db import connections
 
 from auditlog import guards
@@ -11,6 +12,10 @@ from compliance.ops.privileges.granting import SCHEMA, differences
 REMEDY: Final = (
     "run the service as a role that owns nothing (DATABASE_URL) and migrate as the owner"
     " (DATABASE_OWNER_URL): docs/operations.md, Database roles; then manage.py migrate for each database"
+)
+AUDITOR_REMEDY: Final = (
+    "make the role of DATABASE_AUDITOR (docs/operations.md, Database roles), then manage.py migrate for each"
+    " database; until then the console reads the audit log as the service"
 )
 MOST_NAMED: Final = 3
 # A member of these reads or writes whatever the privileges of tables say.
@@ -42,6 +47,19 @@ _QUESTION: Final = (
     f"SELECT rolsuper, {', '.join(_EXCESSES.values())} FROM pg_roles WHERE rolname = current_user"  # noqa: S608
 )
 
+_AUDITOR: Final = """
+SELECT NOT pg_has_role(current_user, oid, 'MEMBER'), rolcanlogin,
+    rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls
+        OR EXISTS (SELECT FROM pg_auth_members WHERE member = r.oid)
+        OR EXISTS (SELECT FROM pg_shdepend WHERE refobjid = r.oid AND deptype = 'o')
+FROM pg_roles r WHERE rolname = %s
+"""
+_AUDITORS_FAULTS: Final = (
+    "is not granted to the service's role",
+    "may sign in",
+    "may do more than read, owns something, or is a member of another role",
+)
+
 
 def excesses(alias: str) -> list[str]:
     """Return what the role of DATABASE_URL may do and should not, in words."""
@@ -57,6 +75,18 @@ def role_is_limited() -> str:
     """Return what the role may do and should not in the current environment; empty if nothing."""
     found = excesses(environments.current().alias)
     return f"the service's role {', '.join(found)}" if found else ""
+
+
+def auditor_is_in_use() -> str:
+    """Return why the console does not read the audit log as a limited auditor; empty if it does."""
+    role = settings.DATABASE_AUDITOR
+    with connections[environments.current().alias].cursor() as cursor:
+        cursor.execute(_AUDITOR, [role])
+        found = cursor.fetchone()
+    if found is None:
+        return f"the auditor's role {role} does not exist"
+    faults = [words for words, is_so in zip(_AUDITORS_FAULTS, found, strict=True) if is_so]
+    return f"the auditor's role {role} {', '.join(faults)}" if faults else ""
 
 
 def privileges_as_listed() -> str:

@@ -83,7 +83,7 @@ def make_oversight_fact() -> Row:
         "at": END,
         "what": "certificate.revoked",
         "actor_type": "user",
-        "actor_id": "console:kim",
+        "actor_id": "person:kim",
         "subject": "5f",
         "description": "Revoked",
     }

@@ -33,7 +33,7 @@ from events.models import ReviewVerdict
 from events.risk import reviewing
 from events.tests.factories import make_event, make_high_event, store_event
 
-PERSON, KEY = Actor.console_user("kim"), Actor.api_key(UUID(int=5))
+PERSON, KEY = Actor.person(UUID(int=4)), Actor.api_key(UUID(int=5))
 PERIOD = "tenant_id = %(tenant)s AND {0} >= %(start)s AND {0} < %(end)s"
 EVENTS = f"FROM events_behaviorevent e WHERE {PERIOD.format('received_at')}"
 HIGH = f"{EVENTS} AND risk_score >= 0.85"

@@ -16,7 +16,7 @@ from compliance.reports.periods import start_of
 from compliance.reports.vocabulary import Cadence, ReportType
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from compliance.tests.console import console_of, join, make_member
+from compliance.tests.console import actor_id_of, console_of, join, make_member
 
 FORM = {"type": "eu_ai_act", "first_day": "2026-10-01", "last_day": "2026-10-31"}
 
@@ -50,7 +50,7 @@ def test_officer_asks_for_a_report_of_whole_days(acme: Tenant) -> None:
     report = Report.objects.get(tenant=acme)
     (entry,) = AuditEntry.objects.for_tenant(acme.id).of_type("report.requested")
     assert (f"{report.period_start:%m-%d}", f"{report.period_end:%m-%d}") == ("10-01", "11-01")
-    assert entry.actor_id == "console:officer"
+    assert entry.actor_id == actor_id_of("officer")
 
 
 def test_officer_asks_for_a_preset_period(acme: Tenant) -> None:

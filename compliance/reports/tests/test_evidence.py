@@ -30,7 +30,7 @@ from events.archiving import archive_file, restoring
 from events.models import BehaviorEvent, ReviewVerdict
 from events.risk import reviewing
 
-PERSON, MACHINE = Actor.console_user("kim"), Actor.api_key(UUID(int=5))
+PERSON, MACHINE = Actor.person(UUID(int=7)), Actor.api_key(UUID(int=5))
 
 
 @pytest.fixture

@@ -54,9 +54,10 @@ STRANGERS: dict[str, tuple[str, Callable[[], Headers], int]] = {
     "unknown path with a made-up key": ("/.env", lambda: bearing(keys.new_secret(Environment.LIVE)), 404),
     "unknown host": ("/v1/agents", lambda: {"Host": "evil.example"}, 400),
     "unknown host of a public endpoint": ("/v1/crl", lambda: {"Host": "evil.example"}, 400),
-    "console": ("/admin/agents/agent/", dict, 302),
-    "sign-in page": ("/admin/login/", dict, 200),
-    "console with a made-up session": ("/admin/", lambda: {"Cookie": "sessionid=" + "a" * 32}, 302),
+    "console": ("/admin/live/agents/agent/", dict, 302),
+    "sign-in page": ("/admin/live/login/", dict, 200),
+    "console in no environment": ("/admin/agents/agent/", dict, 302),
+    "console with a made-up session": ("/admin/test/", lambda: {"Cookie": "sessionid=" + "a" * 32}, 302),
 }
 
 
@@ -183,14 +184,14 @@ def test_wrong_keys_do_not_close_the_console(api: ApiClient) -> None:
     for _ in range(LIMIT + 1):
         api.get("/v1/agents")
 
-    assert api.get("/admin/login/").status_code == 200
+    assert api.get("/admin/live/login/").status_code == 200
 
 
 def test_signed_in_users_are_not_locked_out_by_those_who_are_not(api: ApiClient) -> None:
     for _ in range(LIMIT + 1):
-        api.get("/admin/")
+        api.get("/admin/live/")
 
-    assert console_of(make_operator()).get("/admin/").status_code == 200
+    assert console_of(make_operator()).get("/admin/live/").status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/health/live", "/health/ready"])

@@ -37,12 +37,12 @@ def request_simulation(
     changes: dict[str, Any],
     since: datetime | None = None,
     until: datetime | None = None,
-    requested_by: str,
+    actor: Actor,
     now: datetime,
 ) -> Simulation:
     """Create a simulation of the candidate that `changes` describe, which a task works on; audits it.
 
-    `requested_by`: a console user. Raises Invalid, AlreadySimulating.
+    Raises Invalid, AlreadySimulating.
     """
     order = order_of(tenant_id=tenant_id, changes=changes, since=since, until=until, now=now)
     with environments.atomic():
@@ -50,7 +50,7 @@ def request_simulation(
         refuse_second(tenant_id=tenant_id)
         made = Simulation.objects.create(
             tenant_id=tenant_id,
-            requested_by=requested_by,
+            requested_by=actor.id,
             policies=msgspec.to_builtins(order),
             created_at=now,
         )
@@ -60,7 +60,7 @@ def request_simulation(
             affected_id=made.id,
             description="Simulation of a risk policy requested",
             metadata={name: made.policies[name] for name in ("candidate", "since", "until")},
-            actor=Actor.console_user(requested_by),
+            actor=actor,
             now=now,
         )
         enqueue_on_commit(SIMULATE, simulation_id=str(made.id))

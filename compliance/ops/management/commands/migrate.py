@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 
+from compliance.core.environments import AUDITOR_ALIASES
 from compliance.ops.privileges import granting
 from compliance.stores.database_owner import as_owner
 
@@ -13,6 +15,8 @@ class Command(migrate.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         alias = options["database"]
+        if alias in AUDITOR_ALIASES:
+            raise CommandError(f"{alias} only reads: migrate the databases default and test")
         with as_owner(alias):
             super().handle(*args, **options)
             if options["plan"] or options["check_unapplied"]:

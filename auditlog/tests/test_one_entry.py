@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from pytest_django.fixtures import Settings
@@ -11,7 +12,6 @@ from auditlog.disposal import erasing
 from auditlog.errors import EntryNotFound
 from auditlog.leaves import ERASABLE
 from auditlog.models import AuditEntry, Leaf
-from auditlog.proving.verification import CheckedStep, EntryCheck, StepOutcome, verify
 from auditlog.sealing import keys, sealer
 from auditlog.sealing.tree import StoredTiles, latest_checkpoint
 from auditlog.submitting import gathering
@@ -21,6 +21,7 @@ from auditlog.tests.witness_process import WitnessProcess
 from auditlog.tests.witnessed import grow, unguarded, write_policy
 from auditlog.tlog.checkpoints import Checkpoint
 from auditlog.tlog.policy import Policy
+from auditlog.verifying.one_entry import CheckedStep, EntryCheck, StepOutcome, verify
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.clock import now
@@ -39,7 +40,7 @@ def make_entry() -> AuditEntry:
         affected_id="agent",
         description="for Grace",
         metadata={"chain": [{"sub": "grace@example.com", "type": "human"}]},
-        actor=Actor.console_user("grace"),
+        actor=Actor.person(UUID(int=7)),
         now=now(),
     )
 

@@ -1,0 +1,1 @@
+"""Actors of requests and their present names."""

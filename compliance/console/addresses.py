@@ -1,0 +1,81 @@
+"""The addresses of the console: each page exists once in each environment, under a prefix of its own.
+
+`/admin/live/…` and `/admin/test/…` are the same routes (`compliance.console.urls`). Inside `within()`,
+`reverse` and `{% url %}` give the addresses of its environment; elsewhere they give the live ones.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import (
+    Resolver404,
+    ResolverMatch,
+    get_script_prefix,
+    get_urlconf,
+    resolve,
+    reverse,
+    set_script_prefix,
+    set_urlconf,
+)
+
+from compliance.core.environments import Environment
+
+CONSOLE_PREFIX = "/admin/"
+URLCONF = "compliance.console.urls"
+SIGN_IN = "login/"
+
+
+def prefix_of(environment: Environment) -> str:
+    """Return what the addresses of `environment` begin with."""
+    return f"{CONSOLE_PREFIX}{environment.value}/"
+
+
+def environment_of_path(path: str) -> Environment | None:
+    """Return the environment that a request's path names; None if it names none."""
+    return next((found for found in Environment if path.startswith(prefix_of(found))), None)
+
+
+@contextmanager
+def within(environment: Environment) -> Iterator[None]:
+    """Make `reverse` give the addresses of `environment` inside the block."""
+    urlconf, prefix = get_urlconf(), get_script_prefix()
+    set_urlconf(URLCONF)
+    set_script_prefix(prefix_of(environment))
+    try:
+        yield
+    finally:
+        set_urlconf(urlconf)
+        set_script_prefix(prefix)
+
+
+def page_at(address: str) -> ResolverMatch | None:
+    """Return the page at `address`, written without its prefix; None if there is none."""
+    try:
+        match = resolve(f"/{address}", URLCONF)
+    except Resolver404:
+        return None
+    # The admin's own routes end in one that matches everything, and has no name.
+    return match if match.url_name else None
+
+
+def counterparts(request: HttpRequest) -> dict[Environment, str]:
+    """Return the address of the request's page in each environment.
+
+    A row exists in one environment only: its page's counterpart is the list.
+    """
+    found = {}
+    for environment in Environment:
+        with within(environment):
+            found[environment] = reverse(_counterpart(request.resolver_match))
+    return found
+
+
+def _counterpart(match: ResolverMatch | None) -> str:
+    if match is None or not match.url_name:
+        return "admin:index"
+    if not match.kwargs:
+        return match.view_name
+    page: Any = getattr(match.func, "model_admin", None)
+    return f"admin:{page.opts.app_label}_{page.opts.model_name}_changelist" if page else "admin:index"

@@ -1,0 +1,22 @@
+"""People as a Django app, and the site that they sign in to."""
+
+from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
+from django.core.checks import register
+
+from compliance.people.checks import check_required, check_second_factor
+
+
+class PeopleConfig(AppConfig):
+    name = "compliance.people"
+    label = "people"
+
+    def ready(self) -> None:
+        register(check_second_factor)
+        register(check_required, "security", deploy=True)
+
+
+class ConsoleConfig(AdminConfig):
+    """Django's admin with the console's own doors."""
+
+    default_site = "compliance.people.doors.site.ConsoleSite"

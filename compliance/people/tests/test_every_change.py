@@ -1,0 +1,254 @@
+"""Every page of the console that changes something leaves an entry of the person; generated from the URLs."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import URLPattern, URLResolver, reverse
+
+from agents.models import AgentStatus
+from auditlog.models import AuditEntry
+from auditlog.tests.factories import seal_and_sign
+from compliance.console.access import ConsoleAccess
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.people.tests.authenticators import code_of, make_authenticator, offered_code
+from compliance.reports import services
+from compliance.tenancy.models import Membership, Tenant
+from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.console import actor_id_of, console_of, make_operator, make_staff, populate
+
+PASSWORD = "correct horse battery"
+# Pages that only show, or that belong to no person yet.
+READING = {
+    *(
+        "index",
+        "login",
+        "password_change_done",
+        "autocomplete",
+        "jsi18n",
+        "view_on_site",
+        "search",
+        "app_list",
+    ),
+    *("auditlog_auditentry_proof", "auditlog_auditentry_verify"),
+    *("login_code", "login_enrol", "recovery_codes", "link", "link_password"),
+}
+READING_ENDS = ("_changelist", "_history")
+
+
+def pages(patterns: Any = None) -> Iterator[str]:
+    for pattern in admin.site.get_urls() if patterns is None else patterns:
+        if isinstance(pattern, URLResolver):
+            yield from pages(pattern.url_patterns)
+        elif isinstance(pattern, URLPattern) and pattern.name:
+            yield pattern.name
+
+
+def changing_pages() -> list[str]:
+    """The names of all pages that may change something, but those of rows that nobody may add or edit."""
+    found = []
+    for name in dict.fromkeys(pages()):
+        if name in READING or name.endswith(READING_ENDS) or is_closed(name):
+            continue
+        found.append(name)
+    return found
+
+
+def is_closed(name: str) -> bool:
+    """Whether a page of a row refuses even operators: then another test demands the refusal."""
+    for model, page in admin.site._registry.items():
+        label = f"{model._meta.app_label}_{model._meta.model_name}"
+        for verb in ("add", "change", "delete"):
+            if name == f"{label}_{verb}":
+                return not getattr(page, f"has_{verb}_permission")(Operators())
+    return False
+
+
+class Operators:
+    """A request of an operator, as far as permissions ask."""
+
+    def __init__(self) -> None:
+        self.console = ConsoleAccess(Environment.LIVE, is_operator=True)
+
+
+class World:
+    """A tenant with a row of every kind, a user to change, and an operator's browser."""
+
+    def __init__(self) -> None:
+        self.tenant: Tenant = make_tenant("Acme")
+        self.rows = populate(self.tenant, Environment.LIVE)
+        self.operator = make_operator()
+        self.client: Client = console_of(self.operator)
+        self.user: User = make_staff("kim")
+        self.rows["auth_user"] = self.user
+        self.rows["tenancy_membership"] = Membership.objects.create(
+            user=self.user, tenant_id=self.tenant.id, role="auditor"
+        )
+
+    def own_entries(self) -> int:
+        count = 0
+        for environment in Environment:
+            with environments.use(environment):
+                count += AuditEntry.objects.filter(actor_id=actor_id_of(self.operator.username)).count()
+        return count
+
+
+def suspend_agent(world: World) -> None:
+    agent = world.rows["agents_agent"]
+    agent.status = AgentStatus.SUSPENDED
+    agent.save(update_fields=["status"])
+
+
+def switch_webhook_off(world: World) -> None:
+    webhook = world.rows["webhooks_webhook"]
+    webhook.active = False
+    webhook.save(update_fields=["active"])
+
+
+def set_own_password(world: World) -> None:
+    world.operator.set_password(PASSWORD)
+    world.operator.save()
+    world.client = console_of(world.operator)
+
+
+def give_operator_an_app(world: World) -> None:
+    make_authenticator(world.operator)
+
+
+def give_user_an_app(world: World) -> None:
+    make_authenticator(world.user)
+
+
+def open_enrolment(world: World) -> None:
+    world.client.get(reverse("admin:account_enrol"))
+
+
+def sign_in_elsewhere(world: World) -> None:
+    for user in (world.operator, world.user):
+        user.set_password(PASSWORD)
+        user.save()
+        Client().post(reverse("admin:login"), {"username": user.username, "password": PASSWORD})
+    world.client = console_of(world.operator)
+
+
+def finish_report(world: World) -> None:
+    services.generate(report_id=world.rows["reports_report"].id, now=now())
+
+
+def seal(world: World) -> None:
+    seal_and_sign()
+
+
+PREPARED: dict[str, Callable[[World], None]] = {
+    "account": give_operator_an_app,
+    "account_enrol": open_enrolment,
+    "account_sessions": sign_in_elsewhere,
+    "auth_user_end_sessions": sign_in_elsewhere,
+    "auth_user_reset_second_factor": give_user_an_app,
+    "password_change": set_own_password,
+    "agents_agent_reinstate": suspend_agent,
+    "webhooks_webhook_on": switch_webhook_off,
+    "reports_report_pdf": finish_report,
+    "reports_report_json": finish_report,
+    "auditlog_auditentry_export": seal,
+}
+DOWNLOADS = {"reports_report_pdf", "reports_report_json", "auditlog_auditentry_export"}
+FIXED_ARGUMENTS = {
+    "auditlog_auditentry_export": ["csv"],
+    "password_change": [],
+    "logout": [],
+    "account": [],
+    "account_enrol": [],
+    "account_sessions": [],
+}
+FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
+    "auth_user_add": lambda world: {"username": "new", "usable_password": "false", "is_staff": "on"},
+    "auth_user_change": lambda world: {"username": "kim", "email": "kim@example.org", "is_active": "on"},
+    "auth_user_password_change": lambda world: {
+        "usable_password": "true",
+        "password1": PASSWORD,
+        "password2": PASSWORD,
+        "set-password": "1",
+    },
+    "password_change": lambda world: {
+        "old_password": PASSWORD,
+        "new_password1": PASSWORD + "!",
+        "new_password2": PASSWORD + "!",
+    },
+    "logout": lambda world: {},
+    "account": lambda world: {"do": "codes", "code": code_of(world.operator)},
+    "account_sessions": lambda world: {"session": "others"},
+    "account_enrol": lambda world: {"code": offered_code(world.client)},
+    "tenancy_tenant_add": lambda world: {"name": "Another"},
+    "tenancy_apikey_add": lambda world: {"tenant": world.tenant.id, "name": "ci", "scopes": ["agents:read"]},
+    "tenancy_membership_add": lambda world: {
+        "user": make_staff("lee").pk,
+        "tenant": world.tenant.id,
+        "role": "officer",
+    },
+    "tenancy_membership_change": lambda world: {"role": "officer"},
+    "tenancy_membership_delete": lambda world: {"post": "yes"},
+    "events_simulation_add": lambda world: {
+        "tenant": world.tenant.id,
+        "threshold": "0.85",
+        "strikes": "2",
+        "window_minutes": "15",
+        "weights": "{}",
+        "scope_rule": "on",
+    },
+    "reports_report_add": lambda world: {
+        "tenant": world.tenant.id,
+        "type": "mica",
+        "first_day": "2026-10-01",
+        "last_day": "2026-10-31",
+    },
+}
+
+
+def form_of(name: str) -> dict[str, Any]:
+    """Data that the action's form accepts."""
+    for page in admin.site._registry.values():
+        for action in getattr(page, "confirmed_actions", ()):
+            if name == f"{page.opts.app_label}_{page.opts.model_name}_{action.name}":
+                return {key: value_for(field) for key, field in action.form_class.base_fields.items()}
+    raise KeyError(f"{name} is neither an action nor in FORMS, READING or DOWNLOADS: say how it is used")
+
+
+def value_for(field: forms.Field) -> Any:
+    if isinstance(field, forms.ChoiceField):
+        choices: Any = field.choices
+        return list(choices)[-1][0]
+    return field.initial if field.initial is not None else "for a reason"
+
+
+def visit(world: World, name: str) -> Any:
+    if name in FIXED_ARGUMENTS:
+        url = reverse(f"admin:{name}", args=FIXED_ARGUMENTS[name])
+    elif name.endswith("_add"):
+        url = reverse(f"admin:{name}")
+    else:
+        model = max((label for label in world.rows if name.startswith(label)), key=len)
+        url = reverse(f"admin:{name}", args=[world.rows[model].pk])
+    if name in DOWNLOADS:
+        return world.client.get(url, {"tenant": str(world.tenant.id)})
+    return world.client.post(url, FORMS[name](world) if name in FORMS else form_of(name))
+
+
+@pytest.mark.parametrize("name", changing_pages())
+def test_change_leaves_an_entry_of_the_person(name: str) -> None:
+    world = World()
+    if name in PREPARED:
+        PREPARED[name](world)
+    before = world.own_entries()
+
+    answer = visit(world, name)
+
+    form = (getattr(answer, "context_data", None) or {}).get("adminform")
+    assert answer.status_code in {200, 302}
+    assert world.own_entries() > before, form and form.form.errors
