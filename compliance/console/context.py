@@ -18,6 +18,7 @@ NAVIGATION = {
         ("Agents", "smart_toy", "agents_agent"),
         ("Certificates", "workspace_premium", "certificates_certificate"),
         ("Events", "timeline", "events_behaviorevent"),
+        ("Incidents", "emergency_home", "incidents_incident"),
         ("Simulate a policy", "flight_takeoff", "events_simulation"),
     ),
     "Evidence": (
@@ -65,13 +66,24 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     groups: list[dict[str, Any]] = [{"title": "", "items": [overview]}]
     for title, pages in NAVIGATION.items():
         items = [
-            {"title": label, "icon": icon, "link": reverse(f"admin:{model}_changelist")}
+            {
+                "title": label,
+                "icon": icon,
+                "link": reverse(f"admin:{model}_changelist"),
+                **_badge(request, model),
+            }
             for label, icon, model in pages
             if may_see(request, model)
         ]
         if items:
             groups.append({"title": title, "separator": True, "items": items})
     return groups
+
+
+def _badge(request: HttpRequest, name: str) -> dict[str, int]:
+    """Return the number that the page of `app_model` shows in the navigation, if it has one."""
+    count = getattr(registered(name), "navigation_badge", lambda _: 0)(request)
+    return {"badge": count} if count else {}
 
 
 def environment_of_page(request: HttpRequest) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.templatetags.static import static
+from django.urls import reverse
 
 
 def unfold_settings(title: str) -> dict[str, Any]:
@@ -18,11 +19,21 @@ def unfold_settings(title: str) -> dict[str, Any]:
         ],
         "SHOW_VIEW_ON_SITE": False,
         "BORDER_RADIUS": "8px",
-        "STYLES": [lambda request: static("console/console.css")],
+        "STYLES": [
+            lambda request: static("console/console.css"),
+            lambda request: static("console/access.css"),
+        ],
+        "SCRIPTS": [lambda request: static("console/access.js")],
         "GLOBAL_CALLBACK": "compliance.console.context.environment_of_page",
         "ENVIRONMENT_TITLE_PREFIX": "compliance.console.context.title_prefix",
         "DASHBOARD_CALLBACK": "compliance.ops.dashboard.dashboard",
         "SIDEBAR": {"navigation": "compliance.console.context.sidebar"},
+        "ACCOUNT": {
+            "navigation": [
+                {"title": "Your account", "link": lambda request: reverse("admin:account")},
+                {"title": "Change password", "link": lambda request: reverse("admin:password_change")},
+            ]
+        },
         "COLORS": {"primary": PRIMARY},
     }
 

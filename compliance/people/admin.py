@@ -7,23 +7,64 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from auditlog.actors.requests import actor_of
-from compliance.console.access import access_of
-from compliance.console.display import chip, code, column
+from auditlog.vocabulary import PERSON
+from compliance.console.access import OPERATORS, access_of
+from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.admin import RelatedLink, SystemAdmin
+from compliance.console.display import chip, code, column, visible
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.people import recording
+from compliance.people.doors import second_factor
 
 ACCESS_EXPLANATION = (
     "Staff may sign in to the console and see the tenants of their memberships. "
     "A superuser is an operator: every tenant, keys, people."
 )
+
+TRAIL = RelatedLink(
+    "Audit trail", "history", "auditlog_auditentry", "affected_id", lambda user: user.person.id
+)
+ACTS = RelatedLink(
+    "What this person did",
+    "person",
+    "auditlog_auditentry",
+    "actor_id",
+    lambda user: f"{PERSON}{user.person.id}",
+)
+
+
+def reset_second_factor(call: ActionCall) -> str:
+    second_factor.remove(
+        user=call.row, reason=call.data["reason"], actor=actor_of(call.request), now=call.now
+    )
+    return f"{visible(call.row)} has no second factor any more."
+
+
+RESET_SECOND_FACTOR = ConfirmedAction(
+    name="reset_second_factor",
+    label="Reset second factor",
+    icon="phonelink_erase",
+    explanation=(
+        "Removes this person's authenticator app and recovery codes. Make sure who asks for it: from now on "
+        "the password alone signs in, and whoever needs a second factor sets up a new one then."
+    ),
+    run=reset_second_factor,
+    is_offered=lambda user: second_factor.authenticator_of(user) is not None,
+    roles=OPERATORS,
+    is_destructive=True,
+)
+
+
+def _since(user: User) -> str:
+    found = second_factor.authenticator_of(user)
+    return f"since {found.created_at:%Y-%m-%d %H:%M} UTC" if found else "none"
+
 
 admin.site.unregister(User)
 # Groups give no rights here: memberships do.
@@ -31,7 +72,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, ModelAdmin):
+class UserAdmin(DjangoUserAdmin, SystemAdmin):
     """Console users. A page's address has the user's id, or the person's, which the audit log names."""
 
     form = UserChangeForm
@@ -40,27 +81,26 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):
     list_display = ("username", "email", "kind", "is_active", "last_login")
     list_filter = ("is_active", "is_staff", "is_superuser")
     search_fields = ("username", "email", "first_name", "last_name")
-    actions = None
+    add_roles = OPERATORS
+    confirmed_actions = (RESET_SECOND_FACTOR,)
+    related_links = (TRAIL, ACTS)
     fieldsets = (
         (None, {"fields": ("username", "password", "identity")}),
         ("Person", {"fields": ("first_name", "last_name", "email")}),
+        ("Second factor", {"fields": ("authenticator",)}),
         ("Access", {"fields": ("is_active", "is_staff", "is_superuser"), "description": ACCESS_EXPLANATION}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
     )
-    readonly_fields = ("identity", "last_login", "date_joined")
+    readonly_fields = ("identity", "authenticator", "last_login", "date_joined")
     add_fieldsets = (
         (None, {"fields": ("username", "is_staff", "usable_password", "password1", "password2")}),
     )
 
-    identity = column("ID", lambda user: code(f"person:{user.person.id}"))
+    authenticator = column("authenticator app", _since)
+    identity = column("ID", lambda user: code(f"{PERSON}{user.person.id}"))
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return access_of(request).is_operator
-
-    has_add_permission = has_change_permission = has_module_permission = has_view_permission
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"is_staff": True, **super().get_changeform_initial_data(request)}
@@ -93,17 +133,6 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):
             return super().user_change_password(request, id, form_url)
         with recording.recorded_changes(user_id=user.pk, actor=actor_of(request), now=now()):
             return super().user_change_password(request, id, form_url)
-
-    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """Redirect to the audit trail."""
-        user = self.get_object(request, object_id)
-        query = f"?affected_id={user.person.id}" if user else ""
-        return HttpResponseRedirect(reverse("admin:auditlog_auditentry_changelist") + query)
-
-    def log_nothing(self, *args: Any) -> Any:
-        """Do nothing: the change is in the audit log."""
-
-    log_addition = log_change = log_deletions = log_nothing  # type: ignore[assignment]
 
     @display(description="kind")
     def kind(self, user: User) -> str:

@@ -1,7 +1,9 @@
-"""The identity of console users; triggers make it and refuse to change or delete it (migration 0001)."""
+"""The identity of console users, which triggers make and guard (migration 0001), and their second factors."""
 
 from django.conf import settings
 from django.db import models
+
+from compliance.core.identifiers import new_id
 
 
 class Person(models.Model):
@@ -17,6 +19,39 @@ class Person(models.Model):
 
     class Meta:
         verbose_name_plural = "people"
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class Authenticator(models.Model):
+    """An authenticator app that a person signs in with: a TOTP secret (RFC 6238), encrypted.
+
+    No code is accepted whose time step is not after `last_step`, and none before `closed_until`.
+    """
+
+    person = models.OneToOneField(
+        Person, primary_key=True, on_delete=models.PROTECT, related_name="authenticator"
+    )
+    secret = models.BinaryField()
+    last_step = models.BigIntegerField()
+    failures = models.PositiveIntegerField(default=0)
+    closed_until = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return str(self.person_id)
+
+
+class RecoveryCode(models.Model):
+    """A code that signs in once without the app; stored as a SHA-256 digest, removed when used."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="recovery_codes")
+    digest = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["person", "digest"], name="people_code_once")]
 
     def __str__(self) -> str:
         return str(self.id)

@@ -23,6 +23,7 @@ from compliance.core.errors import ServiceError
 from compliance.reports import services
 from compliance.reports.content import pdf
 from compliance.reports.models import Report
+from compliance.reports.notifications import admin as notifications  # noqa: F401  (registers its page)
 from compliance.reports.serializers import MAX_PERIOD
 from compliance.reports.vocabulary import ReportStatus
 

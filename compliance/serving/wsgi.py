@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compliance.api.answers import Answer, Headers
-from compliance.serving.http.messages import Received
+from compliance.serving.http.messages import BODILESS, Received
 
 Environ = dict[str, Any]
 WsgiApplication = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
@@ -70,16 +70,18 @@ def run(application: WsgiApplication, environ: Environ) -> Answer:
 
 
 def begin(application: WsgiApplication, environ: Environ) -> Answer | OpenAnswer:
-    """The application's answer; one of Django's streaming responses of unknown length stays open."""
+    """The application's answer; one of Django's streaming responses of unknown length stays open.
+
+    An answer that has no body (304 to a file) is of that class too, and has nothing to stream.
+    """
     told: list[tuple[int, Headers]] = []
 
     def start_response(status: str, headers: Headers, exc_info: Any = None) -> None:
         told.append((int(status.split(" ", 1)[0]), headers))
 
     pieces = application(environ, start_response)
-    if getattr(pieces, "streaming", False) and "content-length" not in {
-        name.lower() for name, _ in told[-1][1]
-    }:
+    may_stream = getattr(pieces, "streaming", False) and told[-1][0] not in BODILESS
+    if may_stream and "content-length" not in {name.lower() for name, _ in told[-1][1]}:
         return OpenAnswer(Answer(*told[-1], b""), iter(pieces), pieces.close)  # type: ignore[attr-defined]
     try:
         body = b"".join(pieces)

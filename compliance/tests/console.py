@@ -20,6 +20,7 @@ from compliance.core.clock import now
 from compliance.core.encryption import encrypt
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id_at
+from compliance.incidents.tests.factories import make_incident
 from compliance.people.models import Person
 from compliance.reports.models import Report
 from compliance.reports.vocabulary import ReportType
@@ -111,6 +112,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             "api_idempotencyrecord": IdempotencyRecord.objects.create(
                 tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
             ),
+            "incidents_incident": make_incident(mirrored, agent_id=agent.id, agent_name=agent.name),
             "reports_report": Report.objects.create(
                 tenant=mirrored,
                 type=ReportType.MICA,

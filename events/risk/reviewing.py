@@ -17,6 +17,8 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from certificates.models import Certificate
 from compliance.core import environments
+from compliance.incidents import services as incidents
+from compliance.incidents.vocabulary import IncidentCause, Occurrence
 from events.models import BehaviorEvent, EventReview, PendingReview, ReviewVerdict, RiskBand
 from events.risk import common_places, marks, rebuilding, snapshots, state_cache
 from events.risk.context import context_of
@@ -37,7 +39,8 @@ def review(
 ) -> tuple[EventReview, bool]:
     """Record a review; return the review that counts now, and whether it is new.
 
-    Repeating the present verdict with its note or without one adds nothing. Raises EventNotFound.
+    Repeating the present verdict with its note or without one adds nothing. A confirmed high-risk event opens
+    the agent's incident or joins it. Raises EventNotFound.
     """
     event = BehaviorEvent.objects.for_tenant(tenant_id).find(event_id)
     places = _places(event, now) if verdict == ReviewVerdict.CONFIRMED else ()
@@ -64,6 +67,8 @@ def review(
         _record(made, event, before, actor)
         if has_changed:
             _mark(event, made, now)
+            if verdict == ReviewVerdict.CONFIRMED and event.risk_band == RiskBand.HIGH:
+                _open_incident(agent, event, actor, now)
             PendingReview.objects.create(id=made.id, agent_id=agent.id, created_at=now)
             environments.on_commit(partial(take_in, agent_id=agent.id, now=now), robust=True)
     return made, True
@@ -125,6 +130,19 @@ def _mark(event: BehaviorEvent, made: EventReview, now: datetime) -> None:
     is_confirmed = made.verdict == ReviewVerdict.CONFIRMED
     places = made.marked if is_confirmed else marks.met_by(event)
     marks.put(tenant_id=event.tenant_id, event_id=event.id, places=places, is_confirmed=is_confirmed, now=now)
+
+
+def _open_incident(agent: Agent, event: BehaviorEvent, actor: Actor, now: datetime) -> None:
+    occurrence = Occurrence(
+        cause=IncidentCause.VERDICT,
+        agent_id=agent.id,
+        agent_name=agent.name,
+        text=f"High-risk {event.action_type} confirmed, score {event.risk_score:.2f}",
+        detected_at=event.received_at,
+        is_contained=False,
+        event_id=event.id,
+    )
+    incidents.open_or_join(tenant_id=agent.tenant_id, occurrence=occurrence, actor=actor, now=now)
 
 
 def _places(event: BehaviorEvent, now: datetime) -> tuple[str, ...]:

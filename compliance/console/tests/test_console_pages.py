@@ -72,7 +72,7 @@ def test_operator_opens_every_list_and_form(acme: Tenant, page: str, environment
 def test_every_table_of_the_service_has_a_page() -> None:
     ours = [model for model in apps.get_models() if model.__module__.split(".")[0] in ROOMS]
     # What the service makes of events and reviews, for its own use, the octets of revocation lists, and what
-    # the pages of the audit log and its tree show.
+    # the pages of the audit log, its tree, incidents and users show.
     derived = {
         "auditlog_leaf",
         "auditlog_logkey",
@@ -82,13 +82,17 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "auditlog_witnessstate",
         "certificates_revocationlistpart",
         "events_pendingreview",
+        "incidents_notificationdraft",
+        "incidents_timelineentry",
         "events_riskday",
         "events_riskwatermark",
         "events_scorerprogress",
         "events_scorersnapshot",
         "events_tenantbaseline",
         "events_tenantmarks",
+        "people_authenticator",
         "people_person",
+        "people_recoverycode",
     }
 
     assert {name_of(model) for model in ours if not admin.site.is_registered(model)} == derived

@@ -40,6 +40,8 @@ def _all(access: Access, *names: str) -> dict[str, Access]:
 TABLES: Final[Mapping[str, Access]] = {
     "auditlog_auditentry": Access(APPEND, auditor=READ),
     **_all(Access(APPEND), "events_behaviorevent", "events_eventreview"),
+    **_all(Access(APPEND), "incidents_timelineentry", "incidents_notificationdraft"),
+    "incidents_incident": Access(CHANGE),
     # The tree grows by `auditlog_seal`. Salts open the commitments to what is erased from the tables.
     **_all(Access(READ, auditor=READ), "auditlog_pendingentry", "auditlog_tile", "auditlog_treehead"),
     "auditlog_witnessstate": Access(CHANGE, auditor=READ),
@@ -56,6 +58,8 @@ TABLES: Final[Mapping[str, Access]] = {
     # The database makes a person with the user. Groups and permissions of Django give no rights.
     **_all(Access(READ), "people_person", "auth_group", "auth_group_permissions"),
     **_all(Access(READ), "auth_user_groups", "auth_user_user_permissions"),
+    "people_authenticator": Access(CHANGE_AND_REMOVE, secret=frozenset({"secret"})),
+    "people_recoverycode": Access(ADD_AND_REMOVE, secret=frozenset({"digest"})),
     "django_session": Access(CHANGE_AND_REMOVE, NOTHING),
     "tenancy_tenant": Access(APPEND | {"UPDATE (enforcement)"}, auditor=READ),
     "tenancy_apikey": Access(CHANGE, secret=frozenset({"digest"})),
@@ -99,6 +103,7 @@ FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
     "people_identify()": NOTHING,
     "people_refuse_change()": NOTHING,
     "events_refuse_change()": NOTHING,
+    "incidents_refuse_change()": NOTHING,
     "certificates_list_number_rises()": NOTHING,
     "certificates_crl_number_rises()": NOTHING,
 }

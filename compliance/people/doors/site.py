@@ -4,14 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
 
 from auditlog.actors.requests import actor_of
 from compliance.core.clock import now
-from compliance.people.doors import attempts
-from compliance.people.doors.signing_in import SignInView
+from compliance.people.doors import account, attempts, second_factor
+from compliance.people.doors.signing_in import CodeView, EnrolView, SecondStep, SignInView
 from compliance.people.recording import recorded_changes
 
 if TYPE_CHECKING:  # Unfold carries no types; its classes extend Django's.
@@ -37,6 +38,26 @@ class ConsoleSite(UnfoldAdminSite):
             extra_context={**context, **(extra_context or {})},
         )
         return view(request)
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        return super().has_permission(request) and second_factor.is_met(request)
+
+    def get_urls(self) -> list[Any]:
+        return [
+            path("login/code/", self._second_step(CodeView, "Second step"), name="login_code"),
+            path("login/enrol/", self._second_step(EnrolView, "Second step"), name="login_enrol"),
+            path("account/", self.admin_view(account.account_page), name="account"),
+            path("account/enrol/", self.admin_view(account.OwnEnrolment.as_view()), name="account_enrol"),
+            path("account/codes/", self.admin_view(account.recovery_codes_page), name="recovery_codes"),
+            *super().get_urls(),
+        ]
+
+    def _second_step(self, view: type[SecondStep], title: str) -> Any:
+        def shown(request: HttpRequest) -> Any:
+            context = {**self.each_context(request), "title": title}
+            return view.as_view(extra_context=context)(request)
+
+        return never_cache(csrf_protect(shown))
 
     @method_decorator(never_cache)
     def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:

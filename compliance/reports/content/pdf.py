@@ -48,7 +48,7 @@ MAX_CELL = 300  # the longest text of a cell, in characters: a longer one might 
 
 def render(document: Json, *, digest: str) -> bytes:
     """Return the PDF; the footer of each page shows `digest`, which ties it to the JSON."""
-    _fonts()
+    fonts()
     out = io.BytesIO()
     title = f"{document['regulation']['name']} evidence report"
     template = SimpleDocTemplate(
@@ -61,12 +61,13 @@ def render(document: Json, *, digest: str) -> bytes:
         subject=document["report_id"],
         invariant=1,
     )
-    template.build(_story(document, title), canvasmaker=partial(_NumberedCanvas, footer=f"SHA-256 {digest}"))
+    template.build(_story(document, title), canvasmaker=partial(NumberedCanvas, footer=f"SHA-256 {digest}"))
     return out.getvalue()
 
 
 @cache
-def _fonts() -> TTFont:
+def fonts() -> TTFont:
+    """Register the fonts, once a process; return the regular one."""
     regular = TTFont(REGULAR, "Vera.ttf")
     pdfmetrics.registerFont(regular)
     pdfmetrics.registerFont(TTFont(BOLD, "VeraBd.ttf"))
@@ -88,7 +89,7 @@ HEAD = _style("head", 7, fontName=BOLD, textColor=MUTED)
 CHIP = _style("chip", 7, fontName=BOLD, textColor=colors.white, alignment=TA_CENTER)
 
 
-class _NumberedCanvas(Canvas):
+class NumberedCanvas(Canvas):
     """Writes the footers (`Page 2 of 7`) at the end, when the number of pages is known."""
 
     def __init__(self, *args: Any, footer: str, **kwargs: Any) -> None:
@@ -312,7 +313,7 @@ def _when(text: str) -> str:
 
 def _safe(text: str) -> str:
     """Escape markup, and replace characters that the font lacks."""
-    known = _fonts().face.charToGlyph
+    known = fonts().face.charToGlyph
     shown = text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "\u2026"
     return escape(
         "".join(char if ord(char) in known or char == " " else f"[U+{ord(char):04X}]" for char in shown)

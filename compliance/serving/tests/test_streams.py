@@ -17,6 +17,7 @@ from compliance.serving.http.messages import Received
 from compliance.serving.http.streams import StreamBroken, StreamedAnswer
 from compliance.serving.tests.served import Pieces, Served, read_all, serving
 from compliance.serving.tests.tiny import NoStartup
+from compliance.serving.wsgi import begin, environ_of
 from compliance.tests.waiting import eventually
 
 GET = b"GET /streamed HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -146,3 +147,13 @@ def test_views_make_each_piece_when_it_is_asked_for(
 
     assert (found, views.made, views.is_closed) == (expected, made, True)
     assert after.body == b"done"
+
+
+def test_an_answer_without_a_body_is_not_streamed() -> None:
+    def unchanged(environ: dict[str, Any], start_response: Callable[..., Any]) -> StreamingHttpResponse:
+        start_response("304 Not Modified", [("ETag", '"1"')])
+        return StreamingHttpResponse([])
+
+    found = begin(unchanged, environ_of(Received("GET", "/static/a.css", "", [], b"", "h", ("h", 80))))
+
+    assert found == Answer(304, [("ETag", '"1"')], b"")

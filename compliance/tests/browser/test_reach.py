@@ -1,0 +1,96 @@
+"""What a keyboard reaches, and what a phone shows without scrolling."""
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from compliance.tests.browser.axe import DESKTOP, PHONE, violations
+from compliance.tests.browser.world import OPERATOR, World
+from compliance.tests.url_table import routes
+
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("committed", "quiet")]
+
+# Rows on which something can be decided.
+DECIDED = ("agents_agent", "certificates_certificate", "events_behaviorevent")
+ROUTES = {route.name: route for route in routes()}
+MOST_TABS = 60
+
+
+@pytest.fixture(scope="module")
+def operators(world: World) -> Page:
+    return world.browser_of(OPERATOR)
+
+
+def tab_to(page: Page, wanted: Locator) -> None:
+    """Press Tab until the control has the focus."""
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        if wanted.evaluate("control => control === document.activeElement"):
+            return
+    pytest.fail(f"Tab does not reach {wanted}")
+
+
+def test_skip_link_leads_past_the_navigation(operators: Page) -> None:
+    operators.goto(ROUTES["agents_agent_changelist"].url())
+
+    operators.keyboard.press("Tab")
+    expect(operators.get_by_role("link", name="Skip to the content")).to_be_focused()
+    operators.keyboard.press("Enter")
+
+    expect(operators.get_by_role("main")).to_be_focused()
+
+
+def test_filters_are_opened_and_closed_by_keys(operators: Page) -> None:
+    operators.goto(ROUTES["agents_agent_changelist"].url())
+    opener = operators.get_by_role("button", name="Filters", exact=True)
+    panel = operators.locator("#changelist-filter")
+
+    tab_to(operators, opener)
+    operators.keyboard.press("Enter")
+
+    expect(panel).to_be_visible()
+    assert panel.evaluate("panel => panel.contains(document.activeElement)")
+    assert violations(operators) == []
+    operators.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+
+
+def test_user_menu_is_opened_by_keys(operators: Page, world: World) -> None:
+    operators.goto(ROUTES["index"].url())
+    opener = operators.locator("[aria-controls=console-user-menu]")
+
+    opener.focus()
+    operators.keyboard.press("Enter")
+
+    expect(opener).to_have_attribute("aria-expanded", "true")
+    expect(operators.get_by_role("button", name="Log out")).to_be_visible()
+    assert violations(operators) == []
+    operators.get_by_role("button", name="Dark").press("Enter")
+    expect(operators.locator("html")).to_have_class("dark")
+    operators.get_by_role("button", name="Light").press("Enter")
+
+
+def test_navigation_opens_on_a_phone(operators: Page) -> None:
+    operators.set_viewport_size(PHONE)
+    operators.goto(ROUTES["index"].url())
+
+    operators.get_by_role("button", name="Show the navigation").press("Enter")
+
+    expect(operators.get_by_role("navigation", name="Pages")).to_be_visible()
+    expect(operators.get_by_role("link", name="Overview")).to_have_attribute("aria-current", "page")
+    assert violations(operators) == []
+    operators.keyboard.press("Escape")
+    expect(operators.get_by_role("navigation", name="Pages")).to_be_hidden()
+    operators.set_viewport_size(DESKTOP)
+
+
+@pytest.mark.parametrize("page", DECIDED)
+def test_decisions_are_in_sight_on_a_phone(operators: Page, world: World, page: str) -> None:
+    operators.set_viewport_size(PHONE)
+    operators.goto(ROUTES[f"{page}_change"].url(world.row(page).pk))
+
+    decisions = operators.locator(".console-actions a").all()
+
+    assert decisions
+    for decision in decisions:
+        expect(decision).to_be_in_viewport(ratio=1)
+    operators.set_viewport_size(DESKTOP)

@@ -1,0 +1,64 @@
+"""The web server as the stack starts it, over the tests' databases, in a process of its own."""
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import requests
+from django.conf import settings
+from django.db import connections
+
+from compliance.core.environments import Environment
+from compliance.localdev.environment import OPERATORS
+from compliance.localdev.parts import commands
+from compliance.tests.waiting import eventually
+
+START_SECONDS = 60
+STOP_SECONDS = 30
+
+
+@contextmanager
+def web_server(folder: Path) -> Iterator[str]:
+    """Serve on a free port of loopback until the block ends; yield the address. Its log is in `folder`."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        number = listening.fileno()
+        command = commands(f"fd://{number}", {"WEB_WORKERS": "1"}, local=folder)["web"]
+        with (folder / "web.log").open("wb") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=settings.BASE_DIR,
+                env=_environ(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[number],
+            )
+    try:
+        ready = eventually(lambda: process.poll() is not None or _is_up(address), seconds=START_SECONDS)
+        assert ready, "the web server does not answer"
+        assert process.poll() is None, (folder / "web.log").read_text()
+        yield address
+    finally:
+        process.terminate()
+        process.wait(STOP_SECONDS)
+
+
+def _environ() -> dict[str, str]:
+    """Return this process's variables, without the owners' credentials, with the tests' databases."""
+    found = {name: value for name, value in os.environ.items() if name not in OPERATORS}
+    for environment, name in ((Environment.LIVE, "DATABASE_URL"), (Environment.TEST, "TEST_DATABASE_URL")):
+        database = connections[environment.alias].settings_dict["NAME"]
+        found[name] = urlunsplit(urlsplit(found[name])._replace(path=f"/{database}"))
+    return found
+
+
+def _is_up(address: str) -> bool:
+    try:
+        return requests.get(f"{address}/health/live", timeout=5).status_code == 200
+    except requests.ConnectionError:
+        return False

@@ -1,0 +1,71 @@
+"""Two tenants with a row of every kind in both environments, people of each role, and browsers for them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from auditlog.models import AuditEntry
+from auditlog.tests.factories import seal_and_sign
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.tenancy.models import Membership, Role, Tenant
+from compliance.tests.console import console_of, make_member, make_operator, make_staff, populate
+from compliance.tests.url_table import PAGES
+
+OPERATOR, NONE = "operator", "none"
+
+
+@dataclass
+class World:
+    """The rows by environment, the people by role, and the address of the console."""
+
+    address: str
+    chromium: Browser
+    tenant: Tenant
+    people: dict[str, User]
+    rows: dict[Environment, dict[str, Any]]
+    complaints: list[str] = field(default_factory=list)
+
+    @classmethod
+    def create(cls, address: str, chromium: Browser, tenant: Tenant) -> "World":
+        people = {role.value: make_member(tenant, role) for role in Role}
+        people |= {OPERATOR: make_operator(), NONE: make_staff(NONE)}
+        rows = {environment: populate(tenant, environment, "shown") for environment in Environment}
+        for environment in Environment:
+            with environments.use(environment):
+                seal_and_sign()
+                rows[environment]["auditlog_auditentry"] = AuditEntry.objects.for_tenant(tenant.id).first()
+        mine = {
+            "auth_user": people[Role.AUDITOR],
+            "auth_group": Group.objects.get_or_create(name="shown group")[0],
+            "tenancy_membership": Membership.objects.filter(tenant_id=tenant.id).first(),
+        }
+        return cls(address, chromium, tenant, people, {one: {**rows[one], **mine} for one in rows})
+
+    def row(self, page: str, environment: Environment = Environment.LIVE) -> Any:
+        """Return the row of a page: the tenant's, or any that the service has."""
+        with environments.use(environment):
+            row = self.rows[environment].get(page) or PAGES[page].model._default_manager.order_by("pk").last()
+        assert row is not None, f"no row of {page}: add one to compliance.tests.console.populate"
+        return row
+
+    def browser_of(self, role: str | None, environment: Environment = Environment.LIVE) -> Page:
+        """Return a browser in which a person of the role is signed in (None: nobody); it notes complaints."""
+        context = self.chromium.new_context(base_url=self.address, reduced_motion="reduce")
+        if role is not None:
+            self._sign_in(context, self.people[role], environment)
+        page = context.new_page()
+        page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
+        page.on("console", lambda said: self._note(page, said.type, said.text))
+        return page
+
+    def _sign_in(self, context: BrowserContext, user: User, environment: Environment) -> None:
+        cookie = console_of(user, environment).cookies["sessionid"]
+        context.add_cookies([{"name": "sessionid", "value": cookie.value, "url": self.address}])
+
+    def _note(self, page: Page, kind: str, text: str) -> None:
+        # Chromium itself reports a page's own status of 4xx in these words.
+        if kind == "error" and "the server responded with a status of 4" not in text:
+            self.complaints.append(f"{page.url}: {text}")
