@@ -25,9 +25,11 @@ class AuditAction(models.TextChoices):
     PERSON_REACTIVATED = "person.reactivated"
     PERSON_RIGHTS_CHANGED = "person.rights_changed"
     PERSON_PASSWORD_CHANGED = "person.password_changed"
+    PERSON_LINK_MADE = "person.link_made"
     PERSON_SECOND_FACTOR_ADDED = "person.second_factor_added"
     PERSON_SECOND_FACTOR_REMOVED = "person.second_factor_removed"
     PERSON_RECOVERY_CODES_MADE = "person.recovery_codes_made"
+    PERSON_SESSIONS_ENDED = "person.sessions_ended"
     PERSON_SIGNED_IN = "person.signed_in"
     PERSON_SIGNED_OUT = "person.signed_out"
     PERSON_SIGN_IN_FAILED = "person.sign_in_failed"
@@ -55,6 +57,9 @@ class AuditAction(models.TextChoices):
     CRL_PUBLISHED = "crl.published"
     EVENT_HIGH_RISK = "event.high_risk"
     EVENT_REVIEWED = "event.reviewed"
+    INBOX_ASSIGNED = "inbox.assigned"
+    INBOX_SNOOZED = "inbox.snoozed"
+    INBOX_COMMENTED = "inbox.commented"
     EVENTS_ARCHIVED = "events.archived"
     EVENTS_DROPPED = "events.dropped"
     EVENTS_RESTORED = "events.restored"
@@ -89,6 +94,8 @@ class AuditAction(models.TextChoices):
     REPORT_GENERATED = "report.generated"
     REPORT_FAILED = "report.failed"
     REPORT_DOWNLOADED = "report.downloaded"
+    REPORT_SCHEDULED = "report.scheduled"
+    REPORT_SCHEDULE_ENDED = "report.schedule_ended"
 
 
 def audit_actions() -> list[tuple[str, str]]:

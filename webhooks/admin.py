@@ -108,7 +108,9 @@ class WebhookAdmin(TenantScopedAdmin):
     identifier = display(lambda self, row: code(row.pk), description="ID")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).with_outcomes(Delivery.objects.all())
+        webhooks: Any = super().get_queryset(request)
+        rows: QuerySet[Any] = webhooks.with_outcomes(Delivery.objects.all())
+        return rows
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         if obj is None or obj.deleted_at is not None:
@@ -284,5 +286,6 @@ class AttemptAdmin(HistoryAdmin):
 
     def buttons(self, request: HttpRequest, row: Any) -> list[dict[str, Any]]:
         """Return the buttons of the delivery's page: they send its message again."""
-        found: list[dict[str, Any]] = self.admin_site.get_model_admin(Delivery).buttons(request, row.delivery)
+        deliveries: Any = self.admin_site.get_model_admin(Delivery)
+        found: list[dict[str, Any]] = deliveries.buttons(request, row.delivery)
         return found

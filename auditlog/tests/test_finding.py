@@ -28,7 +28,11 @@ def acme() -> Tenant:
 
 
 def make_entry(tenant: Tenant, description: str = "", **fields: Any) -> AuditEntry:
-    given = {"actor": Actor.system("tests"), "action": AuditAction.AGENT_SUSPENDED, "now": now()}
+    given: dict[str, Any] = {
+        "actor": Actor.system("tests"),
+        "action": AuditAction.AGENT_SUSPENDED,
+        "now": now(),
+    }
     return services.record(tenant_id=tenant.id, description=description, **(given | fields))
 
 

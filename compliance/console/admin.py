@@ -21,6 +21,7 @@ from unfold.enums import ActionVariant
 
 from compliance.console.access import EVERYONE, OPERATORS, ConsoleRole, access_of
 from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.choices import KnownChoice
 from compliance.console.context import may_see
 from compliance.console.display import visible
 from compliance.core.clock import now
@@ -124,6 +125,8 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         tenants = access_of(request).tenants_for(self.add_roles)
         if db_field.name == "tenant" and tenants is not None:
             kwargs["queryset"] = db_field.remote_field.model.objects.filter(pk__in=tenants)
+        if db_field.name in self.get_autocomplete_fields(request):
+            kwargs["widget"] = KnownChoice(db_field, self.admin_site)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:

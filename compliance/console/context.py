@@ -19,12 +19,14 @@ NAVIGATION = {
         ("Certificates", "workspace_premium", "certificates_certificate"),
         ("Events", "timeline", "events_behaviorevent"),
         ("Incidents", "emergency_home", "incidents_incident"),
+        ("Comments", "comment", "inbox_inboxcomment"),
         ("Simulate a policy", "flight_takeoff", "events_simulation"),
     ),
     "Evidence": (
         ("Audit log", "history", "auditlog_auditentry"),
         ("Tree and witnesses", "account_tree", "auditlog_treehead"),
         ("Reports", "summarize", "reports_report"),
+        ("Report schedules", "event_repeat", "reports_reportschedule"),
     ),
     "Integration": (
         ("Webhooks", "webhook", "webhooks_webhook"),
@@ -62,8 +64,11 @@ def may_see(request: HttpRequest, name: str) -> bool:
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     """Return Unfold's navigation for the user."""
-    overview = {"title": "Overview", "icon": "dashboard", "link": reverse("admin:index")}
-    groups: list[dict[str, Any]] = [{"title": "", "items": [overview]}]
+    first = [
+        {"title": "Review inbox", "icon": "inbox", "link": reverse("admin:index")},
+        {"title": "Overview", "icon": "dashboard", "link": reverse("console_overview")},
+    ]
+    groups: list[dict[str, Any]] = [{"title": "", "items": first}]
     for title, pages in NAVIGATION.items():
         items = [
             {
@@ -77,6 +82,9 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
         ]
         if items:
             groups.append({"title": title, "separator": True, "items": items})
+    if access_of(request).is_operator:
+        system = {"title": "System", "icon": "monitor_heart", "link": reverse("console_system")}
+        groups.append({"title": "Service", "separator": True, "items": [system]})
     return groups
 
 

@@ -187,7 +187,7 @@ def test_developer_edits_what_is_sent_where_and_nothing_else(acme: Tenant) -> No
     kept = ("active", "tenant_id", "failed_deliveries", "secret_hint", "secret")
     assert [getattr(changed, name) for name in kept] == [getattr(webhook, name) for name in kept]
     (entry,) = AuditEntry.objects.for_tenant(acme.id).of_type("webhook.updated")
-    assert entry.metadata["changed"] == ["description", "events", "url"]
+    assert (entry.metadata or {})["changed"] == ["description", "events", "url"]
 
 
 def test_list_shows_success_and_the_last_delivery_in_one_query(acme: Tenant) -> None:

@@ -200,7 +200,7 @@ def test_operator_rolls_and_revokes_a_key(acme: Tenant) -> None:
     assert old.row.revoked_at is not None
     assert len(entries(acme.id, "api_key.rolled")) == 1
     (revoked,) = entries(acme.id, "api_key.revoked")
-    assert revoked.metadata["reason"] == "Left in a log"
+    assert (revoked.metadata or {})["reason"] == "Left in a log"
 
 
 def test_a_key_is_not_revoked_without_a_reason(acme: Tenant) -> None:
