@@ -124,7 +124,9 @@ class AgentAdmin(TenantScopedAdmin):
     hash = display(lambda self, agent: code(agent.model_hash), description="model hash")
     limits = display(lambda self, agent: pretty_json(agent.financial_scope), description="financial scope")
     risk = display(
-        lambda self, agent: score_chip(agent.risk_score, band_of(agent.risk_score)), ordering="risk_score"
+        lambda self, agent: score_chip(agent.risk_score, band_of(agent.risk_score)),
+        description="risk",
+        ordering="risk_score",
     )
     metadata_json = display(lambda self, agent: pretty_json(agent.metadata), description="metadata")
 

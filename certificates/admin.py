@@ -24,6 +24,7 @@ from compliance.console.display import (
     chips,
     code,
     column,
+    counted,
     facts,
     moment,
     pretty_json,
@@ -180,7 +181,8 @@ class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
             return chip("revoked, on hold", "warning")
         if status != models.CertificateStatus.ACTIVE or left > SOON:
             return status_chip(status)
-        return chip(f"active, {left.days} days left", "danger" if left <= VERY_SOON else "warning")
+        tone = "danger" if left <= VERY_SOON else "warning"
+        return chip(f"active, {counted(left.days, 'day')} left", tone)
 
     @display(description="permitted actions")
     def actions_permitted(self, certificate: models.Certificate) -> str:
@@ -263,7 +265,7 @@ class RevocationListAdmin(SystemAdmin):
     def state(self, published: models.RevocationList) -> str:
         return chip("out of date", "danger") if published.next_update <= now() else chip("valid", "success")
 
-    age = column("age", lambda row: f"{(now() - row.this_update) // timedelta(minutes=1)} minutes")
+    age = column("age", lambda row: counted((now() - row.this_update) // timedelta(minutes=1), "minute"))
 
 
 @admin.register(models.Issuance)

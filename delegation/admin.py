@@ -20,6 +20,6 @@ class TokenKeyAdmin(SystemAdmin):
         ("Life", {"fields": ("published_at", "active_from", "retired_at", "destroyed_at")}),
     )
 
-    key_id = column("kid", lambda key: code(key.kid), ordering="kid")
+    key_id = column("key ID", lambda key: code(key.kid), ordering="kid")
     state = column("status", lambda key: status_chip(key.status), ordering="status")
     public_key = column("public key", lambda key: pretty_json(key.public_jwk))

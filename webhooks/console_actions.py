@@ -14,6 +14,7 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget
 from auditlog.actors.requests import actor_of
 from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.display import counted
 from compliance.console.secrets import secret_page
 from webhooks import services
 
@@ -62,7 +63,7 @@ def redeliver_failed(call: ActionCall) -> str:
     """Sends each message whose last delivery failed once more, oldest first, unchanged."""
     since = call.now - timedelta(hours=call.data["hours"])
     again = services.redeliver_failed(since=since, **_arguments(call, call.row))
-    return f"{len(again)} failed messages are on their way again."
+    return f"On their way again: {counted(len(again), 'failed message')}."
 
 
 @_action(

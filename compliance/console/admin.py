@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
+from django.contrib.admin.sites import AdminSite
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q, QuerySet
@@ -23,7 +24,7 @@ from compliance.console.access import EVERYONE, OPERATORS, ConsoleRole, access_o
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.choices import KnownChoice
 from compliance.console.context import may_see
-from compliance.console.display import visible
+from compliance.console.display import shortened, spelled, visible
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
@@ -84,6 +85,12 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
     list_filter_submit = True
     list_per_page = 50
     actions = None
+
+    def __init__(self, model: type[Model], admin_site: AdminSite) -> None:
+        super().__init__(model, admin_site)
+        for field in model._meta.fields:
+            # The name that Django makes of an attribute; one that is written out stays.
+            field.verbose_name = spelled(str(field.verbose_name))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
@@ -241,10 +248,16 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         return self._run(action, call)
 
     def missing(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Answer as Django does for a row that does not exist."""
-        name = f"{self.opts.verbose_name} with ID '{visible(unquote(object_id))}'"
-        messages.warning(request, f"{name} doesn't exist. Perhaps it was deleted?")
+        """Answer that a row does not exist, or is another tenant's, which must read the same."""
+        name = f"{self.opts.verbose_name} {visible(shortened(unquote(object_id)))}"
+        environment = access_of(request).environment.value
+        messages.warning(request, f"There is no {name} in the {environment} environment of your tenants.")
         return HttpResponseRedirect(reverse("admin:index"))
+
+    def _get_obj_does_not_exist_redirect(
+        self, request: HttpRequest, opts: Any, object_id: str
+    ) -> HttpResponse:
+        return self.missing(request, object_id)
 
     def _run(self, action: ConfirmedAction, call: ActionCall) -> HttpResponse:
         try:

@@ -18,6 +18,7 @@ from compliance.core.plain_text import HIDDEN
 
 EMPTY = "-"
 JSON_LIMIT = 20_000
+ABBREVIATIONS = frozenset({"api", "ca", "crl", "id", "ocsp", "uri", "url"})
 
 STATUSES = {
     "success": "active succeeded published ready completed current low dismissed",
@@ -42,6 +43,16 @@ def visible(text: object) -> str:
 def _spelled_out(character: str) -> str:
     point = ord(character)
     return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
+
+
+def spelled(words: str) -> str:
+    """Write the abbreviations among `words` as people do: `crl number` becomes `CRL number`."""
+    return " ".join(word.upper() if word in ABBREVIATIONS else word for word in words.split(" "))
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return `number` with its noun: `1 entry`, `2 entries`; `many` is `one` with an s by default."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def chip(text: object, colour: str = "default", *, verbatim: bool = False) -> SafeString:
@@ -107,7 +118,7 @@ def block(text: object) -> SafeString | str:
         return EMPTY
     shown = visible(text)
     hidden = len(shown) - JSON_LIMIT
-    more = f"\n… {hidden} more characters" if hidden > 0 else ""
+    more = f"\n… {counted(hidden, 'more character')}" if hidden > 0 else ""
     return format_html('<pre class="console-block" tabindex="0">{}{}</pre>', shown[:JSON_LIMIT], more)
 
 

@@ -3,7 +3,9 @@
 from math import exp
 from typing import Any
 
-from events.risk.scoring.rules import RULE_FLOOR, RULES
+from events.risk.scoring.rules import MISMATCH_LOGIT, RULE_FLOOR, RULES
+
+MISMATCH_SCORE = 1 / (1 + exp(-MISMATCH_LOGIT))
 
 WORDS = {
     "action_type": "What such an action is worth by itself",
@@ -50,5 +52,8 @@ def worth(name: object, weight: Any) -> str:
     """Return what a reason does to a score: `rule: at least 0.90`, or `odds 8.2 times as high`."""
     if name in RULES:
         return f"rule: at least {RULE_FLOOR:.2f}"
+    if name == "scope_mismatch":
+        # Its weight depends on the action's prior, and is next to nothing where that is as high already.
+        return f"alone at least {MISMATCH_SCORE:.2f}"
     is_weight = isinstance(weight, int | float) and not isinstance(weight, bool) and -50 < weight < 50
     return f"odds {exp(weight):.1f} times as high" if is_weight else "-"
