@@ -377,7 +377,20 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 # Who signs in with a second factor: operators, everyone or nobody.
 SECOND_FACTOR: str = env.str("SECOND_FACTOR", default="operators")
+# For how long a one-time link works that sets a password.
+SIGN_IN_LINK_HOURS: int = env.int("SIGN_IN_LINK_HOURS", default=72)
+# After so many failed sign-ins within an hour an address is refused for the rest of it.
+SIGN_IN_FAILURES_PER_ADDRESS: int = env.int("SIGN_IN_FAILURES_PER_ADDRESS", default=100)
+# Without a host no e-mail is sent: operators hand links over themselves.
+EMAIL_HOST: str = env.str("EMAIL_HOST", default="")
+EMAIL_PORT: int = env.int("EMAIL_PORT", default=587)
+EMAIL_HOST_USER: str = env.str("EMAIL_HOST_USER", default="")
+EMAIL_HOST_PASSWORD: str = env.str("EMAIL_HOST_PASSWORD", default="")
+EMAIL_USE_TLS: bool = env.bool("EMAIL_USE_TLS", default=True)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL: str = env.str("EMAIL_FROM", default="service@localhost")
 HTTPS: bool = BASE_URL.startswith("https://")
+SESSION_ENGINE = "compliance.people.doors.session_store"
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True

@@ -13,6 +13,7 @@ from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminTextareaWidget
 
+from agents.admin import AgentAdmin
 from auditlog.actors.names import NamesActors, actor_shown, names_of
 from auditlog.actors.requests import actor_of
 from compliance.console.access import access_of
@@ -41,6 +42,7 @@ from events.querysets import BehaviorEventQuerySet
 from events.risk import reviewing
 from events.risk.words import in_words, worth
 from events.simulation_admin import SimulationAdmin
+from events.trail.page import TRAIL
 
 REASON_COLUMNS = ("Reason", "Observed", "Expected", "Effect")
 WAITING = "waiting"
@@ -286,3 +288,5 @@ class MarkedPlaceAdmin(EventRowAdmin):
 
 
 admin.site.register(Simulation, SimulationAdmin)
+# The trail holds events, which `agents` cannot import.
+AgentAdmin.row_pages = (*AgentAdmin.row_pages, TRAIL)

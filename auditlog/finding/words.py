@@ -61,4 +61,5 @@ def saying(entries: QuerySet[Any], text: str, *, tenants: Collection[UUID] | Non
     matching = entries.model._default_manager.using(entries.db).filter(matches).values("pk")
     if matching[COMMON : COMMON + 1].exists():
         return entries.filter(matches)
-    return entries.filter(pk__in=matching[:_ALL])
+    # A subquery runs where the query around it does: it names no database.
+    return entries.filter(pk__in=matching.using(None)[:_ALL])

@@ -21,6 +21,7 @@ from unfold.enums import ActionVariant
 
 from compliance.console.access import EVERYONE, OPERATORS, ConsoleRole, access_of
 from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.choices import KnownChoice
 from compliance.console.context import may_see
 from compliance.console.display import visible
 from compliance.core.clock import now
@@ -42,6 +43,16 @@ class RelatedLink:
     model: str
     parameter: str
     value: Callable[[Any], object] = lambda row: row.pk
+
+
+@dataclass(frozen=True)
+class RowPage:
+    """A page of its own about a row, linked from the row's page; for all who see the row."""
+
+    name: str
+    label: str
+    icon: str
+    view: Callable[["TenantScopedAdmin", HttpRequest, Any], HttpResponse]
 
 
 AUDIT_TRAIL = RelatedLink("Audit trail", "history", "auditlog_auditentry", "affected_id")
@@ -68,6 +79,7 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
     search_ids: tuple[str, ...] = ("pk",)
     confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = ()
     related_links: ClassVar[tuple[RelatedLink, ...]] = (AUDIT_TRAIL,)
+    row_pages: ClassVar[tuple[RowPage, ...]] = ()
     change_form_before_template = "admin/console/related.html"
     list_filter_submit = True
     list_per_page = 50
@@ -113,6 +125,8 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         tenants = access_of(request).tenants_for(self.add_roles)
         if db_field.name == "tenant" and tenants is not None:
             kwargs["queryset"] = db_field.remote_field.model.objects.filter(pk__in=tenants)
+        if db_field.name in self.get_autocomplete_fields(request):
+            kwargs["widget"] = KnownChoice(db_field, self.admin_site)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
@@ -169,7 +183,10 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
     log_addition = log_change = log_deletions = log_nothing  # type: ignore[assignment]
 
     def _related(self, request: HttpRequest, row: Any) -> list[dict[str, str]]:
-        found = []
+        found = [
+            {"label": page.label, "icon": page.icon, "url": self.row_page_url(row, page.name)}
+            for page in self.row_pages
+        ]
         for link in self.related_links:
             if may_see(request, link.model):
                 query = urlencode({link.parameter: link.value(row)})
@@ -197,7 +214,17 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             self.row_page(action.name, partial(self.action_view, action=action))
             for action in self.confirmed_actions
         ]
+        pages += [self.row_page(page.name, partial(self.page_view, page=page)) for page in self.row_pages]
         return pages + super().get_urls()
+
+    def page_view(self, request: HttpRequest, object_id: str, page: RowPage) -> HttpResponse:
+        """Show `page` of a row."""
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            return self.missing(request, object_id)
+        if not self.has_view_permission(request, row):
+            raise PermissionDenied
+        return page.view(self, request, row)
 
     def action_view(self, request: HttpRequest, object_id: str, action: ConfirmedAction) -> HttpResponse:
         """Show the page that explains `action`; on a POST, run it."""
@@ -262,14 +289,17 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             "variant": ActionVariant.DANGER if is_destructive else ActionVariant.DEFAULT,
             "attrs": {},
             "dialog": None,
-            "path": reverse(f"admin:{self._url_name(name)}", args=[quote(row.pk)]),
+            "path": self.row_page_url(row, name),
         }
 
     def _url_name(self, page: str) -> str:
         return f"{self.opts.app_label}_{self.opts.model_name}_{page}"
 
+    def row_page_url(self, row: Any, name: str) -> str:
+        return reverse(f"admin:{self._url_name(name)}", args=[quote(row.pk)])
+
     def row_url(self, row: Any) -> str:
-        return reverse(f"admin:{self._url_name('change')}", args=[quote(row.pk)])
+        return self.row_page_url(row, "change")
 
 
 class SystemAdmin(TenantScopedAdmin):

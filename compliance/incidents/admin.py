@@ -14,10 +14,22 @@ from compliance.core.clock import now
 from compliance.incidents.console import shown
 from compliance.incidents.console.actions import ACTIONS
 from compliance.incidents.models import Incident, TimelineEntry
-from compliance.incidents.vocabulary import EntryKind
 
 ENTRIES_SHOWN = 200
 MOST_COUNTED = 99
+
+
+@shown.once
+def _timeline(incident: Incident) -> str:
+    """Show the newest rows, the newest first."""
+    rows = TimelineEntry.objects.filter(incident_id=incident.id).order_by("-at", "-id")
+    return shown.timeline_table(list(rows[:ENTRIES_SHOWN]))
+
+
+@shown.once
+def _attachments(incident: Incident) -> str:
+    found = TimelineEntry.objects.of_incident(incident.id).attachments()
+    return shown.attachments_table(list(found[:ENTRIES_SHOWN]))
 
 
 @admin.register(Incident)
@@ -81,8 +93,8 @@ class IncidentAdmin(TenantScopedAdmin):
     harm = column("AI Act, Article 3(49)", lambda row: row.get_serious_harm_display())
     dora = column("DORA, Article 18", lambda row: row.get_dora_class_display())
     clocks_now = column("clocks", lambda row: shown.clocks_table(row, now()))
-    timeline_rows = column("timeline", lambda row: shown.timeline_table(_newest(row)))
-    attachments = column("attachments", lambda row: shown.attachments_table(_attachments(row)))
+    timeline_rows = column("timeline", _timeline)
+    attachments = column("attachments", _attachments)
 
     @display(description="aware since")
     def aware(self, incident: Incident) -> str:
@@ -94,15 +106,3 @@ class IncidentAdmin(TenantScopedAdmin):
     def navigation_badge(self, request: HttpRequest) -> int:
         """Return the number of incidents that are not closed, up to 99."""
         return int(self.get_queryset(request).unclosed().order_by()[:MOST_COUNTED].count())
-
-
-def _newest(incident: Incident) -> list[TimelineEntry]:
-    """Return the newest rows of the timeline, the newest first."""
-    rows = TimelineEntry.objects.filter(incident_id=incident.id)
-    return list(rows.order_by("-at", "-id")[:ENTRIES_SHOWN])
-
-
-def _attachments(incident: Incident) -> list[TimelineEntry]:
-    return list(
-        TimelineEntry.objects.of_incident(incident.id).filter(kind=EntryKind.ATTACHMENT)[:ENTRIES_SHOWN]
-    )

@@ -1,12 +1,17 @@
 """Console users in the console: made, changed and deactivated by operators, never deleted."""
 
+import logging
 from typing import Any
 
+from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
@@ -15,12 +20,16 @@ from auditlog.vocabulary import PERSON
 from compliance.console.access import OPERATORS, access_of
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import RelatedLink, SystemAdmin
-from compliance.console.display import chip, code, column, visible
+from compliance.console.display import chip, code, column, facts, visible
+from compliance.console.secrets import secret_page
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.people import recording
-from compliance.people.doors import second_factor
+from compliance.people.doors import links, second_factor, sessions
+
+MOST_SESSIONS = 20
+log = logging.getLogger(__name__)
 
 ACCESS_EXPLANATION = (
     "Staff may sign in to the console and see the tenants of their memberships. "
@@ -61,6 +70,65 @@ RESET_SECOND_FACTOR = ConfirmedAction(
 )
 
 
+def make_link(call: ActionCall) -> HttpResponse:
+    user = call.row
+    token, link = links.make(user=user, actor=actor_of(call.request), now=call.now)
+    address = f"{settings.BASE_URL}{reverse('admin:link', args=[token])}"
+    try:
+        was_sent = links.mail(user=user, address=address, link=link)
+    except OSError as error:
+        log.warning("a one-time link could not be sent by e-mail: %s", type(error).__name__)
+        was_sent = False
+    sent = "It was sent by e-mail." if was_sent else "Hand it over in a way that only this person reads."
+    return secret_page(
+        call.request,
+        label=f"One-time link for {visible(user)}",
+        secret=address,
+        explanation=f"It sets a password, once, until {link.expires_at:%Y-%m-%d %H:%M} UTC. {sent}",
+        next_url=reverse("admin:auth_user_change", args=[user.pk]),
+    )
+
+
+MAKE_LINK = ConfirmedAction(
+    name="link",
+    label="Make one-time link",
+    icon="link",
+    explanation=(
+        "Makes a link by which this person sets a password, once: for a new person or a forgotten password. "
+        "Earlier links stop working. It replaces no second factor."
+    ),
+    run=make_link,
+    is_offered=lambda user: user.is_active and user.is_staff,
+    roles=OPERATORS,
+    form_class=forms.Form,
+)
+
+
+def end_sessions(call: ActionCall) -> str:
+    count = sessions.end(
+        user=call.row, reason=call.data["reason"], actor=actor_of(call.request), now=call.now
+    )
+    return f"{count} {'session' if count == 1 else 'sessions'} of {visible(call.row)} ended."
+
+
+END_SESSIONS = ConfirmedAction(
+    name="end_sessions",
+    label="End sessions",
+    icon="logout",
+    explanation="Signs this person out everywhere, at once. Deactivate the person to keep them out.",
+    run=end_sessions,
+    is_offered=lambda user: sessions.of(user, now()).exists(),
+    roles=OPERATORS,
+    is_destructive=True,
+)
+
+
+def _sessions(user: User) -> SafeString | str:
+    found = sessions.of(user, now())[:MOST_SESSIONS]
+    rows = [(f"{one.started_at:%Y-%m-%d %H:%M} UTC", f"{one.address}, {one.browser}") for one in found]
+    return facts(rows) if rows else "none"
+
+
 def _since(user: User) -> str:
     found = second_factor.authenticator_of(user)
     return f"since {found.created_at:%Y-%m-%d %H:%M} UTC" if found else "none"
@@ -82,21 +150,22 @@ class UserAdmin(DjangoUserAdmin, SystemAdmin):
     list_filter = ("is_active", "is_staff", "is_superuser")
     search_fields = ("username", "email", "first_name", "last_name")
     add_roles = OPERATORS
-    confirmed_actions = (RESET_SECOND_FACTOR,)
+    confirmed_actions = (MAKE_LINK, END_SESSIONS, RESET_SECOND_FACTOR)
     related_links = (TRAIL, ACTS)
     fieldsets = (
         (None, {"fields": ("username", "password", "identity")}),
         ("Person", {"fields": ("first_name", "last_name", "email")}),
-        ("Second factor", {"fields": ("authenticator",)}),
+        ("Signing in", {"fields": ("authenticator", "signed_in")}),
         ("Access", {"fields": ("is_active", "is_staff", "is_superuser"), "description": ACCESS_EXPLANATION}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
     )
-    readonly_fields = ("identity", "authenticator", "last_login", "date_joined")
+    readonly_fields = ("identity", "authenticator", "signed_in", "last_login", "date_joined")
     add_fieldsets = (
-        (None, {"fields": ("username", "is_staff", "usable_password", "password1", "password2")}),
+        (None, {"fields": ("username", "email", "is_staff", "usable_password", "password1", "password2")}),
     )
 
     authenticator = column("authenticator app", _since)
+    signed_in = column("sessions since", _sessions)
     identity = column("ID", lambda user: code(f"{PERSON}{user.person.id}"))
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -1,6 +1,6 @@
 """The console's routes, read from its URL patterns, so that tests over all of them cover each new one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +8,8 @@ from django.contrib import admin
 from django.db.models import Model
 from django.urls import URLPattern, URLResolver, reverse
 
-Rows = Mapping[str, Any]
-"""A row of each page's model, by the page's name (`app_model`)."""
+from compliance.console.addresses import within
+from compliance.core.environments import Environment
 
 ROW_PARAMETERS = frozenset({"object_id", "id"})
 # What stands for each other parameter of a route.
@@ -28,10 +28,11 @@ class Route:
     def is_of_a_row(self) -> bool:
         return not ROW_PARAMETERS.isdisjoint(self.parameters)
 
-    def url(self, key: object = None) -> str:
-        """Return its address; `key` is the primary key of the row that it shows."""
+    def url(self, key: object = None, *, environment: Environment = Environment.LIVE) -> str:
+        """Return its address in `environment`; `key` is the primary key of the row that it shows."""
         filled = {name: str(key) if name in ROW_PARAMETERS else PARAMETERS[name] for name in self.parameters}
-        return reverse(f"admin:{self.name}", kwargs=filled)
+        with within(environment):
+            return reverse(f"admin:{self.name}", kwargs=filled)
 
 
 def page_name(model: type[Model]) -> str:

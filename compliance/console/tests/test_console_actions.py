@@ -172,7 +172,7 @@ def test_operator_makes_a_key_that_is_shown_once(acme: Tenant, environment: Envi
     client = console_of(make_operator(), environment)
     form = {"tenant": acme.id, "name": "ci", "scopes": ["agents:read"]}
 
-    page = client.post(reverse("admin:tenancy_apikey_add"), form)
+    page = client.post(reverse("admin:tenancy_apikey_add"), form, follow=True)
 
     secret = page.context["secret"]
     with environments.use(environment):
@@ -191,7 +191,7 @@ def test_operator_rolls_and_revokes_a_key(acme: Tenant) -> None:
     old = services.create_key(tenant=acme, name="ci", actor=ACTOR, now=now())
     client = console_of(make_operator())
 
-    page = run(client, "tenancy_apikey_roll", old.row, overlap_hours=1)
+    page = client.get(run(client, "tenancy_apikey_roll", old.row, overlap_hours=1).headers["Location"])
     run(client, "tenancy_apikey_revoke", old.row, reason="Left in a log")
 
     old.row.refresh_from_db()

@@ -91,6 +91,9 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "events_tenantbaseline",
         "events_tenantmarks",
         "people_authenticator",
+        "people_consolesession",
+        "people_door",
+        "people_onetimelink",
         "people_person",
         "people_recoverycode",
     }

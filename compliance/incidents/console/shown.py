@@ -1,6 +1,6 @@
 """Clocks, timelines and attachments as the console shows them; all of it escaped."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -32,6 +32,19 @@ _ENTRY_COLOURS: Final = {
     EntryKind.DEADLINE_MISSED: "danger",
 }
 _LINK: Final = '<a class="text-link" href="{}">{}</a>'
+
+
+def once(show: Callable[[Incident], Any]) -> Callable[[Incident], Any]:
+    """Return `show`, whose result is kept with the row: Unfold asks for a field several times a page."""
+    key = f"_shown_{show.__name__}"
+
+    def shown(incident: Incident) -> Any:
+        kept = vars(incident)
+        if key not in kept:
+            kept[key] = show(incident)
+        return kept[key]
+
+    return shown
 
 
 def next_clock(incident: Incident, now: datetime) -> SafeString | str:
@@ -93,7 +106,7 @@ def timeline_table(entries: Sequence[TimelineEntry]) -> SafeString | str:
         )
         for entry in entries
     ]
-    return table(("At", "What", "", "By"), rows) if rows else EMPTY
+    return table(("At", "What", "Description", "By"), rows) if rows else EMPTY
 
 
 def attachments_table(entries: Iterable[TimelineEntry]) -> SafeString | str:
@@ -119,7 +132,8 @@ def _links(entry: TimelineEntry) -> SafeString:
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> SafeString:
     cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
     return format_html(
-        '<table class="console-reasons console-wide"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
+        '<div class="console-scroll" tabindex="0"><table class="console-reasons console-wide">'
+        "<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>",
         format_html_join("", '<th scope="col">{}</th>', ((name,) for name in head)),
         format_html_join("", "<tr>{}</tr>", cells),
     )

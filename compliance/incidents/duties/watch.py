@@ -47,7 +47,7 @@ def _announce_clock(incident: Incident, clock: Clock, now: datetime) -> int:
         return 0
     is_near = reached[-1][0] == NEAR
     kind = EntryKind.DEADLINE_NEAR if is_near else EntryKind.DEADLINE_MISSED
-    text = f"{clock.kind.label} {'is due soon' if is_near else 'was not sent in time'}"
+    text = f"{clock.kind.label}: its term {'ends soon' if is_near else 'ended without a report on record'}"
     services.note_deadline(
         incident=incident, kind=kind, text=text, data=_data(clock, reached[-1][0]), actor=WATCH, now=now
     )

@@ -59,7 +59,11 @@ TABLES: Final[Mapping[str, Access]] = {
     **_all(Access(READ), "people_person", "auth_group", "auth_group_permissions"),
     **_all(Access(READ), "auth_user_groups", "auth_user_user_permissions"),
     "people_authenticator": Access(CHANGE_AND_REMOVE, secret=frozenset({"secret"})),
+    "people_onetimelink": Access(CHANGE_AND_REMOVE, secret=frozenset({"digest"})),
     "people_recoverycode": Access(ADD_AND_REMOVE, secret=frozenset({"digest"})),
+    "people_session": Access(CHANGE_AND_REMOVE, NOTHING),
+    "people_door": Access(CHANGE_AND_REMOVE),
+    # Of the release before.
     "django_session": Access(CHANGE_AND_REMOVE, NOTHING),
     "tenancy_tenant": Access(APPEND | {"UPDATE (enforcement)"}, auditor=READ),
     "tenancy_apikey": Access(CHANGE, secret=frozenset({"digest"})),

@@ -1,4 +1,4 @@
-"""The page of one's own account: the second factor and its recovery codes."""
+"""The page of one's own account: the second factor, its recovery codes, the sessions."""
 
 from typing import Any
 
@@ -7,14 +7,16 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.views.decorators.http import require_POST
 
 from auditlog.actors.requests import actor_of
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
-from compliance.people.doors import pending, second_factor
+from compliance.core.identifiers import parse_id
+from compliance.people.doors import pending, second_factor, sessions
 from compliance.people.doors.signing_in import WRONG, CodeForm, Enrolment
 
-NEW_CODES, REMOVE = "codes", "remove"
+NEW_CODES, REMOVE, ALL_OTHERS = "codes", "remove", "others"
 
 
 def account_page(request: HttpRequest) -> HttpResponse:
@@ -30,9 +32,24 @@ def account_page(request: HttpRequest) -> HttpResponse:
         "form": form,
         "authenticator": authenticator,
         "codes_left": user.person.recovery_codes.count(),
+        "sessions": sessions.of(user, now()),
+        "own_session": sessions.own_id(request),
         "is_required": second_factor.is_required_of(user),
     }
     return TemplateResponse(request, "admin/people/account.html", context)
+
+
+@require_POST
+def end_sessions(request: HttpRequest) -> HttpResponse:
+    """End one of the person's sessions, or all but this one."""
+    user: Any = request.user
+    wanted, own = request.POST.get("session"), sessions.own_id(request)
+    only = parse_id(wanted)
+    if wanted == ALL_OTHERS or only is not None:
+        but = [own] if own else []
+        count = sessions.end(user=user, only=only, but=but, actor=actor_of(request), now=now())
+        messages.success(request, f"{count} {'session' if count == 1 else 'sessions'} ended.")
+    return HttpResponseRedirect(reverse("admin:account"))
 
 
 def recovery_codes_page(request: HttpRequest) -> HttpResponse:
@@ -61,8 +78,9 @@ class OwnEnrolment(Enrolment):
         common = {**admin.site.each_context(self.request), "title": "Set up an authenticator app"}
         return super().get_context_data(**common, **kwargs)
 
-    def enrolled(self) -> None:
+    def enrolled(self, next_url: str) -> HttpResponse:
         self.request.session[second_factor.SESSION_FLAG] = True
+        return super().enrolled(next_url)
 
 
 def _changed(request: HttpRequest, user: User, form: CodeForm) -> HttpResponse | None:

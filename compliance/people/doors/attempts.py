@@ -35,8 +35,8 @@ def record_sign_out(request: HttpRequest, *, now: datetime) -> None:
     _record_own(request, AuditAction.PERSON_SIGNED_OUT, "signed out", now)
 
 
-def record_failure(request: HttpRequest, *, account: str, second_factor: bool = False, now: datetime) -> None:
-    """Audit a failed sign-in to `account`, as it was given; `second_factor`: with the right password.
+def record_failure(request: HttpRequest, *, account: str, now: datetime, **more: Any) -> None:
+    """Audit a failed sign-in to `account`, as it was given; `more` tells what was wrong besides the password.
 
     Each existing account has a number of entries a minute, and all other names share one: guessed names
     cannot crowd out the attempts on a real one. The last entry that there is room for says so.
@@ -47,8 +47,8 @@ def record_failure(request: HttpRequest, *, account: str, second_factor: bool = 
         room = hit(BUCKET, str(person.id) if person else STRANGERS)
         if not room.allowed:
             return
-        more: dict[str, Any] = {"second_factor": "wrong"} if second_factor else {}
-        more |= {} if room.remaining else {"more_not_recorded": True}
+        if not room.remaining:
+            more["more_not_recorded"] = True
         with environments.atomic():
             auditlog.record(
                 tenant_id=SERVICE_TENANT_ID,

@@ -9,7 +9,7 @@ from django.utils.crypto import constant_time_compare
 
 from compliance.core.encryption import decrypt, encrypt
 
-PENDING, SECRET, CODES = "sign_in", "enrolment", "recovery_codes"
+PENDING, SECRET, CODES, LINK = "sign_in", "enrolment", "recovery_codes", "one_time_link"
 LONGEST: Final = timedelta(minutes=10)
 
 

@@ -16,7 +16,7 @@ from auditlog.vocabulary import Actor
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.people.doors import attempts, pending, second_factor
+from compliance.people.doors import attempts, lockout, pending, second_factor, sessions
 from compliance.people.doors.second_factor import Factor
 from compliance.people.models import Person
 
@@ -34,13 +34,19 @@ class CodeForm(forms.Form):
     )
 
 
-def finish(request: HttpRequest, user: User, factor: Factor | None) -> None:
-    """Sign the user in, who has shown all that is needed, and audit it."""
+def finish(request: HttpRequest, user: User, factor: Factor | None, next_url: str) -> HttpResponse:
+    """Sign the user in, who has shown all that is needed, audit it, and go on."""
+    moment, person = now(), Person.objects.get(user=user)
     with environments.use(Environment.LIVE), environments.atomic():
         login(request, user)
         pending.end(request)
         request.session[second_factor.SESSION_FLAG] = factor is not None
-        attempts.record_sign_in(request, second_factor=factor, now=now())
+        sessions.begin(request, user=user, now=moment)
+        lockout.count_success(request, person=person)
+        attempts.record_sign_in(request, second_factor=factor, now=moment)
+    answer = HttpResponseRedirect(next_url)
+    lockout.remember_browser(request, answer, person=person)
+    return answer
 
 
 class SignInView(LoginView):
@@ -48,10 +54,14 @@ class SignInView(LoginView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         user: Any = form.get_user()
+        if lockout.is_closed(self.request, username=user.username, now=now()):
+            # In the words for a wrong password, which tell nothing of the account.
+            form.add_error(None, form.get_invalid_login_error())
+            attempts.record_failure(self.request, account=user.username, locked_out=True, now=now())
+            return super().form_invalid(form)
         enrolled = second_factor.authenticator_of(user) is not None
         if not enrolled and not second_factor.is_required_of(user):
-            finish(self.request, user, None)
-            return HttpResponseRedirect(self.get_success_url())
+            return finish(self.request, user, None, self.get_success_url())
         pending.begin(self.request, user, now())
         address = reverse("admin:login_code" if enrolled else "admin:login_enrol")
         return HttpResponseRedirect(f"{address}?{urlencode({'next': self.get_success_url()})}")
@@ -59,6 +69,8 @@ class SignInView(LoginView):
     def form_invalid(self, form: Any) -> HttpResponse:
         account = form.cleaned_data.get("username")
         if account and "password" in form.cleaned_data:
+            if not lockout.is_closed(self.request, username=account, now=now()):
+                lockout.count_failure(self.request, username=account, now=now())
             attempts.record_failure(self.request, account=account, now=now())
         return super().form_invalid(form)
 
@@ -84,7 +96,7 @@ class SecondStep(RedirectURLMixin, FormView):
 
     def refuse(self, form: CodeForm, message: str) -> HttpResponse:
         """Answer a wrong code."""
-        attempts.record_failure(self.request, account=self.user.username, second_factor=True, now=now())
+        attempts.record_failure(self.request, account=self.user.username, second_factor="wrong", now=now())
         form.add_error("code", message)
         return self.form_invalid(form)
 
@@ -102,8 +114,7 @@ class CodeView(SecondStep):
         factor = second_factor.verify(user=self.user, code=form.cleaned_data["code"], now=now())
         if factor is None:
             return self.refuse(form, WRONG)
-        finish(self.request, self.user, factor)
-        return HttpResponseRedirect(self.get_success_url())
+        return finish(self.request, self.user, factor, self.get_success_url())
 
 
 class Enrolment(FormView):
@@ -132,13 +143,14 @@ class Enrolment(FormView):
             return self.refuse(form, "This is not the code that the app shows now.")
         actor = Actor.person(Person.objects.get(user=self.user).id)
         codes = second_factor.enrol(user=self.user, secret=secret, step=step, actor=actor, now=now())
-        self.enrolled()
+        answer = self.enrolled(reverse("admin:recovery_codes"))
         pending.take(self.request, pending.SECRET)
         pending.keep(self.request, pending.CODES, "\n".join(codes))
-        return HttpResponseRedirect(reverse("admin:recovery_codes"))
+        return answer
 
-    def enrolled(self) -> None:
+    def enrolled(self, next_url: str) -> HttpResponse:
         """Go on after the app was added."""
+        return HttpResponseRedirect(next_url)
 
     def refuse(self, form: CodeForm, message: str) -> HttpResponse:
         form.add_error("code", message)
@@ -156,8 +168,8 @@ class EnrolView(SecondStep, Enrolment):
             return HttpResponseRedirect(reverse("admin:login_code"))
         return super().dispatch(request, *args, **kwargs)
 
-    def enrolled(self) -> None:
-        finish(self.request, self.user, Factor.APP)
+    def enrolled(self, next_url: str) -> HttpResponse:
+        return finish(self.request, self.user, Factor.APP, next_url)
 
     def refuse(self, form: CodeForm, message: str) -> HttpResponse:
         return Enrolment.refuse(self, form, message)

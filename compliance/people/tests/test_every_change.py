@@ -37,7 +37,7 @@ READING = {
         "app_list",
     ),
     *("auditlog_auditentry_proof", "auditlog_auditentry_verify"),
-    *("login_code", "login_enrol", "recovery_codes"),
+    *("login_code", "login_enrol", "recovery_codes", "link", "link_password"),
 }
 READING_ENDS = ("_changelist", "_history")
 
@@ -129,6 +129,14 @@ def open_enrolment(world: World) -> None:
     world.client.get(reverse("admin:account_enrol"))
 
 
+def sign_in_elsewhere(world: World) -> None:
+    for user in (world.operator, world.user):
+        user.set_password(PASSWORD)
+        user.save()
+        Client().post(reverse("admin:login"), {"username": user.username, "password": PASSWORD})
+    world.client = console_of(world.operator)
+
+
 def finish_report(world: World) -> None:
     services.generate(report_id=world.rows["reports_report"].id, now=now())
 
@@ -140,6 +148,8 @@ def seal(world: World) -> None:
 PREPARED: dict[str, Callable[[World], None]] = {
     "account": give_operator_an_app,
     "account_enrol": open_enrolment,
+    "account_sessions": sign_in_elsewhere,
+    "auth_user_end_sessions": sign_in_elsewhere,
     "auth_user_reset_second_factor": give_user_an_app,
     "password_change": set_own_password,
     "agents_agent_reinstate": suspend_agent,
@@ -155,6 +165,7 @@ FIXED_ARGUMENTS = {
     "logout": [],
     "account": [],
     "account_enrol": [],
+    "account_sessions": [],
 }
 FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
     "auth_user_add": lambda world: {"username": "new", "usable_password": "false", "is_staff": "on"},
@@ -172,6 +183,7 @@ FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
     },
     "logout": lambda world: {},
     "account": lambda world: {"do": "codes", "code": code_of(world.operator)},
+    "account_sessions": lambda world: {"session": "others"},
     "account_enrol": lambda world: {"code": offered_code(world.client)},
     "tenancy_tenant_add": lambda world: {"name": "Another"},
     "tenancy_apikey_add": lambda world: {"tenant": world.tenant.id, "name": "ci", "scopes": ["agents:read"]},

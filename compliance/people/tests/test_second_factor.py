@@ -22,11 +22,6 @@ PASSWORD = "correct horse battery"
 SIGN_IN, CODE, ENROL = (reverse(f"admin:{name}") for name in ("login", "login_code", "login_enrol"))
 
 
-@pytest.fixture(autouse=True)
-def fast_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "PASSWORD_HASHERS", ["django.contrib.auth.hashers.MD5PasswordHasher"])
-
-
 @pytest.fixture
 def required(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "SECOND_FACTOR", "operators")

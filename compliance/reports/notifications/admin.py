@@ -18,7 +18,7 @@ from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.display import EMPTY, code, column, moment
 from compliance.core.clock import now
 from compliance.incidents.admin import IncidentAdmin
-from compliance.incidents.console.shown import table
+from compliance.incidents.console.shown import once, table
 from compliance.incidents.errors import DraftNotFound
 from compliance.incidents.models import Incident, NotificationDraft
 from compliance.incidents.vocabulary import NotificationTemplate
@@ -65,6 +65,7 @@ def _download(body: bytes, name: str, kind: str) -> HttpResponse:
     return HttpResponse(body, content_type=f"application/{kind}", headers=headers)
 
 
+@once
 def _drafts(incident: Incident) -> str:
     newest = NotificationDraft.objects.of_incident(incident.pk).defer("document")
     found = list(newest.order_by("-created_at", "-id")[:MOST_SHOWN])

@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from agents.models import Agent
@@ -308,3 +309,19 @@ def test_drafts_are_for_officers_and_their_tenant(tenant: Tenant) -> None:
         answer = client.get(reverse("admin:incidents_incident_draft_json", args=keys))
         assert answer.status_code == 302
     assert stranger.get(reverse("admin:incidents_incident_export", args=[incident.pk])).status_code == 302
+
+
+def test_page_of_an_incident_takes_few_queries(tenant: Tenant) -> None:
+    incident = incident_of(stopped_agent(tenant))
+    for template in NotificationTemplate:
+        draft(incident, template)
+    for _ in range(20):
+        change(incident, owner=str(new_id()))
+    client = console_of(make_member(tenant, Role.OFFICER))
+    address = reverse("admin:incidents_incident_change", args=[incident.pk])
+    client.get(address)
+
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(address).status_code == 200
+
+    assert len(queries) <= 20

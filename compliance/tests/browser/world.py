@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from auditlog.models import AuditEntry
@@ -15,6 +15,7 @@ from compliance.tests.console import console_of, make_member, make_operator, mak
 from compliance.tests.url_table import PAGES
 
 OPERATOR, NONE = "operator", "none"
+PASSWORD = "correct horse battery staple"
 
 
 @dataclass
@@ -31,7 +32,10 @@ class World:
     @classmethod
     def create(cls, address: str, chromium: Browser, tenant: Tenant) -> "World":
         people = {role.value: make_member(tenant, role) for role in Role}
-        people |= {OPERATOR: make_operator(), NONE: make_staff(NONE)}
+        people |= {OPERATOR: make_operator(OPERATOR), NONE: make_staff(NONE)}
+        for person in people.values():
+            person.set_password(PASSWORD)
+            person.save(update_fields=["password"])
         rows = {environment: populate(tenant, environment, "shown") for environment in Environment}
         for environment in Environment:
             with environments.use(environment):
@@ -39,7 +43,6 @@ class World:
                 rows[environment]["auditlog_auditentry"] = AuditEntry.objects.for_tenant(tenant.id).first()
         mine = {
             "auth_user": people[Role.AUDITOR],
-            "auth_group": Group.objects.get_or_create(name="shown group")[0],
             "tenancy_membership": Membership.objects.filter(tenant_id=tenant.id).first(),
         }
         return cls(address, chromium, tenant, people, {one: {**rows[one], **mine} for one in rows})
@@ -59,6 +62,16 @@ class World:
         page = context.new_page()
         page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
         page.on("console", lambda said: self._note(page, said.type, said.text))
+        return page
+
+    def signed_in(self, role: str) -> Page:
+        """Return a browser in which a person of the role has signed in as people do."""
+        page = self.browser_of(None)
+        page.goto("/admin/live/")
+        page.get_by_label("Username").fill(self.people[role].get_username())
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_url("**/admin/live/")
         return page
 
     def _sign_in(self, context: BrowserContext, user: User, environment: Environment) -> None:
