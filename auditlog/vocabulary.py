@@ -57,6 +57,9 @@ class AuditAction(models.TextChoices):
     CRL_PUBLISHED = "crl.published"
     EVENT_HIGH_RISK = "event.high_risk"
     EVENT_REVIEWED = "event.reviewed"
+    INBOX_ASSIGNED = "inbox.assigned"
+    INBOX_SNOOZED = "inbox.snoozed"
+    INBOX_COMMENTED = "inbox.commented"
     EVENTS_ARCHIVED = "events.archived"
     EVENTS_DROPPED = "events.dropped"
     EVENTS_RESTORED = "events.restored"
@@ -91,6 +94,8 @@ class AuditAction(models.TextChoices):
     REPORT_GENERATED = "report.generated"
     REPORT_FAILED = "report.failed"
     REPORT_DOWNLOADED = "report.downloaded"
+    REPORT_SCHEDULED = "report.scheduled"
+    REPORT_SCHEDULE_ENDED = "report.schedule_ended"
 
 
 def audit_actions() -> list[tuple[str, str]]:

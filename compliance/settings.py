@@ -54,6 +54,7 @@ INSTALLED_APPS = [
     "agents",
     "certificates",
     "events",
+    "events.inbox",
     "delegation",
     "compliance.reports",
     "compliance.ops",

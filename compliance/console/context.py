@@ -19,12 +19,14 @@ NAVIGATION = {
         ("Certificates", "workspace_premium", "certificates_certificate"),
         ("Events", "timeline", "events_behaviorevent"),
         ("Incidents", "emergency_home", "incidents_incident"),
+        ("Comments", "comment", "inbox_inboxcomment"),
         ("Simulate a policy", "flight_takeoff", "events_simulation"),
     ),
     "Evidence": (
         ("Audit log", "history", "auditlog_auditentry"),
         ("Tree and witnesses", "account_tree", "auditlog_treehead"),
         ("Reports", "summarize", "reports_report"),
+        ("Report schedules", "event_repeat", "reports_reportschedule"),
     ),
     "Integration": (
         ("Webhooks", "webhook", "webhooks_webhook"),
@@ -62,8 +64,12 @@ def may_see(request: HttpRequest, name: str) -> bool:
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     """Return Unfold's navigation for the user."""
-    overview = {"title": "Overview", "icon": "dashboard", "link": reverse("admin:index")}
-    groups: list[dict[str, Any]] = [{"title": "", "items": [overview]}]
+    inbox = [reverse("admin:index"), reverse("admin:inbox_openevent_changelist")]
+    first = [
+        {"title": "Review inbox", "icon": "inbox", "link": inbox[0], "active": request.path in inbox},
+        {"title": "Overview", "icon": "dashboard", "link": reverse("console_overview")},
+    ]
+    groups: list[dict[str, Any]] = [{"title": "", "items": first}]
     for title, pages in NAVIGATION.items():
         items = [
             {

@@ -7,7 +7,7 @@ from compliance.api import exceptions
 from compliance.console.secrets import secret_route
 
 # The admin comes last: its last route matches everything.
-urlpatterns = [secret_route(), path("", include("compliance.ops.system.urls")), path("", admin.site.urls)]
+urlpatterns = [secret_route(), path("", include("compliance.ops.urls")), path("", admin.site.urls)]
 
 handler400 = exceptions.bad_request
 handler403 = exceptions.forbidden

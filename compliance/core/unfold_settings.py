@@ -26,7 +26,7 @@ def unfold_settings(title: str) -> dict[str, Any]:
         "SCRIPTS": [lambda request: static("console/access.js")],
         "GLOBAL_CALLBACK": "compliance.console.context.environment_of_page",
         "ENVIRONMENT_TITLE_PREFIX": "compliance.console.context.title_prefix",
-        "DASHBOARD_CALLBACK": "compliance.ops.dashboard.dashboard",
+        "DASHBOARD_CALLBACK": "compliance.ops.dashboard.first_page",
         "SIDEBAR": {"navigation": "compliance.console.context.sidebar"},
         "ACCOUNT": {
             "navigation": [

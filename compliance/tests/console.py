@@ -22,12 +22,13 @@ from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id_at
 from compliance.incidents.tests.factories import make_incident
 from compliance.people.models import Person
-from compliance.reports.models import Report
-from compliance.reports.vocabulary import ReportType
+from compliance.reports.models import Report, ReportSchedule
+from compliance.reports.vocabulary import Cadence, ReportType
 from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
+from events.inbox.models import InboxComment, OpenEvent
 from events.models import (
     ActionType,
     BehaviorEvent,
@@ -113,6 +114,14 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
                 tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
             ),
             "incidents_incident": make_incident(mirrored, agent_id=agent.id, agent_name=agent.name),
+            "reports_reportschedule": ReportSchedule.objects.create(
+                tenant=mirrored,
+                type=ReportType.MICA,
+                cadence=Cadence.MONTH,
+                next_start=now(),
+                created_at=now(),
+                ended_at=now(),
+            ),
             "reports_report": Report.objects.create(
                 tenant=mirrored,
                 type=ReportType.MICA,
@@ -188,6 +197,25 @@ def _event_rows(agent: Agent, label: str) -> dict[str, Any]:
             tenant=agent.tenant, event_id=event.id, name=f"{label}.example", marked_at=now()
         ),
         "events_simulation": _simulation(agent.tenant, label),
+        "inbox_openevent": OpenEvent.objects.create(
+            event_id=event.id,
+            tenant=agent.tenant,
+            agent=agent,
+            action_type=event.action_type,
+            risk_band=event.risk_band,
+            risk_score=event.risk_score,
+            received_at=event.received_at,
+        ),
+        "inbox_inboxcomment": InboxComment.objects.create(
+            tenant=agent.tenant,
+            agent=agent,
+            event_id=event.id,
+            text=label,
+            case_number=label[:64],
+            actor_type=ACTOR.type,
+            actor_id=ACTOR.id,
+            created_at=now(),
+        ),
     }
 
 

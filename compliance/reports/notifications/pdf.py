@@ -11,7 +11,8 @@ from reportlab.lib.styles import ParagraphStyle
 from reportlab.lib.units import mm
 from reportlab.platypus import Flowable, Paragraph, SimpleDocTemplate, Spacer
 
-from compliance.reports.content.pdf import BODY, BOLD, HEADING, MARGIN, NOTE, TITLE, NumberedCanvas, fonts
+from compliance.reports.pdf.numbering import NumberedCanvas
+from compliance.reports.pdf.styles import BODY, BOLD, HEADING, MARGIN, NOTE, TITLE, fonts, readable
 
 Json = dict[str, Any]
 LABEL = ParagraphStyle("label", parent=BODY, fontName=BOLD, spaceBefore=2.5 * mm, keepWithNext=1)
@@ -75,6 +76,4 @@ def _field(field: Json) -> list[Flowable]:
 
 def _safe(text: str) -> str:
     """Escape markup, and replace characters that the font lacks; nothing is shortened."""
-    known = fonts().face.charToGlyph
-    shown = (char if ord(char) in known or char == " " else f"[U+{ord(char):04X}]" for char in text)
-    return escape("".join(shown))
+    return escape(readable(text, most=len(text)))

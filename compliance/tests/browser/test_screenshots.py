@@ -1,4 +1,7 @@
-"""The pictures of the documents: `SCREENSHOTS=docs/images ./test compliance/tests/browser/test_screenshots.py -m browser`."""
+"""The pictures of the documents.
+
+`SCREENSHOTS=docs/images ./test compliance/tests/browser/test_screenshots.py -m browser` makes them anew.
+"""
 
 import os
 from pathlib import Path
