@@ -54,7 +54,7 @@ def test_filters_are_opened_and_closed_by_keys(operators: Page) -> None:
     expect(panel).to_be_hidden()
 
 
-def test_user_menu_is_opened_by_keys(operators: Page, world: World) -> None:
+def test_user_menu_is_opened_by_keys(operators: Page) -> None:
     operators.goto(ROUTES["index"].url())
     opener = operators.locator("[aria-controls=console-user-menu]")
 
@@ -67,6 +67,17 @@ def test_user_menu_is_opened_by_keys(operators: Page, world: World) -> None:
     operators.get_by_role("button", name="Dark").press("Enter")
     expect(operators.locator("html")).to_have_class("dark")
     operators.get_by_role("button", name="Light").press("Enter")
+
+
+def test_navigation_is_hidden_by_keys(operators: Page) -> None:
+    operators.goto(ROUTES["index"].url())
+    switch = operators.get_by_role("button", name="Show or hide the navigation")
+
+    switch.press("Enter")
+    expect(operators.get_by_role("navigation", name="Pages")).to_be_hidden()
+    switch.press("Enter")
+
+    expect(operators.get_by_role("navigation", name="Pages")).to_be_visible()
 
 
 def test_navigation_opens_on_a_phone(operators: Page) -> None:

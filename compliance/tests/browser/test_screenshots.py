@@ -1,4 +1,7 @@
-"""The pictures of the documents: `SCREENSHOTS=docs/images ./test compliance/tests/browser/test_screenshots.py -m browser`."""
+"""The pictures of the documents, made by
+
+SCREENSHOTS=docs/images ./test compliance/tests/browser/test_screenshots.py -m browser
+"""
 
 import os
 from pathlib import Path
@@ -16,9 +19,6 @@ ROUTES = {route.name: route for route in routes()}
 # The file, the page, and whether it is shown in dark, on a phone.
 PICTURES = {
     "console": ("index", "light", DESKTOP),
-    "console-dark": ("index", "dark", DESKTOP),
-    "agent": ("agents_agent_change", "light", DESKTOP),
-    "event": ("events_behaviorevent_change", "light", DESKTOP),
     "agent-phone": ("agents_agent_change", "light", PHONE),
 }
 SMALLEST = 10_000

@@ -17,7 +17,7 @@ from compliance.localdev.environment import OPERATORS
 from compliance.localdev.parts import commands
 from compliance.tests.waiting import eventually
 
-START_SECONDS = 60
+START_SECONDS = 120
 STOP_SECONDS = 30
 
 
@@ -60,5 +60,5 @@ def _environ() -> dict[str, str]:
 def _is_up(address: str) -> bool:
     try:
         return requests.get(f"{address}/health/live", timeout=5).status_code == 200
-    except requests.ConnectionError:
+    except requests.RequestException:
         return False
