@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from agents import services
@@ -88,6 +89,7 @@ class AgentAdmin(TenantScopedAdmin):
     related_links = (
         RelatedLink("Certificates", "workspace_premium", "certificates_certificate", "agent__id__exact"),
         RelatedLink("Events", "timeline", "events_behaviorevent", "agent__id__exact"),
+        RelatedLink("Incidents", "emergency_home", "incidents_incident", "agent_id"),
         AUDIT_TRAIL,
     )
     list_display = ("label", "state", "risk", "tenant", "model", "version", "last_high_risk_at", "created_at")
@@ -129,8 +131,13 @@ class AgentAdmin(TenantScopedAdmin):
     @display(description="status", ordering="status")
     def state(self, agent: Agent) -> str:
         """Show the status, and that the agent is only observed, wherever the agent is listed."""
-        mode = mode_chip(agent.effective_enforcement) if agent.is_observed else ""
-        return format_html('<span class="console-chips">{}{}</span>', status_chip(agent.status), mode)
+        return format_html(
+            '<span class="console-chips">{}{}</span>', status_chip(agent.status), self.mark(agent)
+        )
+
+    def mark(self, agent: Agent) -> SafeString | str:
+        """Return the chip of an agent that is only observed."""
+        return mode_chip(agent.effective_enforcement) if agent.is_observed else ""
 
     @display(description="mode")
     def mode(self, agent: Agent) -> str:

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from agents.models import Agent
 
 
+def is_in_mode(enforcement: str) -> Q:
+    """Match the agents in a mode: their own, else their tenant's."""
+    return Q(enforcement=enforcement) | Q(enforcement=None, tenant__enforcement=enforcement)
+
+
 class AgentQuerySet(models.QuerySet["Agent"]):
     """Agents of the current environment."""
 
@@ -28,8 +33,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
     def in_mode(self, enforcement: str) -> "AgentQuerySet":
         """Filter by the mode that counts."""
-        own, tenants = Q(enforcement=enforcement), Q(enforcement=None, tenant__enforcement=enforcement)
-        return self.filter(own | tenants)
+        return self.filter(is_in_mode(enforcement))
 
     def locked(self) -> "AgentQuerySet":
         """Lock the rows until the transaction ends; rows that refer to them can still be created."""

@@ -32,9 +32,12 @@ from auditlog.actors.requests import record_download
 from auditlog.errors import ExportsUnderWay, NothingSealed, NotSealedYet
 from auditlog.exporting.export import export_of
 from auditlog.exporting.formats import FORMATS
+from auditlog.finding import words
+from auditlog.finding.actors import ActorFilter
 from auditlog.models import AuditEntry, Leaf, SignedHead, TreeHead
-from auditlog.proving import proofs, verification
+from auditlog.proving import proofs
 from auditlog.proving.responses import export_file, proof_file
+from auditlog.verifying import one_entry
 from auditlog.vocabulary import SERVICE_TENANT_ID, ActorKind, AuditAction
 from compliance.console import filters
 from compliance.console.access import access_of
@@ -61,8 +64,10 @@ PAGES = {
     "certificate": "certificates_certificate",
     "delegation": "agents_agent",
     "event": "events_behaviorevent",
+    "incident": "incidents_incident",
     "membership": "tenancy_membership",
     "message": "agents_agent",
+    "notification": "incidents_incident",
     "person": "auth_user",
     "report": "reports_report",
     "simulation": "events_simulation",
@@ -77,10 +82,10 @@ KINDS = {**dict(ActorKind.choices), ActorKind.API_KEY: "API key"}
 LONGEST_QUERY = 500
 EXPORTS = {"jsonl": "Export JSON Lines", "csv": "Export CSV"}
 OUTCOME_TONES = {
-    verification.StepOutcome.PASSED: "success",
-    verification.StepOutcome.FAILED: "danger",
-    verification.StepOutcome.OPEN: "warning",
-    verification.StepOutcome.NOT_NEEDED: "default",
+    one_entry.StepOutcome.PASSED: "success",
+    one_entry.StepOutcome.FAILED: "danger",
+    one_entry.StepOutcome.OPEN: "warning",
+    one_entry.StepOutcome.NOT_NEEDED: "default",
 }
 
 
@@ -116,7 +121,7 @@ def or_erasure(part: str, show: Callable[[AuditEntry], Any]) -> Callable[[Any], 
 
 def _erasure(entry: AuditEntry, part: str) -> SafeString | str:
     with environments.auditing():
-        record = verification.erasures_of(tenant_id=entry.tenant_id, entry_id=entry.id).get(part)
+        record = one_entry.erasures_of(tenant_id=entry.tenant_id, entry_id=entry.id).get(part)
     if record is None:
         return format_html("{} {}", chip("erased", "danger"), "No entry records it.")
     url = reverse("admin:auditlog_auditentry_change", args=[record.pk])
@@ -149,11 +154,13 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
     list_filter = (
         ("event_type", filters.ChoicesDropdownFilter),
         ("actor_kind", filters.ChoicesDropdownFilter),
+        ActorFilter,
         filters.tenant_filter(),
         ("created_at", filters.RangeDateTimeFilter),
     )
-    search_fields = ("actor_id__exact", "affected_id__exact", "description")
-    search_help_text = "Actor, affected ID or words"
+    # Shows the field: `get_search_results` searches.
+    search_fields = ("description",)
+    search_help_text = "Beginnings of words of descriptions, reasons and notes, or an affected ID"
     search_ids = ("affected_id",)
     date_hierarchy = "created_at"
     ordering = ("-created_at", "-id")
@@ -205,6 +212,16 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         )
         return placed
 
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Find an affected row's id, or words; both within the tenants that the user sees."""
+        if not search_term.strip() or parse_id(search_term.strip()) is not None:
+            return super().get_search_results(request, queryset, search_term)
+        chosen = self._chosen_tenant(request)
+        tenants = access_of(request).tenants_for(self.view_roles) if chosen is None else [chosen]
+        return words.saying(queryset, search_term, tenants=tenants), False
+
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         answer = super().changelist_view(request, extra_context)
         if isinstance(answer, TemplateResponse) and answer.context_data is not None:
@@ -241,7 +258,7 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         """Show each step from the entry's row to the witnesses."""
         entry = self._entry(request, object_id)
         with environments.auditing():
-            found = verification.verify(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
+            found = one_entry.verify(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
         context = {
             **self.admin_site.each_context(request),
             "title": "Verify an entry",
@@ -294,9 +311,14 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
     def _exported_tenant(self, request: HttpRequest) -> UUID | None:
         """Return the tenant that the list is filtered by, or the only one that the user sees."""
         tenants = access_of(request).tenants_for(self.view_roles)
+        if tenants is not None and len(tenants) == 1 and not request.GET.get("tenant"):
+            return next(iter(tenants))
+        return self._chosen_tenant(request)
+
+    def _chosen_tenant(self, request: HttpRequest) -> UUID | None:
+        """Return the tenant that the list is filtered by, unless the user does not see it."""
+        tenants = access_of(request).tenants_for(self.view_roles)
         chosen = parse_id(request.GET.get("tenant", ""))
-        if chosen is None:
-            return next(iter(tenants)) if tenants is not None and len(tenants) == 1 else None
         return chosen if tenants is None or chosen in tenants else None
 
     def _back_to_list(self, request: HttpRequest) -> HttpResponse:

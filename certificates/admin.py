@@ -4,11 +4,14 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
 from unfold.decorators import display
 
 from agents.admin import AgentAdmin
+from agents.models import Agent, AgentStatus
 from certificates import models
 from certificates.console_actions import REINSTATE, RETIRE, REVOKE, SUSPEND
 from certificates.pki.decoded import decoded
@@ -40,6 +43,50 @@ SOON, VERY_SOON = timedelta(days=30), timedelta(days=7)
 
 # Suspending, reinstating and retiring an agent change its certificate too, which `agents` cannot import.
 AgentAdmin.confirmed_actions = (*AgentAdmin.confirmed_actions, SUSPEND, REINSTATE, RETIRE)
+CERTIFICATE_TONES = {"active": "success", "on hold": "warning", "expired": "danger", "revoked": "danger"}
+
+admin.site.unregister(Agent)
+
+
+@admin.register(Agent)
+class CertifiedAgentAdmin(AgentAdmin):
+    """Agents with the state of their latest certificate: without a valid one an agent is not green."""
+
+    fieldsets = (
+        (
+            None,
+            {"fields": ("label", "state", "certificate", "mode", "status_reason", "tenant", "description")},
+        ),
+        *AgentAdmin.fieldsets[1:],
+    )
+    readonly_fields = (*AgentAdmin.readonly_fields, "certificate")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        latest = models.Certificate.objects.latest_state(OuterRef("pk"), now())
+        rows: QuerySet[Any] = super().get_queryset(request).annotate(certificate_state=Subquery(latest))
+        return rows
+
+    @display(description="status", ordering="status")
+    def state(self, agent: Any) -> str:
+        """Show the status, the certificate unless it is valid, and that the agent is only observed."""
+        certificate, status = agent.certificate_state, status_chip(agent.status)
+        if certificate in (None, "active"):
+            return super().state(agent)
+        if agent.status == AgentStatus.ACTIVE:
+            status = chip(agent.status)
+        found = chip(f"certificate {certificate}", CERTIFICATE_TONES[certificate])
+        return format_html('<span class="console-chips">{}{}{}</span>', status, found, self.mark(agent))
+
+    @display(description="certificate")
+    def certificate(self, agent: Any) -> str:
+        """Link the latest certificate."""
+        latest = models.Certificate.objects.of_agent(agent.pk).order_by("-issued_at", "-id").first()
+        if latest is None:
+            return "None yet"
+        url = reverse("admin:certificates_certificate_change", args=[latest.pk])
+        state = chip(agent.certificate_state, CERTIFICATE_TONES[agent.certificate_state])
+        serial = code(shortened(latest.serial_number, 17))
+        return format_html('<a class="text-link" href="{}">{}</a> {}', url, serial, state)
 
 
 class SerialColumns:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from cryptography.x509 import ReasonFlags
 from django.db import models
-from django.db.models import Q
+from django.db.models import Case, Q, Value, When
 
 from certificates import errors
 from certificates.pki.lint import MAX_LIFETIME
@@ -96,6 +96,17 @@ class CertificateQuerySet(models.QuerySet["Certificate"]):
 
     def revoked(self) -> "CertificateQuerySet":
         return self.filter(status="revoked")
+
+    def latest_state(self, agent: Any, now: datetime) -> "CertificateQuerySet":
+        """Return what the console calls the state of the agent's latest certificate, as one value."""
+        state = Case(
+            When(status="revoked", revocation_code=HOLD, expires_at__gte=now, then=Value("on hold")),
+            When(status="revoked", then=Value("revoked")),
+            When(Q(status="expired") | Q(expires_at__lt=now), then=Value("expired")),
+            default=Value("active"),
+        )
+        latest = self.filter(agent=agent).order_by("-issued_at", "-id")
+        return latest.annotate(console_state=state).values("console_state")[:1]
 
     def listable(self, now: datetime, period: timedelta) -> "CertificateQuerySet":
         """Revoked, and expired at most one list `period` ago (RFC 5280 §3.3)."""

@@ -14,9 +14,11 @@ from certificates.errors import AlreadyRevoked, CertificateExpired
 from certificates.lists.crl import encode_entry
 from certificates.lists.publication import PUBLISH
 from certificates.models import Certificate, CertificateStatus, EndedHold
-from certificates.pki.reasons import reason_code
+from certificates.pki.reasons import ADMINISTRATIVE, reason_code
 from compliance.core import environments
 from compliance.core.tasks import enqueue_on_commit
+from compliance.incidents import services as incidents
+from compliance.incidents.vocabulary import IncidentCause, Occurrence
 from webhooks import services as webhooks
 from webhooks.vocabulary import EventName
 
@@ -25,17 +27,23 @@ EXPIRY_BATCH = 500
 
 
 def revoke(*, tenant_id: UUID, certificate_id: Any, reason: str, actor: Actor, now: datetime) -> Certificate:
-    """Revoke a certificate; raises `CertificateNotFound`, `AlreadyRevoked`, `CertificateExpired`."""
+    """Revoke a certificate; raises `CertificateNotFound`, `AlreadyRevoked`, `CertificateExpired`.
+
+    Unless the reason is an administrative one, the agent's incident is opened or joined.
+    """
     with environments.atomic():
         certificate = Certificate.objects.for_tenant(tenant_id).find(certificate_id)
-        Agent.objects.for_tenant(tenant_id).locked().find(certificate.agent_id)
+        agent = Agent.objects.for_tenant(tenant_id).locked().find(certificate.agent_id)
         certificate = Certificate.objects.locked().find(certificate.id)
         status = certificate.status_at(now)
         if status == CertificateStatus.REVOKED and not certificate.is_on_hold(now):
             raise AlreadyRevoked()
         if status == CertificateStatus.EXPIRED:
             raise CertificateExpired()
-        revoke_locked(certificate=certificate, reason=reason, code=reason_code(reason), actor=actor, now=now)
+        code = reason_code(reason)
+        revoke_locked(certificate=certificate, reason=reason, code=code, actor=actor, now=now)
+        if code not in ADMINISTRATIVE:
+            _open_incident(agent, certificate, code, actor, now)
     return certificate
 
 
@@ -102,6 +110,22 @@ def _revoke(
     _record(certificate, action, actor, now, reason=reason, code=code.value)
     announced = {"revocation_reason": reason, "revoked_at": revoked_at}
     publish_webhook(certificate, EventName.CERTIFICATE_REVOKED, announced, now)
+
+
+def _open_incident(
+    agent: Agent, certificate: Certificate, code: ReasonFlags, actor: Actor, now: datetime
+) -> None:
+    occurrence = Occurrence(
+        cause=IncidentCause.REVOCATION,
+        agent_id=agent.id,
+        agent_name=agent.name,
+        text=f"Certificate revoked: {code.value}",
+        detected_at=now,
+        is_contained=True,
+        certificate_id=certificate.id,
+        serial_number=certificate.serial_number,
+    )
+    incidents.open_or_join(tenant_id=agent.tenant_id, occurrence=occurrence, actor=actor, now=now)
 
 
 def _release(certificate: Certificate, actor: Actor, now: datetime) -> None:

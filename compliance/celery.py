@@ -14,7 +14,10 @@ from compliance.core.tasks import ENVIRONMENT_HEADER, app  # noqa: E402
 from compliance.ops import heartbeat  # noqa: E402
 
 app.autodiscover_tasks(
-    ["compliance.api", "auditlog", "webhooks", "certificates", "events", "delegation", "compliance.reports"],
+    [
+        *("compliance.api", "auditlog", "webhooks", "compliance.incidents", "certificates", "events"),
+        *("delegation", "compliance.reports"),
+    ],
     force=True,
 )
 
@@ -35,10 +38,14 @@ PERIODS_SECONDS = {
     "events.forget_snapshots": 3600.0,
     "delegation.maintain_keys": 60.0,
     "events.sum_up_risk": 60.0,
+    "events.collect_open": 60.0,
+    "events.sum_up_days": 120.0,
     "events.fade_risk": 3600.0,
     "events.maintain_partitions": 3600.0,
     "events.sweep_simulations": 30.0,
+    "compliance.incidents.watch": 30.0,
     "compliance.reports.sweep": 30.0,
+    "compliance.reports.run_schedules": 300.0,
     "auditlog.destroy_ended_keys": 3600.0,
     "compliance.api.forget_answers": 3600.0,
     heartbeat.TASK: heartbeat.PERIOD_SECONDS,

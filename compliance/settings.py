@@ -50,9 +50,11 @@ INSTALLED_APPS = [
     "auditlog",
     "compliance.tenancy",
     "webhooks",
+    "compliance.incidents",
     "agents",
     "certificates",
     "events",
+    "events.inbox",
     "delegation",
     "compliance.reports",
     "compliance.ops",
@@ -228,6 +230,11 @@ AUDIT_WITNESS_CA_FILE: str = env.str("AUDIT_WITNESS_CA_FILE", default="")
 # How long audit entries keep their contents: five years.
 AUDIT_RETENTION_DAYS: int = env.int("AUDIT_RETENTION_DAYS", default=1827)
 
+# --- Incidents --------------------------------------------------------------------------------------
+
+# The laws whose reporting clocks run: ai_act, dora.
+INCIDENT_REGIMES: list[str] = env.list("INCIDENT_REGIMES", default=["ai_act", "dora"])
+
 # --- Storage of events ------------------------------------------------------------------------------
 
 # A partition of events is archived and dropped once all of its events are older: five years.
@@ -322,6 +329,9 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "AuthorityStateEnum": "certificates.models.AuthorityState",
         "CertificateStatusEnum": "certificates.models.CertificateStatus",
         "ChainActorTypeEnum": "delegation.serializers.ACTOR_TYPES",
+        "ClockStateEnum": "compliance.incidents.duties.clocks.ClockState",
+        "IncidentSeverityEnum": "compliance.incidents.vocabulary.IncidentSeverity",
+        "IncidentStateEnum": "compliance.incidents.vocabulary.IncidentState",
         "EnforcementEnum": "compliance.tenancy.models.Enforcement",
         "ReportStatusEnum": "compliance.reports.vocabulary.ReportStatus",
         "ReportTypeEnum": "compliance.reports.vocabulary.ReportType",
@@ -366,7 +376,22 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
+# Who signs in with a second factor: operators, everyone or nobody.
+SECOND_FACTOR: str = env.str("SECOND_FACTOR", default="operators")
+# For how long a one-time link works that sets a password.
+SIGN_IN_LINK_HOURS: int = env.int("SIGN_IN_LINK_HOURS", default=72)
+# After so many failed sign-ins within an hour an address is refused for the rest of it.
+SIGN_IN_FAILURES_PER_ADDRESS: int = env.int("SIGN_IN_FAILURES_PER_ADDRESS", default=100)
+# Without a host no e-mail is sent: operators hand links over themselves.
+EMAIL_HOST: str = env.str("EMAIL_HOST", default="")
+EMAIL_PORT: int = env.int("EMAIL_PORT", default=587)
+EMAIL_HOST_USER: str = env.str("EMAIL_HOST_USER", default="")
+EMAIL_HOST_PASSWORD: str = env.str("EMAIL_HOST_PASSWORD", default="")
+EMAIL_USE_TLS: bool = env.bool("EMAIL_USE_TLS", default=True)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL: str = env.str("EMAIL_FROM", default="service@localhost")
 HTTPS: bool = BASE_URL.startswith("https://")
+SESSION_ENGINE = "compliance.people.doors.session_store"
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True

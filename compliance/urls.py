@@ -7,7 +7,10 @@ from compliance.api.rest.description import DescriptionView, DocumentationView
 from compliance.console.views import to_environment
 
 # Patterns are tried one after the other: the rooms that are asked most come first.
-ROOMS = ["events", "certificates", "agents", "delegation", "webhooks", "auditlog", "compliance.reports"]
+ROOMS = [
+    *("events", "certificates", "agents", "delegation", "webhooks", "auditlog"),
+    *("compliance.incidents", "compliance.reports", "compliance.reports.notifications"),
+]
 
 urlpatterns = [
     *[path("", include(f"{room}.urls")) for room in ROOMS],

@@ -11,8 +11,9 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
-from unfold.widgets import UnfoldAdminTextareaWidget
+from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
+from agents.admin import AgentAdmin
 from auditlog.actors.names import NamesActors, actor_shown, names_of
 from auditlog.actors.requests import actor_of
 from compliance.console.access import access_of
@@ -41,6 +42,7 @@ from events.querysets import BehaviorEventQuerySet
 from events.risk import reviewing
 from events.risk.words import in_words, worth
 from events.simulation_admin import SimulationAdmin
+from events.trail.page import TRAIL
 
 REASON_COLUMNS = ("Reason", "Observed", "Expected", "Effect")
 WAITING = "waiting"
@@ -56,6 +58,7 @@ class NoteForm(forms.Form):
         help_text="Kept beside your name with the review and in the audit log; at most 1000 characters.",
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "autofocus": True}),
     )
+    case_number = forms.CharField(max_length=64, required=False, widget=UnfoldAdminTextInputWidget())
 
 
 def _review(call: ActionCall, verdict: ReviewVerdict) -> str:
@@ -64,6 +67,7 @@ def _review(call: ActionCall, verdict: ReviewVerdict) -> str:
         event_id=call.row.id,
         verdict=verdict,
         note=call.data["note"] or None,
+        case_number=call.data["case_number"] or None,
         actor=actor_of(call.request),
         now=call.now,
     )
@@ -208,6 +212,7 @@ class BehaviorEventAdmin(EventRowAdmin):
             ("by", _named(found.actor_id)),
             ("at", f"{found.reviewed_at:%Y-%m-%d %H:%M:%S} UTC"),
             ("note", found.note or EMPTY),
+            ("case number", found.case_number or EMPTY),
             ("marked", ", ".join(found.marked) or EMPTY),
         ])  # fmt: skip
 
@@ -244,7 +249,7 @@ class EventReviewAdmin(NamesActors, EventRowAdmin):
     search_help_text = "Agent name, officer or an ID"
     ordering = ("-reviewed_at", "-id")
     fieldsets = (
-        (None, {"fields": ("outcome", "note_text", "officer", "reviewed_at")}),
+        (None, {"fields": ("outcome", "note_text", "case_number", "officer", "reviewed_at")}),
         ("Event", {"fields": ("event_code", "agent", "tenant")}),
     )
     readonly_fields = ("outcome", "note_text", "officer", "event_code")
@@ -286,3 +291,5 @@ class MarkedPlaceAdmin(EventRowAdmin):
 
 
 admin.site.register(Simulation, SimulationAdmin)
+# The trail holds events, which `agents` cannot import.
+AgentAdmin.row_pages = (*AgentAdmin.row_pages, TRAIL)

@@ -130,6 +130,7 @@ class EventReview(models.Model):
     number = models.PositiveIntegerField()
     verdict = models.CharField(max_length=16, choices=ReviewVerdict.choices)
     note = models.CharField(max_length=1000, null=True)  # noqa: DJ001  (null and "" differ in the API)
+    case_number = models.CharField(max_length=64, null=True)  # noqa: DJ001  (null: none)
     marked = models.JSONField(default=list)
     actor_type = models.CharField(max_length=16, choices=ActorType.choices)
     actor_id = models.CharField(max_length=255)

@@ -24,6 +24,7 @@ from compliance.core.identifiers import first_id_at, moment_of
 from compliance.stores import sql
 from events.archiving import archives
 from events.archiving.archives import Archive
+from events.inbox.models import OpenEvent
 from events.listing.spans import TABLE, Partition, Span, gap, missing
 from events.partition_changes import begin, patiently
 
@@ -180,6 +181,8 @@ def _drop(partition: Partition, archive: Archive, actor: Actor, now: datetime) -
         dropped = sql.query("SELECT events_partition_drop(%s, %s)", [partition.name, archive.sha256])
         if dropped[0][0] is None:
             return False
+        low, high = partition.bounds
+        OpenEvent.objects.filter(event_id__gte=low, event_id__lt=high).delete()
         done = "dropped: past their retention"
         archives.record(
             action=AuditAction.EVENTS_DROPPED,

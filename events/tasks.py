@@ -7,6 +7,7 @@ from auditlog.vocabulary import Actor
 from compliance.core.clock import now
 from compliance.core.tasks import task
 from events import partitions
+from events.inbox import collecting, days
 from events.ingest import threshold
 from events.risk import baselines, reviewing, risk_days, rolling, snapshots
 from events.risk.evaluation import simulations
@@ -57,6 +58,18 @@ def sum_up_risk(**kwargs: Any) -> None:
     moment = now()
     log.debug("summed up %d events", risk_days.sum_up(now=moment))
     risk_days.forget(now=moment)
+
+
+@task("events.collect_open")
+def collect_open(**kwargs: Any) -> None:
+    """Put into the review inbox what ingest did not."""
+    log.debug("opened %d events", collecting.collect(now=now()))
+
+
+@task("events.sum_up_days")
+def sum_up_days(**kwargs: Any) -> None:
+    """Write the figures of the last days, which the overview's charts show."""
+    log.debug("wrote the figures of %d days", days.sum_up_days(now=now()))
 
 
 @task(simulations.SIMULATE)

@@ -1,14 +1,47 @@
-"""Webhooks, messages, deliveries and attempts in the console; secrets are never shown."""
+"""Webhooks, messages, deliveries and attempts in the console; a secret is shown once, when it is made."""
 
+from typing import Any
+
+from django.conf import settings
 from django.contrib import admin
+from django.contrib.admin.utils import flatten_fieldsets
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
+from auditlog.actors.requests import actor_of
+from compliance.console.access import DEVELOPERS, access_of
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, ScopedInline, TenantScopedAdmin
-from compliance.console.display import EMPTY, block, chip, chips, code, shortened, status_chip, visible
+from compliance.console.display import (
+    EMPTY,
+    block,
+    chip,
+    chips,
+    code,
+    column,
+    facts,
+    moment,
+    shortened,
+    status_chip,
+    visible,
+)
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.secrets import secret_page
+from compliance.core.clock import now
+from webhooks import services
 from webhooks.console_actions import WEBHOOK_ACTIONS, redeliver
-from webhooks.models import Attempt, Delivery, Message, Webhook
+from webhooks.forms import WebhookForm
+from webhooks.models import Attempt, Delivery, DeliveryStatus, Message, Webhook
+from webhooks.sending.attempts import unsigned_headers
+from webhooks.sending.signature import header_name
+
+EDITABLE = ("url", "events", "description")
+# Fewer failures in a hundred than a working endpoint has during a release.
+GOOD_RATE, POOR_RATE = 0.99, 0.9
+NOT_KEPT = "(not kept: with it a reader could send the message again)"
 
 
 def body_of(message: Message) -> str:
@@ -21,15 +54,35 @@ class HistoryAdmin(TenantScopedAdmin):
     show_full_result_count = False
 
 
+def success_chip(outcomes: list[str]) -> SafeString | str:
+    """Show the share of successes among finished deliveries."""
+    finished = [each for each in outcomes if each in (DeliveryStatus.SUCCEEDED, DeliveryStatus.FAILED)]
+    if not finished:
+        return EMPTY
+    rate = finished.count(DeliveryStatus.SUCCEEDED) / len(finished)
+    colour = "success" if rate >= GOOD_RATE else "warning" if rate >= POOR_RATE else "danger"
+    return chip(f"{int(100 * rate)} % of {len(finished)}", colour, verbatim=True)
+
+
 @admin.register(Webhook)
 class WebhookAdmin(TenantScopedAdmin):
+    form = WebhookForm
+    add_roles = DEVELOPERS
     secret_fields = frozenset({"secret", "previous_secret"})
     confirmed_actions = WEBHOOK_ACTIONS
     related_links = (
         RelatedLink("Deliveries", "outbox", "webhooks_delivery", "webhook__id__exact"),
         AUDIT_TRAIL,
     )
-    list_display = ("short_address", "state", "event_chips", "tenant", "created_at")
+    list_display = (
+        "short_address",
+        "state",
+        "success",
+        "last_delivery",
+        "event_chips",
+        "tenant",
+        "created_at",
+    )
     list_select_related = ("tenant",)
     list_filter = ("active", tenant_filter(), ("created_at", RangeDateTimeFilter))
     search_fields = ("url", "description")
@@ -41,11 +94,67 @@ class WebhookAdmin(TenantScopedAdmin):
         ("Life", {"fields": ("identifier", "created_at", "updated_at", "disabled_at", "deleted_at")}),
     )
     readonly_fields = ("address", "state", "event_chips", "identifier")
+    add_fieldsets = ((None, {"fields": ("tenant", *EDITABLE)}),)
+    edit_fieldsets = (
+        (None, {"fields": EDITABLE}),
+        ("Webhook", {"fields": ("state", "tenant")}),
+        *fieldsets[1:],
+    )
 
+    success = column("success", lambda row: success_chip(row.outcomes))
     short_address = display(lambda self, row: code(shortened(row.url)), description="URL", ordering="url")
     address = display(lambda self, row: code(row.url), description="URL")
     event_chips = display(lambda self, row: chips(row.events), description="events")
     identifier = display(lambda self, row: code(row.pk), description="ID")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        webhooks: Any = super().get_queryset(request)
+        rows: QuerySet[Any] = webhooks.with_outcomes(Delivery.objects.all())
+        return rows
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        if obj is None or obj.deleted_at is not None:
+            return False
+        return access_of(request).may(DEVELOPERS, obj.tenant_id)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        may_edit = obj is not None and self.has_change_permission(request, obj)
+        return self.edit_fieldsets if may_edit else super().get_fieldsets(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return every field of the page but those that are edited: the services set the others."""
+        if obj is None:
+            return ()
+        return [name for name in flatten_fieldsets(self.get_fieldsets(request, obj)) if name not in EDITABLE]
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        tenants = access_of(request).tenants_for(DEVELOPERS)
+        own = {"tenant": next(iter(tenants))} if tenants is not None and len(tenants) == 1 else {}
+        return {**own, **super().get_changeform_initial_data(request)}
+
+    def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
+        actor = actor_of(request)
+        given = {name: form.cleaned_data[name] for name in EDITABLE}
+        if change:
+            services.update(tenant_id=obj.tenant_id, webhook_id=obj.pk, changes=given, actor=actor, now=now())
+        else:
+            made = services.create(tenant_id=obj.tenant_id, **given, actor=actor, now=now())
+            obj.pk, request.new_secret = made.webhook.pk, made.secret  # type: ignore[attr-defined]
+
+    def response_add(self, request: HttpRequest, obj: Webhook, post_url_continue: Any = None) -> HttpResponse:
+        return secret_page(
+            request,
+            label="Webhook secret",
+            secret=request.new_secret,  # type: ignore[attr-defined]
+            explanation="Deliveries are signed with this secret; verify its signature in the receiver.",
+            next_url=self.row_url(obj),
+        )
+
+    @display(description="last delivery")
+    def last_delivery(self, webhook: Any) -> SafeString | str:
+        if not webhook.outcomes:
+            return EMPTY
+        return format_html("{} {}", moment(webhook.last_delivery_at), status_chip(webhook.outcomes[0]))
 
     @display(description="state", ordering="active")
     def state(self, webhook: Webhook) -> str:
@@ -61,6 +170,7 @@ class WebhookAdmin(TenantScopedAdmin):
 class AttemptInline(ScopedInline):
     model = Attempt
     verbose_name_plural = "attempts"
+    show_change_link = True
     fields = ("number", "started_at", "outcome", "took", "answer")
     readonly_fields = fields
     ordering = ("number", "id")
@@ -147,7 +257,10 @@ class MessageAdmin(HistoryAdmin):
 @admin.register(Attempt)
 class AttemptAdmin(HistoryAdmin):
     tenant_field = "delivery__webhook__tenant_id"
-    related_links = ()
+    related_links = (
+        RelatedLink("Delivery", "outbox", "webhooks_delivery", "id__exact", lambda row: row.delivery_id),
+    )
+    list_select_related = ("delivery__webhook", "delivery__message")
     list_display = ("started_at", "short_url", "number", "response_status", "duration_ms", "error")
     list_filter = (tenant_filter("delivery__webhook__tenant_id"), ("started_at", RangeDateTimeFilter))
     search_fields = ("url", "error")
@@ -155,10 +268,24 @@ class AttemptAdmin(HistoryAdmin):
     ordering = ("-started_at", "-id")
     fieldsets = (
         (None, {"fields": ("delivery", "number", "url_code", "started_at", "duration_ms")}),
+        ("Request", {"fields": ("headers", "body")}),
         ("Answer", {"fields": ("response_status", "error", "answer")}),
     )
-    readonly_fields = ("url_code", "answer")
+    readonly_fields = ("url_code", "headers", "body", "answer")
 
     short_url = display(lambda self, row: code(shortened(row.url)), description="URL", ordering="url")
     url_code = display(lambda self, row: code(row.url), description="URL")
+    body = display(lambda self, row: body_of(row.delivery.message), description="body as sent")
     answer = display(lambda self, row: block(row.response_body), description="answer")
+
+    @display(description="headers")
+    def headers(self, attempt: Attempt) -> SafeString:
+        sent = unsigned_headers(event_id=attempt.delivery.message_id, at=attempt.started_at)
+        signed = (header_name(settings.SERVICE_NAME), "webhook-signature")
+        return facts([*sent.items(), *((name, NOT_KEPT) for name in signed)])
+
+    def buttons(self, request: HttpRequest, row: Any) -> list[dict[str, Any]]:
+        """Return the buttons of the delivery's page: they send its message again."""
+        deliveries: Any = self.admin_site.get_model_admin(Delivery)
+        found: list[dict[str, Any]] = deliveries.buttons(request, row.delivery)
+        return found

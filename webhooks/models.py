@@ -10,7 +10,7 @@ from compliance.core.identifiers import new_id
 from compliance.tenancy.models import Tenant
 from webhooks.querysets import DeliveryQuerySet, WebhookQuerySet
 from webhooks.sending.addresses import MAX_URL_LENGTH
-from webhooks.vocabulary import DELIVERABLE_EVENTS, EventName
+from webhooks.vocabulary import deliverable_events, event_names
 
 # Seconds between a failed attempt's end and the next one (interface specification, Delivery and retries).
 RETRY_DELAYS = (1, 10, 100)
@@ -48,7 +48,7 @@ class Webhook(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="webhooks")
     url = models.CharField(max_length=MAX_URL_LENGTH)
-    events = ArrayField(models.CharField(max_length=64, choices=EventName.choices))
+    events = ArrayField(models.CharField(max_length=64, choices=event_names))
     description = models.CharField(max_length=500, blank=True)
     active = models.BooleanField(default=True)
     secret = models.BinaryField(editable=False)
@@ -102,7 +102,7 @@ class Message(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
-    event = models.CharField(max_length=64, choices=[(name, name) for name in DELIVERABLE_EVENTS])
+    event = models.CharField(max_length=64, choices=deliverable_events)
     body = models.BinaryField()
     created_at = models.DateTimeField()
 

@@ -34,6 +34,8 @@ _FIELDS: dict[str, Any] = {
     "webhook_id": _WEBHOOK,
     "event_id": _EVENT,
     "risk_score": 0.93,
+    "incident_id": "0199f2a5-1200-7a00-8b00-3c3c3c3c3c3c",
+    "reference": "INC-20261120-3C3C3C3C",
 }
 
 
@@ -64,6 +66,14 @@ EXAMPLE_DATA: dict[str, dict[str, Any]] = {
     EventName.RISK_ALERT: {
         **_example("agent_id", "event_id", action_type="unauthorized_access_attempt"),
         **_example("risk_score", risk_band="high", reasons=[_REASON]),
+    },
+    EventName.INCIDENT_OPENED: {
+        **_example("incident_id", "reference", "agent_id", cause="threshold", state="contained"),
+        **_example(severity="high", detected_at=_TIME),
+    },
+    EventName.INCIDENT_DEADLINE: {
+        **_example("incident_id", "reference", "agent_id", state="contained", clock="dora.initial"),
+        **_example(stage="near", due_at="2026-11-21T09:15:00+00:00"),
     },
     TEST_EVENT: _example("webhook_id"),
     DISABLED_EVENT: _example("webhook_id", failed_deliveries=100, failing_since=_TIME, given_up=12),

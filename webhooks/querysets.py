@@ -3,13 +3,18 @@
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db import models
+from django.db.models import OuterRef, Subquery
 
 from compliance.core.identifiers import parse_id
 from webhooks.errors import DeliveryNotFound, WebhookNotFound
 
 if TYPE_CHECKING:
     from webhooks.models import Delivery, Webhook
+
+OUTCOMES = 100
+"""The deliveries that a webhook's rate of success is of."""
 
 
 class WebhookQuerySet(models.QuerySet["Webhook"]):
@@ -21,6 +26,14 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
 
     def newest_first(self) -> "WebhookQuerySet":
         return self.order_by("-created_at", "-id")
+
+    def with_outcomes(self, deliveries: "DeliveryQuerySet") -> "WebhookQuerySet":
+        """Add `outcomes`, the statuses of the last deliveries, newest first, and `last_delivery_at`."""
+        newest = deliveries.filter(webhook=OuterRef("pk")).order_by("-created_at", "-id")
+        return self.annotate(
+            outcomes=ArraySubquery(newest.values("status")[:OUTCOMES]),
+            last_delivery_at=Subquery(newest.values("created_at")[:1]),
+        )
 
     def locked(self, *, skip: bool = False) -> "WebhookQuerySet":
         """Lock the rows, but for deliveries to them; `skip` leaves out those that are locked already."""

@@ -6,7 +6,7 @@ from django.db import models
 
 
 class EventName(models.TextChoices):
-    """The `event` of an envelope (interface specification, Events)."""
+    """The `event` of an envelope (interface specification, Events); those of incidents extend its eight."""
 
     CERTIFICATE_ISSUED = "certificate.issued"
     CERTIFICATE_REVOKED = "certificate.revoked"
@@ -16,6 +16,13 @@ class EventName(models.TextChoices):
     AGENT_SUSPENDED = "agent.suspended"
     AGENT_HALTED = "agent.halted"
     RISK_ALERT = "risk.alert"
+    INCIDENT_OPENED = "incident.opened"
+    INCIDENT_DEADLINE = "incident.deadline"
+
+
+def event_names() -> list[tuple[str, str]]:
+    """Return every name with its label; as a function, so that a new name needs no migration."""
+    return list(EventName.choices)
 
 
 # Sent only by `POST /v1/webhooks/{id}/test`, so that no receiver takes a test for an event.
@@ -23,3 +30,8 @@ TEST_EVENT: Final = "webhook.test"
 # A note in a webhook's history that the service switched it off; not sent.
 DISABLED_EVENT: Final = "webhook.disabled"
 DELIVERABLE_EVENTS: Final = (*EventName.values, TEST_EVENT, DISABLED_EVENT)
+
+
+def deliverable_events() -> list[tuple[str, str]]:
+    """Return every name that a delivery may have, as a choice."""
+    return [(name, name) for name in DELIVERABLE_EVENTS]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from auditlog.errors import WitnessPolicyInvalid
 from auditlog.models import LogKey, SignedHead, WitnessState
@@ -49,7 +50,12 @@ class LogState:
     missing_since: datetime | None
     witnesses: tuple[WitnessReport, ...]
     policy_problem: str
-    keys: tuple[LogKey, ...]
+    as_of: datetime
+
+    @cached_property
+    def keys(self) -> tuple[LogKey, ...]:
+        """The log's keys, the newest first; read when they are first asked for."""
+        return tuple(reversed(keys.log_keys(self.as_of)))
 
     @property
     def published_size(self) -> int:
@@ -63,7 +69,8 @@ class LogState:
 def log_state(*, now: datetime) -> LogState:
     """Return the state of the current environment's log."""
     # The newest checkpoint first: a tree read after it is as large at least.
-    newest, published, tree = latest_checkpoint(), published_checkpoint(now=now), head()
+    newest = latest_checkpoint()
+    published, tree = published_checkpoint(now=now, newest=newest), head()
     quorum = quorum_of(published)
     witnesses, policy_problem = _witnesses()
     return LogState(
@@ -76,7 +83,7 @@ def log_state(*, now: datetime) -> LogState:
         missing_since=_missing_since() if quorum == MISSING else None,
         witnesses=witnesses,
         policy_problem=policy_problem,
-        keys=tuple(reversed(keys.log_keys(now))),
+        as_of=now,
     )
 
 
@@ -94,8 +101,8 @@ def _witnesses() -> tuple[tuple[WitnessReport, ...], str]:
         rules = gathering.policy()
     except WitnessPolicyInvalid as error:
         return (), error.message
-    states = {state.name: state for state in WitnessState.objects.all()}
     trusted = rules.witnesses if rules else ()
+    states = {state.name: state for state in WitnessState.objects.all()} if trusted else {}
     return tuple(_report(each, states.get(each.name)) for each in trusted), ""
 
 

@@ -123,14 +123,17 @@ def forged_checkpoint() -> SignedHead | None:
     return newest if newest is not None and not is_signed(newest) else None
 
 
-def published_checkpoint(*, now: datetime, covering: int = 0) -> SignedHead | None:
+def published_checkpoint(
+    *, now: datetime, covering: int = 0, newest: SignedHead | None = None
+) -> SignedHead | None:
     """Return the checkpoint to give to outsiders; None if there is none of more than `covering` leaves yet.
 
     The newest that witnesses have cosigned, unless they keep a newer one waiting for `WITNESSES_WAIT`: then
-    the newest, without a quorum.
+    the newest, without a quorum. `newest`: the latest checkpoint, if the caller has just read it.
     """
-    newest = latest_checkpoint()
-    witnessed = newest_signed(f"{OF_TREE} AND has_quorum")
+    newest = newest or latest_checkpoint()
+    has_quorum = newest is not None and newest.has_quorum
+    witnessed = newest if has_quorum else newest_signed(f"{OF_TREE} AND has_quorum")
     if newest is None or newest.size <= covering:
         return None
     if witnessed is None or witnessed.size == newest.size:

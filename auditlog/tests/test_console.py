@@ -364,7 +364,7 @@ def test_long_values_are_shown(acme: Tenant) -> None:
 def test_overview_counts_sealed_entries(acme: Tenant) -> None:
     make_sealed_entry(acme)
 
-    board = console_of(make_member(acme, Role.OFFICER)).get(reverse("admin:index")).context["board"]
+    board = console_of(make_member(acme, Role.OFFICER)).get(reverse("console_overview")).context["board"]
 
     (tile,) = [each for each in board["tiles"] if each.label == "Sealed audit entries"]
     assert (tile.value, tile.url) == (head().size, reverse(TREE))

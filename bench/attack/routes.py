@@ -171,6 +171,12 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
     "POST v1/webhooks/<str:webhook_id>/rotate-secret": lambda _: {"overlap_seconds": 0},
     "POST v1/webhooks/<str:webhook_id>/recover": lambda _: {"since": "2026-01-01T00:00:00Z"},
     "POST v1/webhooks/<str:webhook_id>/deliveries/<str:delivery_id>/redeliver": lambda _: None,
+    "PATCH v1/incidents/<str:incident_id>": lambda _: {
+        "severity": "low",
+        "dora_class": "not_major",
+        "note": "n",
+        "attachment": {"name": "mail.eml", "size": 1, "sha256": "0" * 64},
+    },
     "POST v1/reports": lambda holdings: {
         "type": "eu_ai_act",
         "period_start": "2026-01-01",

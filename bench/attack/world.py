@@ -48,6 +48,7 @@ class Holdings:
     webhook: str
     delivery: str
     report: str
+    incident: str
     entry: str
     did: str
     token: str
@@ -64,6 +65,7 @@ class Holdings:
             "webhook_id": self.webhook,
             "delivery_id": self.delivery,
             "report_id": self.report,
+            "incident_id": self.incident,
             "entry_id": self.entry,
             "level": "0",
             "path": "000.p/1",
@@ -80,7 +82,7 @@ class Holdings:
         return frozenset(
             {
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
-                *(self.entry, self.serial),
+                *(self.incident, self.entry, self.serial),
             }
         )
 
@@ -95,6 +97,7 @@ def absent(like: Holdings) -> Holdings:
         webhook=str(uuid4()),
         delivery=str(uuid4()),
         report=str(uuid4()),
+        incident=str(uuid4()),
         entry=str(uuid4()),
     )
 
@@ -190,6 +193,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     delivery = _made(line.ask(call("POST", f"/v1/webhooks/{webhook['id']}/test", key=key)))
     period = {"type": "eu_ai_act", "period_start": "2026-01-01", "period_end": "2026-02-01"}
     report = _made(line.ask(call("POST", "/v1/reports", key=key, body=period)))
+    incident = _incident(line, key)
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     token = _made(line.ask(call("POST", f"/v1/agents/{agent}/delegation", key=key, body=grant)))
     signed = _made(line.ask(call("POST", f"/v1/agents/{agent}/sign", key=key, body={"payload": PAYLOAD})))
@@ -204,6 +208,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         webhook=webhook["id"],
         delivery=delivery["id"],
         report=report["id"],
+        incident=incident,
         entry=entry["id"],
         did=f"did:{_service_name(key)}:{environment}:{agent}",
         token=token["token"],
@@ -211,6 +216,15 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         authority_serial=authority["serial_number"],
         ocsp_request=_ocsp_request(certificate["certificate_pem"], authority["pem"]),
     )
+
+
+def _incident(line: Line, key: str) -> str:
+    """The incident of another agent, whose certificate was revoked for a reason that opens one."""
+    agent, certificate = certified_agent(line, key)
+    body = {"reason": "keyCompromise"}
+    _made(line.ask(call("POST", f"/v1/certificates/{certificate['id']}/revoke", key=key, body=body)))
+    found = line.ask(call("GET", f"/v1/incidents?agent_id={agent}", key=key)).data
+    return str(found[0]["id"])
 
 
 def _service_name(key: str) -> str:

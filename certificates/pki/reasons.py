@@ -42,6 +42,13 @@ REASON_NUMBERS: Final = {
 No text gives `certificateHold`, which suspending an agent sets, or `removeFromCRL`, which a delta CRL uses.
 """
 
+ADMINISTRATIVE: Final = frozenset({
+    ReasonFlags.affiliation_changed,
+    ReasonFlags.superseded,
+    ReasonFlags.cessation_of_operation,
+})  # fmt: skip
+"""Reasons that tell of no incident; `unspecified` is not among them: nobody knows what it tells of."""
+
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=CA)(?=C[a-z])")
 _NOT_WORD = re.compile(r"[^0-9a-z]+")
 _REMARK = re.compile(r"[:;,.(\n]| [-\u2013\u2014] ")

@@ -1,5 +1,6 @@
 """Certificates in the console: revoking with a reason, retiring, reading what was signed."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from certificates.tests.factories import (
     make_revoked_certificate,
 )
 from compliance.core import environments
+from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tenancy import services as tenancy
 from compliance.tenancy.models import Role, Tenant
@@ -175,3 +177,31 @@ def test_the_state_filter_goes_by_the_clock(acme: Tenant) -> None:
     }
 
     assert found == {"active": [active], "7": [], "revoked": [revoked], "expired": [expired]}
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [("revoked", "certificate revoked"), ("held", "certificate on hold"), ("expired", "certificate expired")],
+)
+def test_agent_without_a_valid_certificate_says_so(acme: Tenant, state: str, shown: str) -> None:
+    agent = make_certified_agent(acme)
+    certificate = Certificate.objects.get(agent=agent)
+    client = console_of(make_member(acme, Role.OFFICER))
+    page = reverse("admin:agents_agent_change", args=[agent.pk])
+    before = client.get(page).content.decode()
+    if state == "expired":
+        past = now() - timedelta(days=400)
+        Certificate.objects.filter(pk=certificate.pk).update(
+            not_before=past, issued_at=past, expires_at=now() - timedelta(days=1)
+        )
+    else:
+        name = "certificates_certificate_revoke" if state == "revoked" else "agents_agent_suspend"
+        row = certificate if state == "revoked" else agent
+        client.post(reverse(f"admin:{name}", args=[row.pk]), {"reason": "odd"})
+
+    after = client.get(page).content.decode()
+    listed = client.get(reverse("admin:agents_agent_changelist")).content.decode()
+
+    assert shown not in before
+    assert shown in after
+    assert shown in listed

@@ -45,6 +45,16 @@ class RelatedLink:
     value: Callable[[Any], object] = lambda row: row.pk
 
 
+@dataclass(frozen=True)
+class RowPage:
+    """A page of its own about a row, linked from the row's page; for all who see the row."""
+
+    name: str
+    label: str
+    icon: str
+    view: Callable[["TenantScopedAdmin", HttpRequest, Any], HttpResponse]
+
+
 AUDIT_TRAIL = RelatedLink("Audit trail", "history", "auditlog_auditentry", "affected_id")
 
 
@@ -69,6 +79,7 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
     search_ids: tuple[str, ...] = ("pk",)
     confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = ()
     related_links: ClassVar[tuple[RelatedLink, ...]] = (AUDIT_TRAIL,)
+    row_pages: ClassVar[tuple[RowPage, ...]] = ()
     change_form_before_template = "admin/console/related.html"
     list_filter_submit = True
     list_per_page = 50
@@ -83,6 +94,10 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         if self.tenant_field is None:
             return rows if access.may(self.view_roles) else rows.none()
         return rows.filter(**{f"{self.tenant_field}__in": tenants})
+
+    def navigation_badge(self, request: HttpRequest) -> int:
+        """Return the number that the navigation shows beside the page's name; 0: none."""
+        return 0
 
     def tenant_of(self, row: Any) -> UUID | None:
         """Return the tenant of `row`; None if it belongs to the whole service."""
@@ -137,6 +152,13 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [*(super().get_exclude(request, obj) or ()), *self.secret_fields]
 
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            return super().changeform_view(request, *args, **kwargs)
+        except ServiceError as error:
+            messages.error(request, error.message)
+            return HttpResponseRedirect(request.get_full_path())
+
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
@@ -161,7 +183,10 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
     log_addition = log_change = log_deletions = log_nothing  # type: ignore[assignment]
 
     def _related(self, request: HttpRequest, row: Any) -> list[dict[str, str]]:
-        found = []
+        found = [
+            {"label": page.label, "icon": page.icon, "url": self.row_page_url(row, page.name)}
+            for page in self.row_pages
+        ]
         for link in self.related_links:
             if may_see(request, link.model):
                 query = urlencode({link.parameter: link.value(row)})
@@ -189,7 +214,17 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             self.row_page(action.name, partial(self.action_view, action=action))
             for action in self.confirmed_actions
         ]
+        pages += [self.row_page(page.name, partial(self.page_view, page=page)) for page in self.row_pages]
         return pages + super().get_urls()
+
+    def page_view(self, request: HttpRequest, object_id: str, page: RowPage) -> HttpResponse:
+        """Show `page` of a row."""
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            return self.missing(request, object_id)
+        if not self.has_view_permission(request, row):
+            raise PermissionDenied
+        return page.view(self, request, row)
 
     def action_view(self, request: HttpRequest, object_id: str, action: ConfirmedAction) -> HttpResponse:
         """Show the page that explains `action`; on a POST, run it."""
@@ -254,14 +289,17 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             "variant": ActionVariant.DANGER if is_destructive else ActionVariant.DEFAULT,
             "attrs": {},
             "dialog": None,
-            "path": reverse(f"admin:{self._url_name(name)}", args=[quote(row.pk)]),
+            "path": self.row_page_url(row, name),
         }
 
     def _url_name(self, page: str) -> str:
         return f"{self.opts.app_label}_{self.opts.model_name}_{page}"
 
+    def row_page_url(self, row: Any, name: str) -> str:
+        return reverse(f"admin:{self._url_name(name)}", args=[quote(row.pk)])
+
     def row_url(self, row: Any) -> str:
-        return reverse(f"admin:{self._url_name('change')}", args=[quote(row.pk)])
+        return self.row_page_url(row, "change")
 
 
 class SystemAdmin(TenantScopedAdmin):

@@ -18,12 +18,15 @@ NAVIGATION = {
         ("Agents", "smart_toy", "agents_agent"),
         ("Certificates", "workspace_premium", "certificates_certificate"),
         ("Events", "timeline", "events_behaviorevent"),
+        ("Incidents", "emergency_home", "incidents_incident"),
+        ("Comments", "comment", "inbox_inboxcomment"),
         ("Simulate a policy", "flight_takeoff", "events_simulation"),
     ),
     "Evidence": (
         ("Audit log", "history", "auditlog_auditentry"),
         ("Tree and witnesses", "account_tree", "auditlog_treehead"),
         ("Reports", "summarize", "reports_report"),
+        ("Report schedules", "event_repeat", "reports_reportschedule"),
     ),
     "Integration": (
         ("Webhooks", "webhook", "webhooks_webhook"),
@@ -61,17 +64,34 @@ def may_see(request: HttpRequest, name: str) -> bool:
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     """Return Unfold's navigation for the user."""
-    overview = {"title": "Overview", "icon": "dashboard", "link": reverse("admin:index")}
-    groups: list[dict[str, Any]] = [{"title": "", "items": [overview]}]
+    first = [
+        {"title": "Review inbox", "icon": "inbox", "link": reverse("admin:index")},
+        {"title": "Overview", "icon": "dashboard", "link": reverse("console_overview")},
+    ]
+    groups: list[dict[str, Any]] = [{"title": "", "items": first}]
     for title, pages in NAVIGATION.items():
         items = [
-            {"title": label, "icon": icon, "link": reverse(f"admin:{model}_changelist")}
+            {
+                "title": label,
+                "icon": icon,
+                "link": reverse(f"admin:{model}_changelist"),
+                **_badge(request, model),
+            }
             for label, icon, model in pages
             if may_see(request, model)
         ]
         if items:
             groups.append({"title": title, "separator": True, "items": items})
+    if access_of(request).is_operator:
+        system = {"title": "System", "icon": "monitor_heart", "link": reverse("console_system")}
+        groups.append({"title": "Service", "separator": True, "items": [system]})
     return groups
+
+
+def _badge(request: HttpRequest, name: str) -> dict[str, int]:
+    """Return the number that the page of `app_model` shows in the navigation, if it has one."""
+    count = getattr(registered(name), "navigation_badge", lambda _: 0)(request)
+    return {"badge": count} if count else {}
 
 
 def environment_of_page(request: HttpRequest) -> dict[str, Any]:

@@ -17,6 +17,7 @@ __all__ = [
     "DropdownFilter",
     "RangeDateTimeFilter",
     "tenant_filter",
+    "tenants_of",
     "with_tenant_name",
 ]
 
@@ -34,6 +35,14 @@ def with_tenant_name(rows: QuerySet[Any], field: str = "tenant_id") -> QuerySet[
     return named
 
 
+def tenants_of(request: HttpRequest) -> list[Any]:
+    """Return the tenants to choose from, for users who see several; else none."""
+    access = access_of(request)
+    if not access.shows_many_tenants:
+        return []
+    return list(_tenants() if access.is_operator else _tenants().filter(pk__in=access.roles))
+
+
 class TenantFilter(DropdownFilter):
     """Filters by tenant, for users who see several."""
 
@@ -42,11 +51,7 @@ class TenantFilter(DropdownFilter):
     lookup = "tenant_id"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        access = access_of(request)
-        if not access.shows_many_tenants:
-            return []
-        rows = _tenants() if access.is_operator else _tenants().filter(pk__in=access.roles)
-        return [(str(row.pk), str(row)) for row in rows]
+        return [(str(row.pk), str(row)) for row in tenants_of(request)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         offered = {value for value, _ in self.lookup_choices}

@@ -93,7 +93,7 @@ def remember(request: HttpRequest, response: HttpResponse, environment: Environm
 
 def too_many_attempts(request: HttpRequest) -> HttpResponse | None:
     """Return a 429 if the client's address exceeds the limit of sign-in attempts, else None."""
-    if request.method != "POST" or request.path_info != f"/{SIGN_IN}":
+    if request.method != "POST" or not request.path_info.startswith(f"/{SIGN_IN}"):
         return None
     limit = hit("sign_in", gate.client_address(GateRequest.of(request)))
     if limit.allowed:

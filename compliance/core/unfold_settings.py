@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.templatetags.static import static
+from django.urls import reverse
 
 
 def unfold_settings(title: str) -> dict[str, Any]:
@@ -25,8 +26,14 @@ def unfold_settings(title: str) -> dict[str, Any]:
         "SCRIPTS": [lambda request: static("console/access.js")],
         "GLOBAL_CALLBACK": "compliance.console.context.environment_of_page",
         "ENVIRONMENT_TITLE_PREFIX": "compliance.console.context.title_prefix",
-        "DASHBOARD_CALLBACK": "compliance.ops.dashboard.dashboard",
+        "DASHBOARD_CALLBACK": "compliance.ops.dashboard.first_page",
         "SIDEBAR": {"navigation": "compliance.console.context.sidebar"},
+        "ACCOUNT": {
+            "navigation": [
+                {"title": "Your account", "link": lambda request: reverse("admin:account")},
+                {"title": "Change password", "link": lambda request: reverse("admin:password_change")},
+            ]
+        },
         "COLORS": {"primary": PRIMARY},
     }
 

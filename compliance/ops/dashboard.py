@@ -1,20 +1,22 @@
-"""The console's first page: the present state of a tenant's agents, certificates and webhooks.
+"""The console's first page, which is the review inbox, and the overview: the state of a tenant's agents,
+certificates and webhooks.
 
 Every number counts the rows of the user's own lists, in the environment of the request.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib import admin
 from django.db.models import Count, Model, Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from agents.models import Agent, AgentStatus
-from agents.querysets import AgentQuerySet
+from agents.querysets import AgentQuerySet, is_in_mode
 from agents.risk import MEDIUM, band_of
 from auditlog.models import AuditEntry, TreeHead
 from auditlog.proving.proofs import MET, MISSING, NO_POLICY
@@ -23,9 +25,12 @@ from certificates.models import AuthorityRole, Certificate, CertificateStatus, R
 from compliance.console.access import access_of
 from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
 from compliance.core import clock
+from compliance.ops.charts import Figures, charts, figures_of
 from compliance.tenancy.models import Enforcement
-from events.models import BehaviorEvent
-from webhooks.models import FAILING_AFTER, Delivery, DeliveryStatus, Webhook
+from events.inbox.forms import DecisionForm
+from events.inbox.models import OpenEvent
+from events.inbox.querysets import OpenEventQuerySet
+from webhooks.models import FAILING_AFTER, Delivery, Webhook
 
 DAY = timedelta(days=1)
 RECENT = 7 * DAY
@@ -48,30 +53,44 @@ Panel = dict[str, Any]
 """The first rows of a list, and a link to all of it."""
 
 
-def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Unfold's callback: add the `board`, except for a user who belongs to no tenant."""
+def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """Unfold's callback: make the index the review inbox, except for a user who belongs to no tenant."""
+    page = admin.site.get_model_admin(OpenEvent)
+    if not page.has_view_permission(request):
+        return {**context, "title": "Welcome"}
+    return {**context, **page.variables(request, DecisionForm())}  # type: ignore[attr-defined]
+
+
+def overview(request: HttpRequest) -> HttpResponse:
     access = access_of(request)
-    if access.is_operator or access.roles:
-        context["board"] = board(request, clock.now())
-    return {**context, "title": "Overview"}
+    if not (access.is_operator or access.roles):
+        return HttpResponseRedirect(reverse("admin:index"))
+    now = clock.now()
+    figures = figures_of(request, now)
+    shown = {
+        "title": "Overview",
+        "board": board(request, figures, now),
+        "charts": charts(request, figures, now),
+    }
+    return TemplateResponse(request, "admin/overview.html", {**admin.site.each_context(request), **shown})
 
 
-def board(request: HttpRequest, now: datetime) -> dict[str, Any]:
+def board(request: HttpRequest, figures: Figures, now: datetime) -> dict[str, Any]:
     agents, certificates = scoped(request, Agent), scoped(request, Certificate)
-    high_risk = scoped(request, BehaviorEvent).high_risk()
+    opened = scoped(request, OpenEvent)
     return {
         "tiles": [
             *agent_tiles(agents, now),
             *certificate_tiles(certificates, now),
             list_tile(scoped(request, RevocationList), now),
-            event_tile(high_risk, now),
-            delivery_tile(scoped(request, Delivery), now),
+            inbox_tile(opened),
+            delivery_tile(figures, now),
             tree_tile(now),
         ],
         "panels": [
             attention(agents, now),
             *failing_webhooks(scoped(request, Webhook)),
-            risky_events(high_risk, now),
+            waiting(opened),
             latest_entries(scoped(request, AuditEntry)),
             ending_soon(certificates, now),
         ],
@@ -94,26 +113,36 @@ def panel(
     """Show the first `ROWS` of `rows`; `columns` maps each heading to the value of a cell."""
     page = f"admin:{rows.model._meta.app_label}_{rows.model._meta.model_name}_change"
     shown = [
-        {"cells": [cell(row) for cell in columns.values()], "url": reverse(page, args=[row.pk])}
+        {
+            "pk": row.pk,
+            "cells": [cell(row) for cell in columns.values()],
+            "url": reverse(page, args=[row.pk]),
+        }
         for row in rows[:ROWS]
     ]
     return {"title": title, "columns": list(columns), "rows": shown, "empty": empty or "None.", "url": url}
 
 
-def not_stopped(agents: AgentQuerySet, now: datetime) -> AgentQuerySet:
-    """Return the active agents that would have been stopped lately, were they not only observed."""
-    return agents.in_mode(Enforcement.OBSERVE).filter(
+def not_stopped(now: datetime) -> Q:
+    """Match the active agents that would have been stopped lately, were they not only observed."""
+    return is_in_mode(Enforcement.OBSERVE) & Q(
         status=AgentStatus.ACTIVE, would_have_stopped_at__gte=now - RECENT
     )
 
 
 def agent_tiles(agents: AgentQuerySet, now: datetime) -> list[Tile]:
-    by_status = dict(agents.order_by().values_list("status").annotate(Count("pk")))
+    counted = (
+        agents.order_by()
+        .values("status")
+        .annotate(count=Count("pk"), observed=Count("pk", filter=not_stopped(now)))
+    )
+    by_status = {row["status"]: row["count"] for row in counted}
+    observed = sum(row["observed"] for row in counted)
     active, pending = by_status.get(AgentStatus.ACTIVE, 0), by_status.get(AgentStatus.PENDING, 0)
     suspended = by_status.get(AgentStatus.SUSPENDED, 0)
     registered = f"of {sum(by_status.values())} registered"
     review, tone = ("await a review", "bad") if suspended else ("nothing to review", "")
-    if observed := not_stopped(agents, now).count():
+    if observed:
         review += f"; {observed} observed would have been in {RECENT.days} days"
     urls = {status: list_url(Agent, f"status__exact={status}") for status in AgentStatus.values}
     return [
@@ -153,16 +182,19 @@ def list_tile(lists: QuerySet[RevocationList], now: datetime) -> Tile:
     return Tile("Revocation list", "playlist_remove", age, note, url, tone)
 
 
-def event_tile(high_risk: Any, now: datetime) -> Tile:
-    count = high_risk.since(now - DAY).count()
-    url = list_url(BehaviorEvent, "risk_band__exact=high")
-    return Tile("High-risk events", "warning", count, "last 24 hours", url, "bad" if count else "")
+def inbox_tile(opened: OpenEventQuerySet) -> Tile:
+    """Return how many events wait for a verdict; each verdict lowers it."""
+    high, medium = opened.counts()
+    note = f"{high} high, {medium} medium" if high or medium else "every event has its verdict"
+    tone = "bad" if high else "warn" if medium else "good"
+    return Tile("Events to review", "inbox", high + medium, note, list_url(OpenEvent), tone)
 
 
-def delivery_tile(deliveries: QuerySet[Delivery], now: datetime) -> Tile:
-    failed = deliveries.filter(status=DeliveryStatus.FAILED, created_at__gte=now - DAY).count()
+def delivery_tile(figures: Figures, now: datetime) -> Tile:
+    today = now.astimezone(UTC).date()
+    failed = sum(figures[day]["undelivered"] for day in (today, today - DAY) if day in figures)
     url, tone = list_url(Delivery, "status__exact=failed"), "bad" if failed else ""
-    return Tile("Failed deliveries", "outbox", failed, "webhooks, last 24 hours", url, tone)
+    return Tile("Failed deliveries", "outbox", failed, "webhooks, today and yesterday", url, tone)
 
 
 def tree_tile(now: datetime) -> Tile:
@@ -223,18 +255,23 @@ def failing_webhooks(webhooks: QuerySet[Webhook]) -> list[Panel]:
     return [found] if found["rows"] else []
 
 
-def risky_events(high_risk: Any, now: datetime) -> Panel:
-    return panel(
-        "High-risk events of the last 7 days",
-        high_risk.since(now - RECENT).select_related("agent").order_by("-received_at", "-id"),
+def waiting(opened: OpenEventQuerySet) -> Panel:
+    """List the events that wait longest for a verdict."""
+    found = panel(
+        "Events to review",
+        opened.select_related("agent").order_by("event_id"),
         {
-            "Agent": lambda event: visible(event.agent.name),
-            "Action": lambda event: chip(event.action_type, verbatim=True),
-            "Risk": lambda event: score_chip(event.risk_score, event.risk_band),
-            "Received": lambda event: moment(event.received_at),
+            "Agent": lambda row: visible(row.agent.name),
+            "Action": lambda row: chip(row.action_type, verbatim=True),
+            "Risk": lambda row: score_chip(row.risk_score, row.risk_band),
+            "Received": lambda row: moment(row.received_at),
         },
-        url=list_url(BehaviorEvent, "risk_band__exact=high"),
+        empty="No event waits for a verdict.",
+        url=list_url(OpenEvent),
     )
+    for row in found["rows"]:
+        row["url"] = list_url(OpenEvent, f"event={row['pk']}")
+    return found
 
 
 def latest_entries(entries: QuerySet[AuditEntry]) -> Panel:

@@ -2,11 +2,18 @@
 
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
+from django.core.checks import register
+
+from compliance.people.checks import check_required, check_second_factor
 
 
 class PeopleConfig(AppConfig):
     name = "compliance.people"
     label = "people"
+
+    def ready(self) -> None:
+        register(check_second_factor)
+        register(check_required, "security", deploy=True)
 
 
 class ConsoleConfig(AdminConfig):

@@ -1,7 +1,13 @@
-"""The identity of console users; triggers make it and refuse to change or delete it (migration 0001)."""
+"""The identity of console users, which triggers make and guard (migration 0001), and their second factors."""
+
+from typing import Any
 
 from django.conf import settings
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
+from django.utils.module_loading import import_string
+
+from compliance.core.identifiers import new_id
 
 
 class Person(models.Model):
@@ -17,6 +23,87 @@ class Person(models.Model):
 
     class Meta:
         verbose_name_plural = "people"
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class Authenticator(models.Model):
+    """An authenticator app that a person signs in with: a TOTP secret (RFC 6238), encrypted.
+
+    No code is accepted whose time step is not after `last_step`, and none before `closed_until`.
+    """
+
+    person = models.OneToOneField(
+        Person, primary_key=True, on_delete=models.PROTECT, related_name="authenticator"
+    )
+    secret = models.BinaryField()
+    last_step = models.BigIntegerField()
+    failures = models.PositiveIntegerField(default=0)
+    closed_until = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return str(self.person_id)
+
+
+class RecoveryCode(models.Model):
+    """A code that signs in once without the app; stored as a SHA-256 digest, removed when used."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="recovery_codes")
+    digest = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["person", "digest"], name="people_code_once")]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class OneTimeLink(models.Model):
+    """The link by which a person sets a password once, stored as a SHA-256 digest; a new one replaces it."""
+
+    person = models.OneToOneField(Person, primary_key=True, on_delete=models.PROTECT, related_name="link")
+    digest = models.CharField(max_length=64, unique=True)
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return str(self.person_id)
+
+
+class ConsoleSession(AbstractBaseSession):
+    """A browser's session; `person` and the fields after it are set once somebody has signed in with it."""
+
+    id = models.UUIDField(null=True, unique=True, editable=False)
+    person = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="sessions")
+    started_at = models.DateTimeField(null=True)
+    address = models.CharField(max_length=45, default="", blank=True)
+    browser = models.CharField(max_length=200, default="", blank=True)
+
+    class Meta:
+        db_table = "people_session"
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    @classmethod
+    def get_session_store_class(cls) -> Any:
+        """Return the store, as `SESSION_ENGINE` names it."""
+        return import_string(f"{settings.SESSION_ENGINE}.SessionStore")
+
+
+class Door(models.Model):
+    """Wrong passwords in a row to a person's account: of a known browser, or of all unknown ones (empty)."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="doors")
+    browser = models.CharField(max_length=64, default="", blank=True)
+    failures = models.PositiveIntegerField(default=0)
+    closed_until = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["person", "browser"], name="people_one_door")]
 
     def __str__(self) -> str:
         return str(self.id)

@@ -12,7 +12,7 @@ from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.people.errors import LastOperator
-from compliance.people.models import Person
+from compliance.people.models import ConsoleSession, OneTimeLink, Person
 
 RIGHTS: Final = ("is_staff", "is_superuser")
 DETAILS: Final = ("username", "first_name", "last_name", "email")
@@ -46,6 +46,10 @@ def recorded_changes(*, user_id: int, actor: Actor, now: datetime) -> Iterator[N
         after = User.objects.get(pk=user_id)
         if operators and not _operators().exists():
             raise LastOperator()
+        if before.is_active and not after.is_active:
+            # Activating the person again must not bring them back.
+            ConsoleSession.objects.filter(person__user=after).delete()
+            OneTimeLink.objects.filter(person__user=after).delete()
         for action, what, metadata in _differences(before, after):
             record(action, after, f"{what} of {after.username}", actor, now, **metadata)
 

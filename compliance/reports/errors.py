@@ -1,6 +1,6 @@
 """The errors of reports."""
 
-from compliance.core.errors import InvalidState, NotFound, TooEarly
+from compliance.core.errors import Invalid, InvalidState, NotFound, TooEarly
 
 
 class ReportNotFound(NotFound):
@@ -16,3 +16,19 @@ class ReportGenerating(TooEarly):
 
 class ReportFailed(InvalidState):
     message = "The report could not be generated; request it again"
+
+
+class ReportUnsigned(NotFound):
+    message = "The report was made before manifests; request it again"
+
+
+class PeriodNotOver(Invalid):
+    message = "The period has not ended; choose an end that is not in the future"
+
+
+class ReportNotFailed(InvalidState):
+    message = "Only a report that failed can be generated again"
+
+
+class ScheduleEnded(InvalidState):
+    message = "The schedule has ended already"

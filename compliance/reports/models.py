@@ -8,16 +8,48 @@ from django.db import models
 from django.db.models import F, Q
 
 from compliance.core.identifiers import new_id
-from compliance.reports.querysets import ReportQuerySet
-from compliance.reports.vocabulary import ReportStatus, ReportType
+from compliance.reports.querysets import ReportQuerySet, ReportScheduleQuerySet
+from compliance.reports.vocabulary import Cadence, ReportStatus, ReportType
 from compliance.tenancy.models import Tenant
+
+
+class ReportSchedule(models.Model):
+    """A report of each month or quarter, over all agents of a tenant; `next_start` begins the next one."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="report_schedules")
+    type = models.CharField(max_length=16, choices=ReportType.choices)
+    cadence = models.CharField(max_length=16, choices=Cadence.choices)
+    next_start = models.DateTimeField()
+    created_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+
+    objects = ReportScheduleQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(type__in=ReportType.values), name="reports_scheduled_type_known"
+            ),
+            models.CheckConstraint(condition=Q(cadence__in=Cadence.values), name="reports_cadence_known"),
+            models.UniqueConstraint(
+                fields=["tenant", "type", "cadence"],
+                condition=Q(ended_at=None),
+                name="reports_one_lasting_schedule",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_type_display()}, {self.get_cadence_display().lower()}"
 
 
 class Report(models.Model):
     """A report over [period_start, period_end). `agent_ids` None: all agents of the tenant.
 
     `document` is canonical JSON (RFC 8785), `digest` its SHA-256 in hex. The worker renders `pdf`: a large
-    one takes seconds.
+    one takes seconds. `evidence` is a ZIP of the lists of rows; `manifest` states the digests of all,
+    `signature` is Ed25519 by the key whose public half is `signing_key`. Older reports have none of these.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -30,6 +62,11 @@ class Report(models.Model):
     document = models.TextField(blank=True)
     pdf = models.BinaryField(default=b"")
     digest = models.CharField(max_length=64, blank=True)
+    evidence = models.BinaryField(default=b"", db_default=b"")
+    manifest = models.TextField(blank=True, default="", db_default="")
+    signature = models.BinaryField(default=b"", db_default=b"")
+    signing_key = models.BinaryField(default=b"", db_default=b"")
+    schedule = models.ForeignKey(ReportSchedule, null=True, on_delete=models.PROTECT, related_name="reports")
     attempts = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
@@ -48,6 +85,7 @@ class Report(models.Model):
             ),
         ]
         constraints = [
+            models.UniqueConstraint(fields=["schedule", "period_start"], name="reports_one_of_a_period"),
             models.CheckConstraint(condition=Q(type__in=ReportType.values), name="reports_type_known"),
             models.CheckConstraint(condition=Q(status__in=ReportStatus.values), name="reports_status_known"),
             models.CheckConstraint(
@@ -57,6 +95,11 @@ class Report(models.Model):
                 condition=(Q(status="ready") & ~Q(document="") & ~Q(digest="") & ~Q(pdf=b""))
                 | (~Q(status="ready") & Q(document="", digest="", pdf=b"")),
                 name="reports_document_when_ready",
+            ),
+            models.CheckConstraint(
+                condition=Q(manifest="", signature=b"", signing_key=b"")
+                | Q(status="ready") & ~Q(manifest="") & ~Q(signature=b"") & ~Q(signing_key=b""),
+                name="reports_manifest_is_signed",
             ),
             models.CheckConstraint(
                 condition=Q(status__in=["ready", "failed"], completed_at__isnull=False)

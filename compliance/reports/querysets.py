@@ -12,10 +12,16 @@ from compliance.reports.errors import ReportNotFound
 from compliance.reports.vocabulary import ReportStatus
 
 if TYPE_CHECKING:
-    from compliance.reports.models import Report
+    from compliance.reports.models import Report, ReportSchedule  # noqa: F401
 
 LEASE = timedelta(minutes=30)
 """The time after which another worker may take a report over."""
+
+
+class ReportScheduleQuerySet(models.QuerySet["ReportSchedule"]):
+    def lasting(self) -> "ReportScheduleQuerySet":
+        """Return the schedules that have not ended."""
+        return self.filter(ended_at=None)
 
 
 class ReportQuerySet(models.QuerySet["Report"]):

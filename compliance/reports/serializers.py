@@ -1,5 +1,6 @@
 """Input and output of reports."""
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -10,9 +11,10 @@ from rest_framework import serializers
 
 from compliance.api.pagination import Cursor
 from compliance.api.rest.schema import MOMENT
-from compliance.core.clock import now
+from compliance.core.encodings import b64_encode
 from compliance.core.errors import Invalid
 from compliance.core.identifiers import parse_id
+from compliance.reports.bundles.manifest import pem
 from compliance.reports.models import Report
 from compliance.reports.vocabulary import ReportStatus, ReportType
 
@@ -53,7 +55,9 @@ class RequestReportSerializer(serializers.Serializer[Any]):
 
     type = serializers.ChoiceField(choices=ReportType.choices)
     period_start = MomentField(help_text="ISO 8601 date-time or date; included.")
-    period_end = MomentField(at_end=True, help_text="ISO 8601 date-time, not included; or a date, included.")
+    period_end = MomentField(
+        at_end=True, help_text="ISO 8601 date-time, not included; or a date, included. Not in the future."
+    )
     agent_ids = serializers.ListField(
         child=AgentIdField(),
         min_length=1,
@@ -69,8 +73,6 @@ class RequestReportSerializer(serializers.Serializer[Any]):
             raise serializers.ValidationError({"period_end": "Must be later than period_start."})
         if end - start > MAX_PERIOD:
             raise serializers.ValidationError({"period_end": f"The period exceeds {MAX_PERIOD.days} days."})
-        if start > now():
-            raise serializers.ValidationError({"period_start": "Must not be in the future."})
         return attrs
 
 
@@ -104,3 +106,21 @@ class ReportDocumentSerializer(serializers.Serializer[Report]):
 
     def get_digest(self, report: Report) -> dict[str, str]:
         return {"algorithm": "SHA-256", "canonicalization": "RFC 8785", "value": report.digest}
+
+
+class ReportManifestSerializer(serializers.Serializer[Report]):
+    """A report's manifest, its signature and the key that made it."""
+
+    manifest = serializers.SerializerMethodField()
+    signature = serializers.SerializerMethodField(help_text="Base64 of 64 octets (Ed25519).")
+    public_key = serializers.SerializerMethodField(help_text="The public key in PEM.")
+
+    def get_manifest(self, report: Report) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(report.manifest)
+        return found
+
+    def get_signature(self, report: Report) -> str:
+        return b64_encode(bytes(report.signature))
+
+    def get_public_key(self, report: Report) -> str:
+        return pem(bytes(report.signing_key)).decode()

@@ -1,5 +1,6 @@
 """Requesting and generating reports, and a sweep for those left unfinished."""
 
+import hashlib
 import logging
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,14 +10,25 @@ from uuid import UUID
 from agents.errors import AgentNotFound
 from agents.models import Agent
 from auditlog import services as auditlog
+from auditlog.sealing import keys
+from auditlog.sealing.tree import latest_checkpoint
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.tasks import enqueue, enqueue_on_commit
-from compliance.reports.content import builder, pdf
+from compliance.reports import pdf
+from compliance.reports.bundles import archive, manifest
+from compliance.reports.bundles.lists import RowList, gather_lists
+from compliance.reports.content import builder
 from compliance.reports.content.evidence import gather
 from compliance.reports.content.facts import Frame
-from compliance.reports.errors import ReportFailed, ReportGenerating
-from compliance.reports.models import Report
+from compliance.reports.errors import (
+    PeriodNotOver,
+    ReportFailed,
+    ReportGenerating,
+    ReportNotFailed,
+    ReportUnsigned,
+)
+from compliance.reports.models import Report, ReportSchedule
 from compliance.reports.vocabulary import ReportStatus, ReportType
 
 log = logging.getLogger(__name__)
@@ -34,13 +46,16 @@ def request_report(
     period_start: datetime,
     period_end: datetime,
     agent_ids: Sequence[UUID] | None = None,
+    schedule: ReportSchedule | None = None,
     actor: Actor,
     now: datetime,
 ) -> Report:
     """Create a pending report over [period_start, period_end), which a task generates.
 
-    `agent_ids` None: all agents of the tenant. Raises `AgentNotFound` for a foreign agent.
+    `agent_ids` None: all agents of the tenant. Raises `PeriodNotOver`; `AgentNotFound` for a foreign agent.
     """
+    if period_end > now:
+        raise PeriodNotOver()
     ids = None if agent_ids is None else list(dict.fromkeys(agent_ids))
     with environments.atomic():
         if ids is not None and Agent.objects.for_tenant(tenant_id).filter(id__in=ids).count() != len(ids):
@@ -51,6 +66,7 @@ def request_report(
             period_start=period_start,
             period_end=period_end,
             agent_ids=ids,
+            schedule=schedule,
             created_at=now,
         )
         _record(report, AuditAction.REPORT_REQUESTED, actor, now, f"Report requested: {report}")
@@ -66,17 +82,25 @@ def generate(*, report_id: Any, now: datetime) -> bool:
     report = Report.objects.claim(report_id, now)
     if report is None:
         return False
-    document = _compose(report, now)
-    digest = builder.digest(document)
-    drawn = pdf.render(document, digest=digest)
+    document, lists = _compose(report, now)
+    files = _sign(document, lists, now)
     with environments.atomic():
         claimed = Report.objects.filter(status=ReportStatus.GENERATING, attempts=report.attempts)
-        files = {"document": builder.canonical(document).decode(), "pdf": drawn, "digest": digest}
         if not claimed.filter(id=report.id).update(status=ReportStatus.READY, completed_at=now, **files):
             return False
         description = f"Report generated: {report}"
-        _record(report, AuditAction.REPORT_GENERATED, GENERATOR, now, description, sha256=digest)
+        _record(report, AuditAction.REPORT_GENERATED, GENERATOR, now, description, **_digests(files))
     return True
+
+
+def retry(*, report: Report, actor: Actor, now: datetime) -> None:
+    """Have a failed report generated again. Raises: ReportNotFailed."""
+    with environments.atomic():
+        failed = Report.objects.filter(id=report.id, status=ReportStatus.FAILED)
+        if not failed.update(status=ReportStatus.PENDING, attempts=0, started_at=None, completed_at=None):
+            raise ReportNotFailed()
+        _record(report, AuditAction.REPORT_REQUESTED, actor, now, f"Report requested again: {report}")
+        enqueue_on_commit(GENERATE, report_id=str(report.id))
 
 
 def sweep(*, now: datetime) -> int:
@@ -97,6 +121,13 @@ def finished(report: Report) -> Report:
     return report
 
 
+def signed(report: Report) -> Report:
+    """Return `report` if it is ready and signed. Raises `ReportUnsigned` and the errors of `ready`."""
+    if not ready(report).manifest:
+        raise ReportUnsigned()
+    return report
+
+
 def ready(report: Report) -> Report:
     """Return `report` if it is ready. Raises `ReportGenerating` or `ReportFailed`."""
     if finished(report).status == ReportStatus.FAILED:
@@ -104,7 +135,30 @@ def ready(report: Report) -> Report:
     return report
 
 
-def _compose(report: Report, now: datetime) -> builder.Json:
+def _sign(document: builder.Json, lists: list[RowList], now: datetime) -> dict[str, Any]:
+    """Return the files of a report, signed with the newest key of the audit log."""
+    signer = keys.bootstrap(actor=GENERATOR, now=now)
+    public, digest, head = bytes(signer.public_key), builder.digest(document), latest_checkpoint()
+    drawn = pdf.render(document, digest=digest, fingerprint=manifest.fingerprint(public))
+    stated = manifest.compose(document, drawn, lists, checkpoint=head.note if head else None, key=public)
+    return {
+        "document": builder.canonical(document).decode(),
+        "pdf": drawn,
+        "digest": digest,
+        "evidence": archive.pack_lists(lists),
+        "manifest": stated.decode(),
+        "signature": keys.sign_document(stated, key=signer),
+        "signing_key": public,
+    }
+
+
+def _digests(files: dict[str, Any]) -> dict[str, str]:
+    """Return what the audit log keeps of a report's files."""
+    manifest_sha256 = hashlib.sha256(files["manifest"].encode()).hexdigest()
+    return {"sha256": files["digest"], "manifest_sha256": manifest_sha256}
+
+
+def _compose(report: Report, now: datetime) -> tuple[builder.Json, list[RowList]]:
     frame = Frame(
         report_id=report.id,
         tenant_id=report.tenant_id,
@@ -116,7 +170,7 @@ def _compose(report: Report, now: datetime) -> builder.Json:
         agent_ids=None if report.agent_ids is None else tuple(report.agent_ids),
     )
     with environments.snapshot(timeout_seconds=QUERY_TIMEOUT_SECONDS):
-        return builder.build(ReportType(report.type), frame, gather(frame))
+        return builder.build(ReportType(report.type), frame, gather(frame)), gather_lists(frame)
 
 
 def _give_up(report: Report, now: datetime) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from compliance.core.clock import now
 from compliance.core.tasks import task
-from compliance.reports import services
+from compliance.reports import scheduling, services
 
 log = logging.getLogger(__name__)
 
@@ -21,3 +21,9 @@ def generate(*, report_id: str, **kwargs: Any) -> None:
 def sweep(**kwargs: Any) -> None:
     """Enqueue reports that were left unfinished."""
     services.sweep(now=now())
+
+
+@task("compliance.reports.run_schedules")
+def run_schedules(**kwargs: Any) -> None:
+    """Request the scheduled reports of the periods that are over."""
+    scheduling.run_schedules(now=now())

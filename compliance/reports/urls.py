@@ -6,7 +6,10 @@ from compliance.reports.views import ReportViewSet
 
 urlpatterns = [
     path("v1/reports", ReportViewSet.as_view({"get": "list", "post": "create"})),
+    path("v1/reports/schema", ReportViewSet.as_view({"get": "document_schema"})),
     path("v1/reports/<str:report_id>", ReportViewSet.as_view({"get": "retrieve"})),
     path("v1/reports/<str:report_id>/json", ReportViewSet.as_view({"get": "document"})),
     path("v1/reports/<str:report_id>/pdf", ReportViewSet.as_view({"get": "pdf"})),
+    path("v1/reports/<str:report_id>/manifest", ReportViewSet.as_view({"get": "manifest"})),
+    path("v1/reports/<str:report_id>/bundle", ReportViewSet.as_view({"get": "bundle"})),
 ]

@@ -17,9 +17,16 @@ from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, en
 from compliance.api.rest.views import ApiViewSet, validated
 from compliance.core.clock import now
 from compliance.reports import services
+from compliance.reports.bundles.responses import bundle_file
+from compliance.reports.content import builder
 from compliance.reports.errors import ReportFailed, ReportGenerating, ReportNotFound
 from compliance.reports.models import Report
-from compliance.reports.serializers import ReportDocumentSerializer, ReportSerializer, RequestReportSerializer
+from compliance.reports.serializers import (
+    ReportDocumentSerializer,
+    ReportManifestSerializer,
+    ReportSerializer,
+    RequestReportSerializer,
+)
 from compliance.reports.vocabulary import ReportStatus, ReportType
 
 REPORT_ID = OpenApiParameter("report_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
@@ -29,6 +36,33 @@ REQUEST_EXAMPLE = OpenApiExample(
     "A quarter",
     request_only=True,
     value={"type": "eu_ai_act", "period_start": "2026-07-01", "period_end": "2026-09-30"},
+)
+
+MANIFEST_EXAMPLE = OpenApiExample(
+    "A signed manifest",
+    response_only=True,
+    status_codes=["200"],
+    value={
+        "data": {
+            "manifest": {
+                "format": "report-manifest/1",
+                "report_id": "019ac2f0-5a5e-7c3e-9d4b-3f6f0f1f2a10",
+                "type": "eu_ai_act",
+                "environment": "live",
+                "tenant_id": "019ac2f0-0000-7000-8000-000000000001",
+                "period_start": "2026-07-01T00:00:00Z",
+                "period_end": "2026-10-01T00:00:00Z",
+                "covered_until": "2026-10-01T00:00:00Z",
+                "generated_at": "2026-10-01T01:00:02Z",
+                "model_versions": ["3.0"],
+                "files": [{"name": "report.json", "bytes": 20480, "sha256": "9f86d081884c7d65" * 4}],
+                "audit_log_checkpoint": None,
+                "key": {"algorithm": "Ed25519", "sha256": "2c26b46b68ffc68f" * 4},
+            },
+            "signature": "tN0\u2026Bw==",
+            "public_key": "-----BEGIN PUBLIC KEY-----\n\u2026\n-----END PUBLIC KEY-----\n",
+        }
+    },
 )
 
 
@@ -42,6 +76,9 @@ class ReportViewSet(ApiViewSet):
         "retrieve": Scope.REPORTS_READ,
         "document": Scope.REPORTS_READ,
         "pdf": Scope.REPORTS_READ,
+        "manifest": Scope.REPORTS_READ,
+        "bundle": Scope.REPORTS_READ,
+        "document_schema": Scope.REPORTS_READ,
     }
 
     @extend_schema(
@@ -49,7 +86,8 @@ class ReportViewSet(ApiViewSet):
         summary="Ask for a compliance report",
         description=(
             "States which records exist for each provision, and which do not; never a verdict. "
-            "Poll `GET /v1/reports/{id}` until it no longer answers 425."
+            "Poll `GET /v1/reports/{id}` until it no longer answers 425. "
+            "A period that has not ended is refused."
         ),
         request=RequestReportSerializer,
         parameters=[IDEMPOTENCY_KEY],
@@ -104,7 +142,10 @@ class ReportViewSet(ApiViewSet):
     @extend_schema(
         operation_id="getReportDocument",
         summary="Read a report as JSON",
-        description="`digest.value` is the SHA-256 of `report` in canonical JSON.",
+        description=(
+            "`digest.value` is the SHA-256 of `report` in canonical JSON; "
+            "`GET /v1/reports/schema` describes it."
+        ),
         parameters=[REPORT_ID],
         responses={200: enveloped(ReportDocumentSerializer), **errors(*KEYED, **NOT_READY)},
     )
@@ -127,3 +168,48 @@ class ReportViewSet(ApiViewSet):
         name = f"{report.type}-{report.period_start:%Y-%m-%d}-{report.id}.pdf"
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "ETag": f'"{report.digest}"'}
         return HttpResponse(bytes(report.pdf), content_type="application/pdf", headers=headers)
+
+    @extend_schema(
+        operation_id="getReportManifest",
+        summary="Read a report's signed manifest",
+        description=(
+            "The digests of the report's files, its period, the versions of the scorer and the audit log's "
+            "checkpoint. `signature` is Ed25519 over the canonical JSON of `manifest`, by a key of the "
+            "audit log."
+        ),
+        parameters=[REPORT_ID],
+        examples=[MANIFEST_EXAMPLE],
+        responses={200: enveloped(ReportManifestSerializer), **errors(*KEYED, **NOT_READY)},
+    )
+    def manifest(self, request: ApiRequest, report_id: str) -> Response:
+        found = Report.objects.for_tenant(request.auth.tenant_id).defer("document", "pdf", "evidence")
+        return ok(ReportManifestSerializer(services.signed(found.find(report_id))).data)
+
+    @extend_schema(
+        operation_id="getReportBundle",
+        summary="Download a report with all that proves it",
+        description=(
+            "A ZIP of JSON, PDF, the lists of rows, manifest, signature and public key, which `openssl` "
+            "checks without this service; the PDF prints the commands."
+        ),
+        parameters=[REPORT_ID],
+        responses={
+            (200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY, "The bundle"),
+            **errors(*KEYED, **NOT_READY),
+        },
+    )
+    def bundle(self, request: ApiRequest, report_id: str) -> HttpResponse:
+        report = Report.objects.for_tenant(request.auth.tenant_id).find(report_id)
+        return bundle_file(services.signed(report))
+
+    @extend_schema(
+        operation_id="getReportSchema",
+        summary="Read the JSON Schema of reports",
+        description="JSON Schema (draft 2020-12) of `report` in `GET /v1/reports/{id}/json`, format 2.",
+        responses={
+            (200, "application/schema+json"): OpenApiResponse(OpenApiTypes.OBJECT, "The schema"),
+            **errors(*KEYED),
+        },
+    )
+    def document_schema(self, request: ApiRequest) -> HttpResponse:
+        return HttpResponse(builder.SCHEMA_TEXT, content_type="application/schema+json")

@@ -26,3 +26,10 @@ class ControlState(models.TextChoices):
     PARTIAL = "partial"
     NOT_EVIDENCED = "not_evidenced"
     OPERATOR_INPUT_REQUIRED = "operator_input_required"
+
+
+class Cadence(models.TextChoices):
+    """How often a schedule reports."""
+
+    MONTH = "month", "Each month"
+    QUARTER = "quarter", "Each quarter"

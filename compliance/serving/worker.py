@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from typing import Any
 
 import uvloop
@@ -16,6 +17,7 @@ from compliance.serving.http.listener import Listener
 from compliance.serving.http.messages import Received
 from compliance.serving.server import LoopEntrance, Server
 from compliance.serving.site import Site
+from compliance.serving.traffic import Traffic
 
 DEFAULT_THREADS = 8
 HEARTBEAT_SECONDS = 1.0
@@ -50,9 +52,18 @@ class LoopWorker(Worker):
             runner.run(self._serve(Server(views, fast_path=fast_path)))
 
     async def _serve(self, server: Server) -> None:
-        ended = asyncio.Event()
+        ended, traffic = asyncio.Event(), Traffic()
 
         async def answer(request: Received) -> Answer:
+            began = time.perf_counter()
+            found = await answered(request)
+            seconds, at = time.perf_counter() - began, time.time()
+            traffic.note(
+                method=request.method, path=request.path, status=found.status, seconds=seconds, at=at
+            )
+            return found
+
+        async def answered(request: Received) -> Answer:
             try:
                 return await server.answer(request)
             except DjangoLost:
@@ -70,8 +81,11 @@ class LoopWorker(Worker):
         server.warm()
         listener.start()
         self.log.info("Worker %d serves", self.pid)
+        flushing = asyncio.ensure_future(traffic.flush_until(ended))
         await self._beat_until(ended)
         await listener.stop(within=self.cfg.graceful_timeout)
+        await flushing
+        await traffic.flush()
         await server.close()
 
     async def _beat_until(self, ended: asyncio.Event) -> None:

@@ -1,5 +1,6 @@
 """Tenants, API keys and memberships in the console."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -37,6 +38,20 @@ from compliance.tenancy.console_actions import SET_TENANT_MODE, mode_chip
 from compliance.tenancy.models import ApiKey, Membership, Role, Tenant
 
 LONGEST_OVERLAP_HOURS = 7 * 24
+PRESETS = {
+    "Agent at work: reports events, delegates, signs": (
+        *(Scope.AGENTS_READ, Scope.EVENTS_WRITE),
+        *(Scope.DELEGATIONS_ISSUE, Scope.MESSAGES_SIGN),
+    ),
+    "Provisioning: registers and certifies agents": (
+        *(Scope.AGENTS_READ, Scope.AGENTS_WRITE),
+        *(Scope.CERTIFICATES_ISSUE, Scope.CERTIFICATES_REVOKE),
+    ),
+    "Review: reads and judges events": (Scope.AGENTS_READ, Scope.EVENTS_READ, Scope.EVENTS_REVIEW),
+    "Read only": tuple(scope for scope in Scope if scope.endswith(":read")),
+    "Integration: webhooks": (Scope.WEBHOOKS_READ, Scope.WEBHOOKS_WRITE),
+    "Everything": tuple(Scope),
+}
 
 
 @admin.register(Tenant)
@@ -69,9 +84,15 @@ class TenantAdmin(TenantScopedAdmin):
 
 
 class NewKeyForm(forms.ModelForm):
+    preset = forms.ChoiceField(
+        choices=[("", "None: the scopes ticked below"), *((name, name) for name in PRESETS)],
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="Ticks the scopes that this kind of software needs; tick more or fewer as you like.",
+    )
     scopes = forms.MultipleChoiceField(
         choices=[(scope.value, scope.value) for scope in Scope],
-        initial=[scope.value for scope in Scope],
+        required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text="What the key may do; a request beyond its scopes is answered with 403.",
     )
@@ -82,6 +103,28 @@ class NewKeyForm(forms.ModelForm):
     class Meta:
         model = ApiKey
         fields = ("tenant", "name", "scopes", "expires_at")
+
+    class Media:
+        js = ("console/presets.js",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "preset" in self.fields:
+            presets = {name: [scope.value for scope in scopes] for name, scopes in PRESETS.items()}
+            self.fields["preset"].widget.attrs |= {
+                "data-ticks": "scopes",
+                "data-presets": json.dumps(presets),
+            }
+
+    def clean(self) -> dict[str, Any]:
+        """Take the preset's scopes if none is ticked: without scripts it ticks nothing."""
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        data["scopes"] = data.get("scopes") or [
+            scope.value for scope in PRESETS.get(data.get("preset", ""), ())
+        ]
+        if not data["scopes"] and not self.has_error("scopes"):
+            self.add_error("scopes", "Choose a preset or tick at least one scope.")
+        return data
 
     def clean_expires_at(self) -> Any:
         moment = self.cleaned_data["expires_at"]
@@ -129,7 +172,8 @@ def roll_key(call: ActionCall) -> HttpResponse:
 
 
 def revoke_key(call: ActionCall) -> str:
-    services.revoke_key(key_id=call.row.id, actor=actor_of(call.request), now=call.now)
+    actor, reason = actor_of(call.request), call.data["reason"]
+    services.revoke_key(key_id=call.row.id, reason=reason, actor=actor, now=call.now)
     return f"{call.row.hint} is revoked; requests with it are refused from now on."
 
 
@@ -154,7 +198,6 @@ REVOKE = ConfirmedAction(
     run=revoke_key,
     is_offered=lambda key: key.revoked_at is None,
     roles=OPERATORS,
-    form_class=forms.Form,
     is_destructive=True,
 )
 
@@ -177,7 +220,7 @@ class ApiKeyAdmin(TenantScopedAdmin):
         (None, {"fields": ("label", "hint_code", "state", "tenant", "scope_chips")}),
         ("Life", {"fields": ("created_at", "last_used_at", "expires_at", "revoked_at", "successor")}),
     )
-    add_fieldsets = ((None, {"fields": ("tenant", "name", "scopes", "expires_at")}),)
+    add_fieldsets = ((None, {"fields": ("tenant", "name", "preset", "scopes", "expires_at")}),)
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         data = form.cleaned_data

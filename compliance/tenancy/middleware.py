@@ -12,6 +12,7 @@ from compliance.console.access import ConsoleAccess, ConsoleRole
 from compliance.console.addresses import CONSOLE_PREFIX, environment_of_path
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.people.doors import second_factor
 from compliance.tenancy import keys
 from compliance.tenancy.models import Membership
 
@@ -47,7 +48,7 @@ def console_access(request: HttpRequest) -> ConsoleAccess:
     """What the signed-in user may see: all as a superuser, else by their memberships; else nothing."""
     user = request.user
     environment = environment_of_path(request.path) or Environment.LIVE
-    if not user.is_active or not user.is_staff:
+    if not user.is_active or not user.is_staff or not second_factor.is_met(request):
         return ConsoleAccess(environment, is_stranger=True)
     if user.is_superuser:
         return ConsoleAccess(environment, is_operator=True)

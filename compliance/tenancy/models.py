@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from compliance.api.rest.permissions import Scope
+from compliance.api.rest.permissions import scope_choices
 from compliance.core.identifiers import new_id
 from compliance.tenancy.querysets import ApiKeyQuerySet
 
@@ -53,7 +53,7 @@ class ApiKey(models.Model):
     name = models.CharField(max_length=255, blank=True)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     hint = models.CharField(max_length=64)
-    scopes = ArrayField(models.CharField(max_length=64, choices=[(s.value, s.value) for s in Scope]))
+    scopes = ArrayField(models.CharField(max_length=64, choices=scope_choices))
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)

@@ -140,7 +140,7 @@ def roll_key(*, key_id: UUID, overlap: timedelta, actor: Actor, now: datetime) -
     return issued
 
 
-def revoke_key(*, key_id: UUID, actor: Actor, now: datetime) -> ApiKey:
+def revoke_key(*, key_id: UUID, reason: str | None = None, actor: Actor, now: datetime) -> ApiKey:
     """Refuse the key from now on; safe to repeat. Raises `ApiKeyNotFound`."""
     with environments.atomic():
         row = ApiKey.objects.select_for_update().filter(id=key_id).first()
@@ -150,7 +150,8 @@ def revoke_key(*, key_id: UUID, actor: Actor, now: datetime) -> ApiKey:
             row.revoked_at = now
             row.save(update_fields=["revoked_at"])
             recent_keys.drop(environments.current(), row.digest)
-            _record_key(AuditAction.API_KEY_REVOKED, row, actor, now)
+            given = {"reason": reason} if reason else {}
+            _record_key(AuditAction.API_KEY_REVOKED, row, actor, now, **given)
     return row
 
 

@@ -20,13 +20,15 @@ from compliance.core.clock import now
 from compliance.core.encryption import encrypt
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id_at
+from compliance.incidents.tests.factories import make_incident
 from compliance.people.models import Person
-from compliance.reports.models import Report
-from compliance.reports.vocabulary import ReportType
+from compliance.reports.models import Report, ReportSchedule
+from compliance.reports.vocabulary import Cadence, ReportType
 from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
+from events.inbox.models import InboxComment, OpenEvent
 from events.models import (
     ActionType,
     BehaviorEvent,
@@ -63,11 +65,6 @@ def join(user: User, tenant: Tenant, role: Role) -> None:
     memberships.grant(user=user, tenant_id=tenant.id, role=role, actor=ACTOR, now=now())
 
 
-def actor_id_of(username: str) -> str:
-    """How the audit log names a user."""
-    return Actor.person(Person.objects.get(user__username=username).id).id
-
-
 class ConsoleBrowser(Client):
     """A browser that looks at one environment.
 
@@ -90,6 +87,11 @@ def address_in(environment: Environment, page: str, *args: object) -> str:
         return reverse(f"admin:{page}", args=args)
 
 
+def actor_id_of(username: str) -> str:
+    """How the audit log names a user."""
+    return Actor.person(Person.objects.get(user__username=username).id).id
+
+
 def console_of(user: User, environment: Environment = Environment.LIVE) -> ConsoleBrowser:
     """A browser that is signed in and looks at `environment`; it checks CSRF tokens no more than Django's."""
     client = ConsoleBrowser(environment)
@@ -110,6 +112,15 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             ).row,
             "api_idempotencyrecord": IdempotencyRecord.objects.create(
                 tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
+            ),
+            "incidents_incident": make_incident(mirrored, agent_id=agent.id, agent_name=agent.name),
+            "reports_reportschedule": ReportSchedule.objects.create(
+                tenant=mirrored,
+                type=ReportType.MICA,
+                cadence=Cadence.MONTH,
+                next_start=now(),
+                created_at=now(),
+                ended_at=now(),
             ),
             "reports_report": Report.objects.create(
                 tenant=mirrored,
@@ -186,6 +197,25 @@ def _event_rows(agent: Agent, label: str) -> dict[str, Any]:
             tenant=agent.tenant, event_id=event.id, name=f"{label}.example", marked_at=now()
         ),
         "events_simulation": _simulation(agent.tenant, label),
+        "inbox_openevent": OpenEvent.objects.create(
+            event_id=event.id,
+            tenant=agent.tenant,
+            agent=agent,
+            action_type=event.action_type,
+            risk_band=event.risk_band,
+            risk_score=event.risk_score,
+            received_at=event.received_at,
+        ),
+        "inbox_inboxcomment": InboxComment.objects.create(
+            tenant=agent.tenant,
+            agent=agent,
+            event_id=event.id,
+            text=label,
+            case_number=label[:64],
+            actor_type=ACTOR.type,
+            actor_id=ACTOR.id,
+            created_at=now(),
+        ),
     }
 
 

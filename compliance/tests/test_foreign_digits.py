@@ -81,6 +81,7 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
         "webhook_id": rows["webhooks_webhook"].id,
         "delivery_id": rows["webhooks_delivery"].id,
         "report_id": rows["reports_report"].id,
+        "incident_id": rows["incidents_incident"].id,
         "serial": certificate.serial_number,
         "authority": make_authorities().serial_number,
         "part": "1",
@@ -107,6 +108,8 @@ def ask(client: ApiClient, parameter: Parameter, known: dict[str, str], value: s
     )
     if parameter.method == "patch" and "webhook" in parameter.path:
         body = {"active": True}
+    if parameter.method == "patch" and "incident" in parameter.path:
+        body = {"severity": "low"}
     arguments = [] if parameter.method in ("get", "delete") else [body]
     answer = getattr(client, parameter.method)(f"{path}?{urlencode(query)}" if query else path, *arguments)
     return int(answer.status_code)

@@ -25,6 +25,7 @@ ORDER = [
     "compliance.people",
     "compliance.tenancy",
     "webhooks",
+    "compliance.incidents",
     "agents",
     "certificates",
     "events",

@@ -21,6 +21,8 @@ from compliance.api.rest.description import draw
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.incidents.duties.statements import MOMENTS
+from compliance.incidents.tests.factories import make_incident
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from delegation import services as delegation
@@ -44,6 +46,7 @@ MEANING = {
     ("issueDelegation", "parent_token"),
     ("requestReport", "period_start"),
     ("requestReport", "period_end"),
+    *(("updateIncident", name) for name in MOMENTS),
 }
 """Fields whose value may be refused for what it means, beside their form."""
 
@@ -93,11 +96,14 @@ def world(api: ApiClient, settings: Settings) -> World:
         "createWebhook": webhook, "updateWebhook": webhook,
         "recoverWebhook": {"since": "2026-01-01T00:00:00Z"},
         "rotateWebhookSecret": {},
+        "updateIncident": {
+            "severity": "low", "note": "n", "attachment": {"name": "a", "size": 1, "sha256": "0" * 64},
+        },
         "requestReport": {"type": "mica", "period_start": "2026-01-01", "period_end": "2026-01-31"},
     }  # fmt: skip
     paths = {
         "agent_id": str(agent.id), "certificate_id": str(certificate.id), "event_id": stored,
-        "webhook_id": kept, "serial": certificate.serial_number,
+        "webhook_id": kept, "incident_id": str(make_incident(tenant).id), "serial": certificate.serial_number,
     }  # fmt: skip
     return World(client, paths, bodies)
 

@@ -8,6 +8,7 @@ not stopped: that it would have been is recorded and announced, once for each se
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import msgspec
 from cryptography.x509 import ReasonFlags
@@ -19,6 +20,8 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from certificates import services as certificates
 from compliance.core import environments
+from compliance.incidents import services as incidents
+from compliance.incidents.vocabulary import IncidentCause, Occurrence
 from events.ingest.storage import ScoredEvent
 from events.models import BehaviorEvent
 from webhooks import services as webhooks
@@ -59,7 +62,7 @@ def react(*, agent: Agent, event: ScoredEvent, now: datetime) -> None:
 
 
 def stop(*, agent: Agent, event: BehaviorEvent | ScoredEvent, strikes: int, now: datetime) -> None:
-    """Revoke the agent's certificate and halt the agent, under its row lock, because of `event`."""
+    """Revoke the agent's certificate, halt the agent and open its incident because of `event`; locked."""
     reason = f"Automatic revocation: {_in_words(strikes)}"
     auditlog.record(
         tenant_id=agent.tenant_id,
@@ -70,10 +73,22 @@ def stop(*, agent: Agent, event: BehaviorEvent | ScoredEvent, strikes: int, now:
         actor=AUTO_REVOCATION,
         now=now,
     )
-    certificates.revoke_for_agent(
+    revoked = certificates.revoke_for_agent(
         agent=agent, reason=reason, code=REASON_CODE, actor=AUTO_REVOCATION, now=now
     )
     agents.halt(agent=agent, reason=reason, actor=AUTO_REVOCATION, now=now)
+    occurrence = Occurrence(
+        cause=IncidentCause.THRESHOLD,
+        agent_id=agent.id,
+        agent_name=agent.name,
+        text=reason,
+        detected_at=event.received_at,
+        is_contained=True,
+        event_id=UUID(str(event.id)),
+        certificate_id=revoked.id if revoked else None,
+        serial_number=revoked.serial_number if revoked else "",
+    )
+    incidents.open_or_join(tenant_id=agent.tenant_id, occurrence=occurrence, actor=AUTO_REVOCATION, now=now)
     _announce_high_risk(agent, event, strikes, now, breached=True)
 
 

@@ -17,6 +17,9 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from certificates.models import Certificate
 from compliance.core import environments
+from compliance.incidents import services as incidents
+from compliance.incidents.vocabulary import IncidentCause, Occurrence
+from events.inbox.models import OpenEvent
 from events.models import BehaviorEvent, EventReview, PendingReview, ReviewVerdict, RiskBand
 from events.risk import common_places, marks, rebuilding, snapshots, state_cache
 from events.risk.context import context_of
@@ -33,20 +36,34 @@ MOST_AT_ONCE = 500
 
 
 def review(
-    *, tenant_id: UUID, event_id: Any, verdict: ReviewVerdict, note: str | None, actor: Actor, now: datetime
+    *,
+    tenant_id: UUID,
+    event_id: Any,
+    verdict: ReviewVerdict,
+    note: str | None,
+    case_number: str | None = None,
+    actor: Actor,
+    now: datetime,
 ) -> tuple[EventReview, bool]:
     """Record a review; return the review that counts now, and whether it is new.
 
-    Repeating the present verdict with its note or without one adds nothing. Raises EventNotFound.
+    The event leaves the inbox. A confirmed high-risk event opens the agent's incident or joins it.
+    `case_number` is that of the officer's own records. Repeating the present verdict with its note and case
+    number, or without them, adds nothing. Raises EventNotFound.
     """
     event = BehaviorEvent.objects.for_tenant(tenant_id).find(event_id)
-    places = _places(event, now) if verdict == ReviewVerdict.CONFIRMED else ()
+    places: tuple[str, ...] = ()
+    if verdict == ReviewVerdict.CONFIRMED:
+        said = EventReview.objects.that_counts(event.id)
+        certificate = Certificate.objects.latest_of(event.agent)
+        places = places_if_confirmed(event, said=said, certificate=certificate, now=now)
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(event.agent_id)
+        OpenEvent.objects.filter(event_id=event.id).delete()
         before = EventReview.objects.that_counts(event.id)
         has_changed = before is None or before.verdict != verdict
         if before is not None and not has_changed:
-            if note in (None, before.note):
+            if note in (None, before.note) and case_number in (None, before.case_number):
                 return before, False
             places = tuple(before.marked)
         made = EventReview.objects.create(
@@ -56,6 +73,7 @@ def review(
             number=before.number + 1 if before else 1,
             verdict=verdict,
             note=note,
+            case_number=case_number,
             marked=list(places),
             actor_type=actor.type,
             actor_id=actor.id[:255],
@@ -64,6 +82,8 @@ def review(
         _record(made, event, before, actor)
         if has_changed:
             _mark(event, made, now)
+            if verdict == ReviewVerdict.CONFIRMED and event.risk_band == RiskBand.HIGH:
+                _open_incident(agent, event, actor, now)
             PendingReview.objects.create(id=made.id, agent_id=agent.id, created_at=now)
             environments.on_commit(partial(take_in, agent_id=agent.id, now=now), robust=True)
     return made, True
@@ -127,14 +147,32 @@ def _mark(event: BehaviorEvent, made: EventReview, now: datetime) -> None:
     marks.put(tenant_id=event.tenant_id, event_id=event.id, places=places, is_confirmed=is_confirmed, now=now)
 
 
-def _places(event: BehaviorEvent, now: datetime) -> tuple[str, ...]:
-    """Return the places that confirming the event marks, by what its agent and its tenant know at present."""
+def _open_incident(agent: Agent, event: BehaviorEvent, actor: Actor, now: datetime) -> None:
+    occurrence = Occurrence(
+        cause=IncidentCause.VERDICT,
+        agent_id=agent.id,
+        agent_name=agent.name,
+        text=f"High-risk {event.action_type} confirmed, score {event.risk_score:.2f}",
+        detected_at=event.received_at,
+        is_contained=False,
+        event_id=event.id,
+    )
+    incidents.open_or_join(tenant_id=agent.tenant_id, occurrence=occurrence, actor=actor, now=now)
+
+
+def places_if_confirmed(
+    event: BehaviorEvent, *, said: EventReview | None, certificate: Certificate | None, now: datetime
+) -> tuple[str, ...]:
+    """Return the places that confirming the event marks, by what its agent and its tenant know at present.
+
+    `said`: the event's last review, if any. `certificate`: its agent's latest.
+    """
     agent_id = str(event.agent_id)
     state = state_cache.load([agent_id])[agent_id].state
     if state is None:
         state = rebuilding.rebuild(agent_id=agent_id, has_limits=False, now=now)
-    was_learned = _is_learned(event, EventReview.objects.that_counts(event.id))
-    context = context_of(event.agent, Certificate.objects.latest_of(event.agent))
+    was_learned = _is_learned(event, said)
+    context = context_of(event.agent, certificate)
     is_common = common_places.known_beside(event.agent, now=now)
     return places_of(as_event(event), state, context, is_common, was_learned=was_learned)
 
@@ -158,6 +196,7 @@ def _record(made: EventReview, event: BehaviorEvent, before: EventReview | None,
             "verdict": made.verdict,
             "verdict_before": before.verdict if before else None,
             "note": made.note,
+            "case_number": made.case_number,
             "marked_places": len(made.marked),
         },
         actor=actor,

@@ -59,7 +59,7 @@ def sum_up(*, now: datetime) -> int:
     total = 0
     for _ in range(CHUNKS):
         with environments.atomic():
-            counted = _next_chunk(_settled_until(now))
+            counted = _next_chunk(settled_until(now))
         if counted is None:
             break
         total += counted
@@ -76,7 +76,7 @@ def summed_until() -> UUID:
     return RiskWatermark.objects.values_list("upto", flat=True).first() or NOTHING
 
 
-def _settled_until(now: datetime) -> UUID:
+def settled_until(now: datetime) -> UUID:
     """Return an id below which no open transaction can commit an event any more."""
     oldest = sql.query(_OLDEST_TRANSACTION)[0][0]
     return first_id_at((now if oldest is None else min(now, oldest)) - LAG)

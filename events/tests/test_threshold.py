@@ -153,6 +153,7 @@ def test_what_is_announced_and_audited_on_the_way_to_the_breach(world: World) ->
         "agent.suspended": 1,
         "agent.halted": 1,
         "certificate.revoked": 1,
+        "incident.opened": 1,
     }
     entries = audited(world)
     assert entries[AuditAction.EVENT_HIGH_RISK] == 3
@@ -268,6 +269,7 @@ def test_simultaneous_high_events_stop_the_agent_exactly_once(committed: None) -
         "agent.suspended": 1,
         "agent.halted": 1,
         "certificate.revoked": 1,
+        "incident.opened": 1,
     }
     assert audited(world)[AuditAction.AGENT_HIGH_RISK] == 1
     Webhook.objects.filter(tenant=tenant).update(active=False)

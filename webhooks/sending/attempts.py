@@ -62,6 +62,18 @@ def send(attempt: ClaimedAttempt) -> Outcome:
     return http_client.post(attempt.url, body=attempt.body, headers=headers_of(attempt), options=options)
 
 
+def unsigned_headers(*, event_id: UUID, at: datetime) -> dict[str, str]:
+    """Return the headers of an attempt that began `at`, but for signatures."""
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": f"{settings.SERVICE_NAME}-webhooks/1.0",
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        "webhook-id": str(event_id),
+        "webhook-timestamp": str(int(at.timestamp())),
+    }
+
+
 def headers_of(attempt: ClaimedAttempt) -> dict[str, str]:
     """Return the specified signature header, the three of Standard Webhooks, and fixed ones.
 
@@ -71,13 +83,8 @@ def headers_of(attempt: ClaimedAttempt) -> dict[str, str]:
     name = signature.header_name(settings.SERVICE_NAME)
     signatures = (signature.sign(attempt.body, secret) for secret in attempt.secrets)
     return {
-        "Content-Type": "application/json",
-        "User-Agent": f"{settings.SERVICE_NAME}-webhooks/1.0",
-        "Accept-Encoding": "identity",
-        "Connection": "close",
+        **unsigned_headers(event_id=attempt.event_id, at=attempt.started_at),
         **dict(zip((name, f"{name}-Previous"), signatures, strict=False)),
-        "webhook-id": str(attempt.event_id),
-        "webhook-timestamp": str(timestamp),
         "webhook-signature": " ".join(
             signature.sign_standard(attempt.body, secret, message_id=attempt.event_id, timestamp=timestamp)
             for secret in attempt.secrets

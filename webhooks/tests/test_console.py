@@ -3,7 +3,9 @@
 from typing import Any, cast
 
 import pytest
+from django.db import connections
 from django.http import HttpResponse
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from auditlog.models import AuditEntry
@@ -12,7 +14,7 @@ from compliance.core.encryption import decrypt
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import actor_id_of, console_of, make_member
-from webhooks.models import Delivery, DeliveryStatus, Trigger
+from webhooks.models import Attempt, Delivery, DeliveryStatus, Trigger, Webhook
 from webhooks.tests.factories import make_finished_delivery, make_inactive_webhook, make_webhook
 
 EVERY_ACTION = ["test", "recover", "rotate", "off"]
@@ -54,12 +56,13 @@ def test_developer_redelivers_one_and_all_that_failed(acme: Tenant) -> None:
 def test_a_rotated_secret_is_shown_once(acme: Tenant) -> None:
     webhook = make_webhook(acme)
 
-    page: Any = act(Role.DEVELOPER, acme, "webhook_rotate", webhook)
+    client = console_of(make_member(acme, Role.DEVELOPER))
+
+    page = client.post(reverse("admin:webhooks_webhook_rotate", args=[webhook.pk]), follow=True)
 
     webhook.refresh_from_db()
     secret = page.context["secret"]
     assert decrypt(bytes(webhook.secret)).decode() == secret
-    client = console_of(make_member(acme, Role.DEVELOPER, "second"))
     later = client.get(reverse("admin:webhooks_webhook_change", args=[webhook.pk]))
     assert secret not in later.content.decode()
 
@@ -98,3 +101,118 @@ def test_a_foreign_webhook_is_answered_like_a_missing_one(acme: Tenant, action: 
     webhook.refresh_from_db()
     assert answer.headers["Location"] == reverse("admin:index")
     assert webhook.active
+
+
+NEW = {"url": "https://hooks.example.com/new", "events": ["risk.alert"], "description": "Pager"}
+
+
+def add(role: Role, member_of: Tenant, **fields: Any) -> Any:
+    client = console_of(make_member(member_of, role))
+    form = {"tenant": member_of.pk, **NEW, **fields}
+    return client.post(reverse("admin:webhooks_webhook_add"), form, follow=True)
+
+
+def test_developer_adds_a_webhook_and_sees_its_secret_once(acme: Tenant) -> None:
+    page = add(Role.DEVELOPER, acme)
+
+    webhook = Webhook.objects.get(tenant=acme)
+    assert {name: getattr(webhook, name) for name in NEW} == NEW
+    assert decrypt(bytes(webhook.secret)).decode() in page.content.decode()
+    (entry,) = AuditEntry.objects.for_tenant(acme.id).of_type("webhook.created")
+    assert entry.actor_id == actor_id_of("developer")
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"url": "http://hooks.example.com/"}, "https"),
+        ({"url": "https://10.0.0.1/"}, "public"),
+        ({"url": "https://user:pass@hooks.example.com/"}, "user name"),
+        ({"events": []}, "required"),
+        ({"events": ["agent.dreams"]}, "not one of the available choices"),
+    ],
+)
+def test_rules_of_urls_and_events_hold_in_the_console(
+    acme: Tenant, settings: Any, fields: dict[str, Any], told: str
+) -> None:
+    settings.WEBHOOK_ALLOW_HTTP = settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES = False
+
+    page = add(Role.DEVELOPER, acme, **fields)
+
+    assert told in page.content.decode()
+    assert not Webhook.objects.filter(tenant=acme).exists()
+
+
+def test_more_webhooks_than_a_tenant_may_have_are_an_error_on_the_page(acme: Tenant, settings: Any) -> None:
+    settings.WEBHOOKS_PER_TENANT = 0
+
+    page = add(Role.DEVELOPER, acme)
+
+    assert "at most 0 webhooks" in page.content.decode()
+
+
+@pytest.mark.parametrize("role", [Role.OFFICER, Role.AUDITOR])
+def test_only_developers_add_and_edit(acme: Tenant, role: Role) -> None:
+    webhook = make_webhook(acme)
+
+    client = console_of(make_member(acme, role))
+    answers = [
+        client.post(reverse("admin:webhooks_webhook_add"), {"tenant": acme.pk, **NEW}),
+        client.post(reverse("admin:webhooks_webhook_change", args=[webhook.pk]), NEW),
+    ]
+
+    webhook.refresh_from_db()
+    assert [answer.status_code for answer in answers] == [403, 403]
+    assert webhook.url != NEW["url"]
+    assert Webhook.objects.filter(tenant=acme).count() == 1
+
+
+def test_nobody_adds_a_webhook_for_a_tenant_of_others(acme: Tenant) -> None:
+    rival = make_tenant("Rival")
+
+    add(Role.DEVELOPER, acme, tenant=rival.pk)
+
+    assert not Webhook.objects.filter(tenant=rival).exists()
+
+
+def test_developer_edits_what_is_sent_where_and_nothing_else(acme: Tenant) -> None:
+    webhook = make_webhook(acme)
+    client = console_of(make_member(acme, Role.DEVELOPER))
+    forged = {"active": "", "tenant": make_tenant("Rival").pk, "failed_deliveries": 7, "secret_hint": "x"}
+
+    client.post(reverse("admin:webhooks_webhook_change", args=[webhook.pk]), NEW | forged)
+
+    changed = Webhook.objects.get(pk=webhook.pk)
+    assert {name: getattr(changed, name) for name in NEW} == NEW
+    kept = ("active", "tenant_id", "failed_deliveries", "secret_hint", "secret")
+    assert [getattr(changed, name) for name in kept] == [getattr(webhook, name) for name in kept]
+    (entry,) = AuditEntry.objects.for_tenant(acme.id).of_type("webhook.updated")
+    assert (entry.metadata or {})["changed"] == ["description", "events", "url"]
+
+
+def test_list_shows_success_and_the_last_delivery_in_one_query(acme: Tenant) -> None:
+    for webhook in (make_webhook(acme), make_webhook(acme)):
+        for status in ("succeeded", "succeeded", "succeeded", "failed"):
+            make_finished_delivery(webhook, status)
+    client = console_of(make_member(acme, Role.DEVELOPER))
+
+    with CaptureQueriesContext(connections["default"]) as queries:
+        html = client.get(reverse("admin:webhooks_webhook_changelist")).content.decode()
+
+    # What still waits does not count.
+    assert html.count("75 % of 4") == 2
+    assert len([one for one in queries.captured_queries if "webhooks_delivery" in one["sql"]]) == 1
+
+
+def test_an_attempt_shows_what_was_sent_but_for_its_signature(acme: Tenant) -> None:
+    delivery = make_finished_delivery(make_webhook(acme), DeliveryStatus.FAILED, completed_at=now())
+    attempt = Attempt.objects.create(delivery=delivery, number=1, url="https://a.example/", started_at=now())
+    client = console_of(make_member(acme, Role.DEVELOPER))
+
+    html = client.get(reverse("admin:webhooks_attempt_change", args=[attempt.pk])).content.decode()
+
+    assert str(delivery.message_id) in html
+    assert str(int(attempt.started_at.timestamp())) in html
+    assert "webhook-signature" in html
+    assert "serial_number" in html
+    assert reverse("admin:webhooks_delivery_redeliver", args=[delivery.pk]) in html

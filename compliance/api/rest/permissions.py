@@ -27,6 +27,13 @@ class Scope(StrEnum):
     AUDIT_READ = "audit:read"
     REPORTS_READ = "reports:read"
     REPORTS_WRITE = "reports:write"
+    INCIDENTS_READ = "incidents:read"
+    INCIDENTS_WRITE = "incidents:write"
+
+
+def scope_choices() -> list[tuple[str, str]]:
+    """Return every scope as a choice; as a function, so that a new scope needs no migration."""
+    return [(scope.value, scope.value) for scope in Scope]
 
 
 class HasScope(BasePermission):

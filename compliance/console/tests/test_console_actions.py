@@ -1,5 +1,6 @@
 """What people do in the console: by role, through the services, audited, and never on the wrong page."""
 
+import re
 from typing import Any
 from uuid import UUID
 
@@ -171,7 +172,7 @@ def test_operator_makes_a_key_that_is_shown_once(acme: Tenant, environment: Envi
     client = console_of(make_operator(), environment)
     form = {"tenant": acme.id, "name": "ci", "scopes": ["agents:read"]}
 
-    page = client.post(reverse("admin:tenancy_apikey_add"), form)
+    page = client.post(reverse("admin:tenancy_apikey_add"), form, follow=True)
 
     secret = page.context["secret"]
     with environments.use(environment):
@@ -190,14 +191,48 @@ def test_operator_rolls_and_revokes_a_key(acme: Tenant) -> None:
     old = services.create_key(tenant=acme, name="ci", actor=ACTOR, now=now())
     client = console_of(make_operator())
 
-    page = run(client, "tenancy_apikey_roll", old.row, overlap_hours=1)
-    run(client, "tenancy_apikey_revoke", old.row)
+    page = client.get(run(client, "tenancy_apikey_roll", old.row, overlap_hours=1).headers["Location"])
+    run(client, "tenancy_apikey_revoke", old.row, reason="Left in a log")
 
     old.row.refresh_from_db()
     successor = services.authenticate(secret=page.context["secret"], now=now())
     assert old.row.successor == successor
     assert old.row.revoked_at is not None
-    assert len(entries(acme.id, "api_key.rolled")) == len(entries(acme.id, "api_key.revoked")) == 1
+    assert len(entries(acme.id, "api_key.rolled")) == 1
+    (revoked,) = entries(acme.id, "api_key.revoked")
+    assert (revoked.metadata or {})["reason"] == "Left in a log"
+
+
+def test_a_key_is_not_revoked_without_a_reason(acme: Tenant) -> None:
+    key = services.create_key(tenant=acme, actor=ACTOR, now=now()).row
+
+    run(console_of(make_operator()), "tenancy_apikey_revoke", key)
+
+    key.refresh_from_db()
+    assert key.revoked_at is None
+
+
+@pytest.mark.parametrize(
+    ("chosen", "granted"),
+    [
+        ({"preset": "Integration: webhooks"}, ["webhooks:read", "webhooks:write"]),
+        ({"preset": "Integration: webhooks", "scopes": ["webhooks:read"]}, ["webhooks:read"]),
+        ({"scopes": ["audit:read"]}, ["audit:read"]),
+        ({}, None),
+    ],
+)
+def test_scopes_of_a_new_key_are_ticked_or_a_presets(
+    acme: Tenant, chosen: dict[str, Any], granted: list[str] | None
+) -> None:
+    client, address = console_of(make_operator()), reverse("admin:tenancy_apikey_add")
+
+    empty = client.get(address).content.decode()
+    client.post(address, {"tenant": acme.pk, "name": "gateway", **chosen})
+
+    made = ApiKey.objects.filter(tenant=acme).first()
+    assert (made.scopes if made else None) == granted
+    assert re.search(r'name="scopes" value="audit:read"', empty)
+    assert not re.search(r"\schecked(=|>|\s)", empty)
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -208,7 +243,7 @@ def test_members_make_no_keys(acme: Tenant, role: Role) -> None:
     answers = [
         client.post(reverse("admin:tenancy_apikey_add"), {}),
         run(client, "tenancy_apikey_roll", key, overlap_hours=1),
-        run(client, "tenancy_apikey_revoke", key),
+        run(client, "tenancy_apikey_revoke", key, reason="Left in a log"),
     ]
 
     key.refresh_from_db()

@@ -166,7 +166,7 @@ def test_overview_counts_beside_the_stopped_those_that_would_have_been(acme: Ten
     make_not_stopped_agent(acme, days_ago=8)
     make_not_stopped_agent(make_tenant("Rival"))
 
-    board = console_of(make_member(acme, Role.AUDITOR)).get(reverse("admin:index")).context["board"]
+    board = console_of(make_member(acme, Role.AUDITOR)).get(reverse("console_overview")).context["board"]
 
     (tile,) = [tile for tile in board["tiles"] if tile.label == "Suspended agents"]
     (panel,) = [panel for panel in board["panels"] if panel["title"] == "Needs attention"]

@@ -189,6 +189,7 @@ class Servers:
             "SECRET_KEY": self.secrets["secret_key"],
             # A developer's receiver listens on plain HTTP on loopback; production allows neither.
             "WEBHOOK_ALLOW_HTTP": "true",
+            "SECOND_FACTOR": "nobody",
             "WEBHOOK_ALLOW_PRIVATE_ADDRESSES": "true",
             "WEB_THREADS": "8",
             "WEB_WORKERS": "2",

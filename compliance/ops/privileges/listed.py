@@ -40,6 +40,8 @@ def _all(access: Access, *names: str) -> dict[str, Access]:
 TABLES: Final[Mapping[str, Access]] = {
     "auditlog_auditentry": Access(APPEND, auditor=READ),
     **_all(Access(APPEND), "events_behaviorevent", "events_eventreview"),
+    **_all(Access(APPEND), "incidents_timelineentry", "incidents_notificationdraft"),
+    "incidents_incident": Access(CHANGE),
     # The tree grows by `auditlog_seal`. Salts open the commitments to what is erased from the tables.
     **_all(Access(READ, auditor=READ), "auditlog_pendingentry", "auditlog_tile", "auditlog_treehead"),
     "auditlog_witnessstate": Access(CHANGE, auditor=READ),
@@ -56,12 +58,18 @@ TABLES: Final[Mapping[str, Access]] = {
     # The database makes a person with the user. Groups and permissions of Django give no rights.
     **_all(Access(READ), "people_person", "auth_group", "auth_group_permissions"),
     **_all(Access(READ), "auth_user_groups", "auth_user_user_permissions"),
+    "people_authenticator": Access(CHANGE_AND_REMOVE, secret=frozenset({"secret"})),
+    "people_onetimelink": Access(CHANGE_AND_REMOVE, secret=frozenset({"digest"})),
+    "people_recoverycode": Access(ADD_AND_REMOVE, secret=frozenset({"digest"})),
+    "people_session": Access(CHANGE_AND_REMOVE, NOTHING),
+    "people_door": Access(CHANGE_AND_REMOVE),
+    # Of the release before.
     "django_session": Access(CHANGE_AND_REMOVE, NOTHING),
     "tenancy_tenant": Access(APPEND | {"UPDATE (enforcement)"}, auditor=READ),
     "tenancy_apikey": Access(CHANGE, secret=frozenset({"digest"})),
     # An answer stored for a retry may hold a secret that is shown once.
     "api_idempotencyrecord": Access(CHANGE_AND_REMOVE, NOTHING),
-    **_all(Access(CHANGE), "agents_agent", "delegation_tokenkey", "reports_report"),
+    **_all(Access(CHANGE), "agents_agent", "delegation_tokenkey", "reports_report", "reports_reportschedule"),
     **_all(Access(CHANGE), "certificates_certificate", "certificates_certificateauthority"),
     **_all(Access(CHANGE), "certificates_issuance", "webhooks_delivery"),
     **_all(Access(CHANGE), "events_riskwatermark", "events_scorerprogress", "events_simulation"),
@@ -69,7 +77,10 @@ TABLES: Final[Mapping[str, Access]] = {
     **_all(Access(CHANGE_AND_REMOVE), "tenancy_membership", "certificates_revocationlist"),
     **_all(Access(CHANGE_AND_REMOVE), "events_riskday", "events_scorersnapshot"),
     **_all(Access(ADD_AND_REMOVE), "certificates_ocspresponder", "certificates_revocationlistpart"),
-    "events_markedplace": Access(ADD_AND_REMOVE),
+    **_all(Access(ADD_AND_REMOVE), "events_markedplace", "inbox_openevent"),
+    "inbox_inboxcomment": Access(APPEND),
+    "inbox_agentqueue": Access(CHANGE),
+    "inbox_dayfigures": Access(CHANGE_AND_REMOVE),
     "certificates_endedhold": Access(APPEND | {"UPDATE (end_crl_number)"}),
     "certificates_pooledkey": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
     "events_pendingreview": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
@@ -99,6 +110,7 @@ FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
     "people_identify()": NOTHING,
     "people_refuse_change()": NOTHING,
     "events_refuse_change()": NOTHING,
+    "incidents_refuse_change()": NOTHING,
     "certificates_list_number_rises()": NOTHING,
     "certificates_crl_number_rises()": NOTHING,
 }

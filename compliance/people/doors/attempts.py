@@ -1,7 +1,7 @@
 """Signing in and out in the audit log, failures bounded so that nobody can flood it."""
 
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
@@ -24,9 +24,10 @@ LONGEST_ACCOUNT: Final = 150
 BUCKET: Final = "sign_in_entries"
 
 
-def record_sign_in(request: HttpRequest, *, now: datetime) -> None:
+def record_sign_in(request: HttpRequest, *, second_factor: str | None, now: datetime) -> None:
     """Audit that the request's user has signed in."""
-    _record_own(request, AuditAction.PERSON_SIGNED_IN, "signed in", now)
+    metadata = {"second_factor": second_factor}
+    _record_own(request, AuditAction.PERSON_SIGNED_IN, "signed in", now, **metadata)
 
 
 def record_sign_out(request: HttpRequest, *, now: datetime) -> None:
@@ -34,8 +35,8 @@ def record_sign_out(request: HttpRequest, *, now: datetime) -> None:
     _record_own(request, AuditAction.PERSON_SIGNED_OUT, "signed out", now)
 
 
-def record_failure(request: HttpRequest, *, account: str, now: datetime) -> None:
-    """Audit a failed sign-in to `account`, as it was given.
+def record_failure(request: HttpRequest, *, account: str, now: datetime, **more: Any) -> None:
+    """Audit a failed sign-in to `account`, as it was given; `more` tells what was wrong besides the password.
 
     Each existing account has a number of entries a minute, and all other names share one: guessed names
     cannot crowd out the attempts on a real one. The last entry that there is room for says so.
@@ -46,7 +47,8 @@ def record_failure(request: HttpRequest, *, account: str, now: datetime) -> None
         room = hit(BUCKET, str(person.id) if person else STRANGERS)
         if not room.allowed:
             return
-        more = {} if room.remaining else {"more_not_recorded": True}
+        if not room.remaining:
+            more["more_not_recorded"] = True
         with environments.atomic():
             auditlog.record(
                 tenant_id=SERVICE_TENANT_ID,
@@ -64,8 +66,9 @@ def address_of(request: HttpRequest) -> str:
     return gate.client_address(GateRequest.of(request))
 
 
-def _record_own(request: HttpRequest, action: AuditAction, what: str, now: datetime) -> None:
+def _record_own(request: HttpRequest, action: AuditAction, what: str, now: datetime, **metadata: Any) -> None:
     user = request.user
     assert isinstance(user, User)  # noqa: S101  (for the types: the caller has signed in)
     text = f"{user.username} {what}"
-    recording.record(action, user, text, actor_of(request), now, address=address_of(request))
+    metadata |= {"address": address_of(request)}
+    recording.record(action, user, text, actor_of(request), now, **metadata)

@@ -4,14 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+from django.views.generic import View
 
 from auditlog.actors.requests import actor_of
 from compliance.core.clock import now
-from compliance.people.doors import attempts
-from compliance.people.doors.signing_in import SignInView
+from compliance.people.doors import account, attempts, link_pages, second_factor
+from compliance.people.doors.signing_in import CodeView, EnrolView, SignInView
 from compliance.people.recording import recorded_changes
 
 if TYPE_CHECKING:  # Unfold carries no types; its classes extend Django's.
@@ -37,6 +39,31 @@ class ConsoleSite(UnfoldAdminSite):
             extra_context={**context, **(extra_context or {})},
         )
         return view(request)
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        return super().has_permission(request) and second_factor.is_met(request)
+
+    def get_urls(self) -> list[Any]:
+        return [
+            path("login/code/", self._outside(CodeView, "Second step"), name="login_code"),
+            path("login/enrol/", self._outside(EnrolView, "Second step"), name="login_enrol"),
+            path("join/<str:token>/", never_cache(link_pages.open_link), name="link"),
+            path("join/", self._outside(link_pages.LinkPasswordView, "Your password"), name="link_password"),
+            path("account/", self.admin_view(account.account_page), name="account"),
+            path("account/sessions/", self.admin_view(account.end_sessions), name="account_sessions"),
+            path("account/enrol/", self.admin_view(account.OwnEnrolment.as_view()), name="account_enrol"),
+            path("account/codes/", self.admin_view(account.recovery_codes_page), name="recovery_codes"),
+            *super().get_urls(),
+        ]
+
+    def _outside(self, view: type[View], title: str) -> Any:
+        """Return a page for people who are not signed in yet."""
+
+        def shown(request: HttpRequest) -> Any:
+            context = {**self.each_context(request), "title": title}
+            return view.as_view(extra_context=context)(request)
+
+        return never_cache(csrf_protect(shown))
 
     @method_decorator(never_cache)
     def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:

@@ -17,6 +17,7 @@ from compliance.console.access import ConsoleAccess
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.people.tests.authenticators import code_of, make_authenticator, offered_code
 from compliance.reports import services
 from compliance.tenancy.models import Membership, Tenant
 from compliance.tenancy.tests.factories import make_tenant
@@ -36,6 +37,7 @@ READING = {
         "app_list",
     ),
     *("auditlog_auditentry_proof", "auditlog_auditentry_verify"),
+    *("login_code", "login_enrol", "recovery_codes", "link", "link_password"),
 }
 READING_ENDS = ("_changelist", "_history")
 
@@ -115,6 +117,26 @@ def set_own_password(world: World) -> None:
     world.client = console_of(world.operator)
 
 
+def give_operator_an_app(world: World) -> None:
+    make_authenticator(world.operator)
+
+
+def give_user_an_app(world: World) -> None:
+    make_authenticator(world.user)
+
+
+def open_enrolment(world: World) -> None:
+    world.client.get(reverse("admin:account_enrol"))
+
+
+def sign_in_elsewhere(world: World) -> None:
+    for user in (world.operator, world.user):
+        user.set_password(PASSWORD)
+        user.save()
+        Client().post(reverse("admin:login"), {"username": user.username, "password": PASSWORD})
+    world.client = console_of(world.operator)
+
+
 def finish_report(world: World) -> None:
     services.generate(report_id=world.rows["reports_report"].id, now=now())
 
@@ -124,6 +146,11 @@ def seal(world: World) -> None:
 
 
 PREPARED: dict[str, Callable[[World], None]] = {
+    "account": give_operator_an_app,
+    "account_enrol": open_enrolment,
+    "account_sessions": sign_in_elsewhere,
+    "auth_user_end_sessions": sign_in_elsewhere,
+    "auth_user_reset_second_factor": give_user_an_app,
     "password_change": set_own_password,
     "agents_agent_reinstate": suspend_agent,
     "webhooks_webhook_on": switch_webhook_off,
@@ -132,7 +159,14 @@ PREPARED: dict[str, Callable[[World], None]] = {
     "auditlog_auditentry_export": seal,
 }
 DOWNLOADS = {"reports_report_pdf", "reports_report_json", "auditlog_auditentry_export"}
-FIXED_ARGUMENTS = {"auditlog_auditentry_export": ["csv"], "password_change": [], "logout": []}
+FIXED_ARGUMENTS = {
+    "auditlog_auditentry_export": ["csv"],
+    "password_change": [],
+    "logout": [],
+    "account": [],
+    "account_enrol": [],
+    "account_sessions": [],
+}
 FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
     "auth_user_add": lambda world: {"username": "new", "usable_password": "false", "is_staff": "on"},
     "auth_user_change": lambda world: {"username": "kim", "email": "kim@example.org", "is_active": "on"},
@@ -148,6 +182,9 @@ FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
         "new_password2": PASSWORD + "!",
     },
     "logout": lambda world: {},
+    "account": lambda world: {"do": "codes", "code": code_of(world.operator)},
+    "account_sessions": lambda world: {"session": "others"},
+    "account_enrol": lambda world: {"code": offered_code(world.client)},
     "tenancy_tenant_add": lambda world: {"name": "Another"},
     "tenancy_apikey_add": lambda world: {"tenant": world.tenant.id, "name": "ci", "scopes": ["agents:read"]},
     "tenancy_membership_add": lambda world: {

@@ -47,7 +47,7 @@ def test_database_makes_a_person_with_each_user() -> None:
         "TRUNCATE auth_user CASCADE",
         "DELETE FROM people_person",
         "UPDATE people_person SET id = gen_random_uuid()",
-        "TRUNCATE people_person",
+        "TRUNCATE people_person CASCADE",
     ],
 )
 def test_not_even_the_owner_deletes_or_changes_identities(owned: None, statement: str) -> None:

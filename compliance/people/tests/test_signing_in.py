@@ -43,7 +43,7 @@ def test_sign_in_and_out_are_audited(kim: User, client: Client) -> None:
     (first,), (last,) = entries("person.signed_in"), entries("person.signed_out")
     assert answer.status_code == 302
     assert {first.actor_id, last.actor_id} == {actor_id_of("kim")}
-    assert first.metadata == {"address": "127.0.0.1"}
+    assert first.metadata == {"address": "127.0.0.1", "second_factor": None}
 
 
 @pytest.mark.parametrize(

@@ -5,24 +5,31 @@ members.
 """
 
 import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import rfc8785
 
 from compliance.reports.content import eu_ai_act, mica
-from compliance.reports.content.controls import Control
-from compliance.reports.content.facts import Facts, Frame
+from compliance.reports.content.controls import Control, period_gaps
+from compliance.reports.content.facts import Facts, Frame, Spread
 from compliance.reports.content.regulations import REGULATIONS, Regulation
+from compliance.reports.content.sources import DEFINITIONS, LISTS
 from compliance.reports.vocabulary import ReportType
 
-FORMAT = "1"
+FORMAT = "2"
+SCHEMA_TEXT = Path(__file__).with_name("report.schema.json").read_text()
+SCHEMA = json.loads(SCHEMA_TEXT)
+"""The JSON Schema of a report (draft 2020-12)."""
 NOTICE = (
     "This report states which records exist and which do not. It is no legal assessment, and it does not say "
-    "whether anybody complies with anything."
+    "whether anybody complies with anything. Evidence rests on rows, counted here; what only the service "
+    "says of itself is marked as asserted."
 )
 CONTROLS: dict[ReportType, Callable[[Frame, Facts], list[Control]]] = {
     ReportType.EU_AI_ACT: eu_ai_act.controls,
@@ -40,9 +47,8 @@ def build(kind: ReportType, frame: Frame, facts: Facts) -> Json:
         "notice": NOTICE,
         "type": kind.value,
         "regulation": {
-            "name": regulation.name,
-            "reference": regulation.reference,
-            "applications": [_json(asdict(part)) for part in regulation.applications],
+            **_json(asdict(regulation.act)),
+            "applications": [asdict(each) for each in regulation.applications],
         },
         **_frame(frame),
         "covered_from": _json(facts.covered_from or frame.start),
@@ -52,11 +58,15 @@ def build(kind: ReportType, frame: Frame, facts: Facts) -> Json:
                 "audit_retention_days": facts.audit_retention_days,
                 "oldest_event_at": facts.oldest_event_at,
                 "oldest_audit_entry_at": facts.oldest_entry_at,
+                "audit_entries_from": facts.entries_from or frame.start,
                 "archives": facts.archives,
             }
         ),
         "summary": _summary(facts),
-        "controls": [_control(control, regulation) for control in CONTROLS[kind](frame, facts)],
+        "rows": {
+            rows.value: {"definition": text, "list": LISTS.get(rows)} for rows, text in DEFINITIONS.items()
+        },
+        "controls": [_control(control, regulation) for control in assess(kind, frame, facts)],
         "trend": {
             "span": facts.trend_span,
             "points": [{"from": _json(point["at"]), **_bands(point["bands"])} for point in facts.trend],
@@ -66,6 +76,12 @@ def build(kind: ReportType, frame: Frame, facts: Facts) -> Json:
         "high_risk_events": _json(facts.high_risk),
         "oversight": _json(facts.oversight),
     }
+
+
+def assess(kind: ReportType, frame: Frame, facts: Facts) -> list[Control]:
+    """Return the controls of a report, each with the gaps of its whole period."""
+    gaps = period_gaps(frame, facts)
+    return [control.with_gaps(gaps) for control in CONTROLS[kind](frame, facts)]
 
 
 def canonical(document: Json) -> bytes:
@@ -102,8 +118,24 @@ def _summary(facts: Facts) -> Json:
         "events": facts.event_count,
         "events_by_band": _bands(facts.events_by_band),
         "events_by_action": dict(sorted(facts.events_by_action.items())),
-        "certificates": facts.certificate_count,
-        "revocations": facts.revocation_count,
+        "certificates": {
+            "in_force_in_period": facts.certificate_count,
+            "revoked_in_period": facts.revocation_count,
+            "in_force_at_end": facts.certificates_at_end,
+        },
+        "high_risk_reviews": {
+            "confirmed": facts.verdicts.get("confirmed", 0),
+            "dismissed": facts.verdicts.get("dismissed", 0),
+            "by_api_keys": facts.verdicts_by_keys,
+            "waiting": facts.high_risk_count - sum(facts.verdicts.values()),
+            "seconds_to_first_review": _spread(facts.review_delays),
+        },
+        "automatic_stops": {
+            "made": facts.stop_count,
+            "seconds_from_last_strike": _spread(facts.stop_delays),
+        },
+        "interventions_by_people": facts.human_interventions,
+        "model_versions": list(facts.model_versions),
         "delegations": {
             "issued": facts.delegation_count,
             "rooted_in_a_human": facts.delegations_rooted_in_a_human,
@@ -121,7 +153,23 @@ def _summary(facts: Facts) -> Json:
 
 def _control(control: Control, regulation: Regulation) -> Json:
     provision = regulation.provisions[control.id]
-    return {**asdict(provision), **_json(asdict(control)), "state": control.state.value}
+    return {
+        "id": control.id,
+        **_json(asdict(provision)),
+        "state": control.state.value,
+        "evidence": [
+            {"text": each.text, "rows": each.rows.value, "count": each.count} for each in control.evidence
+        ],
+        "gaps": list(control.gaps),
+        "asserted": list(control.asserted),
+    }
+
+
+def _spread(spread: Spread | None) -> Json | None:
+    if spread is None:
+        return None
+    times = {"median": spread.median.total_seconds(), "longest": spread.longest.total_seconds()}
+    return {"count": spread.count, **times}
 
 
 def _bands(counts: dict[str, int]) -> dict[str, int]:

@@ -56,3 +56,12 @@ def _with(row: Row, entry: AuditEntry) -> Row:
     if entry.event_type == AuditAction.EVENTS_DROPPED:
         return row | {"dropped_at": entry.created_at, "archive_sha256": digest}
     return row | {"archived_at": entry.created_at, "archive_sha256": digest}
+
+
+def entries_from(frame: Frame) -> datetime | None:
+    """Return the time before which audit entries of the period may have been dropped; None if none were."""
+    since = max(frame.start, Tenant.objects.get(id=frame.tenant_id).created_at)
+    drops = AuditEntry.objects.for_tenant(SERVICE_TENANT_ID).of_type(AuditAction.AUDIT_DROPPED)
+    told = drops.order_by("-created_at", "-id").values_list("metadata__before", flat=True).first()
+    before = datetime.fromisoformat(told) if told else since
+    return min(before, frame.covered_until) if before > since else None

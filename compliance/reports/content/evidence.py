@@ -15,26 +15,32 @@ from auditlog import guards
 from auditlog.models import AuditEntry, Leaf, SignedHead
 from auditlog.querysets import AuditEntryQuerySet
 from auditlog.vocabulary import AuditAction
-from certificates.models import Certificate, CertificateStatus
+from certificates.models import Certificate
 from compliance.core.encodings import b64_encode
-from compliance.reports.content.dropped import archived_spans, covered_from
+from compliance.reports.content import delays
+from compliance.reports.content.dropped import archived_spans, covered_from, entries_from
 from compliance.reports.content.facts import Facts, Frame, Row
 from compliance.reports.content.mica import MAX_VALIDITY
 from compliance.reports.content.observation import AgentMode, ModeChange, ModeHistory, agent_mode
+from compliance.reports.content.rows_of import (
+    INTERVENTIONS,
+    agents_of,
+    certificates_of,
+    certified_ids,
+    entries_of,
+    events_of,
+    in_force_at_end,
+    interventions_in,
+    revoked_in,
+)
 from compliance.tenancy.models import Tenant
 from events.models import ActionType, BehaviorEvent
+from events.querysets import BehaviorEventQuerySet
 
 LISTED = 200
 LISTED_AGENTS = 1_000
 REASONS = 3
 DAYS_UP_TO, WEEKS_UP_TO = timedelta(days=62), timedelta(days=366)
-INTERVENTIONS = (
-    AuditAction.AGENT_SUSPENDED,
-    AuditAction.AGENT_REINSTATED,
-    AuditAction.AGENT_RETIRED,
-    AuditAction.CERTIFICATE_REVOKED,
-    AuditAction.EVENT_REVIEWED,
-)
 MODE_CHANGES = (AuditAction.TENANT_ENFORCEMENT_CHANGED, AuditAction.AGENT_ENFORCEMENT_CHANGED)
 OVERSIGHT = (*INTERVENTIONS, *MODE_CHANGES, AuditAction.AGENT_WOULD_HAVE_STOPPED)
 TRANSACTIONS = (ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY)
@@ -43,47 +49,78 @@ _UNDECLARED_SCOPE = Q(metadata__permitted_actions__isnull=True) | Q(metadata__pe
 
 def gather(frame: Frame) -> Facts:
     """Return all facts of `frame`. Call it inside a snapshot, so that they are consistent."""
-    agents, certificates = _agents(frame), _certificates(frame)
+    agents, certificates = agents_of(frame), certificates_of(frame)
     tenants_mode, modes = _modes(frame, agents)
-    events, entries = _events(frame), _entries(frame)
+    events, entries = events_of(frame), entries_of(frame)
     spans = archived_spans(frame)
-    active = agents.filter(status=AgentStatus.ACTIVE)
-    transactions = events.filter(action_type__in=TRANSACTIONS)
-    issued = entries.filter(event_type=AuditAction.DELEGATION_ISSUED)
-    span = trend_span(frame.end - frame.start)
     return Facts(
         agents=tuple(_agent_facts(frame, agents, events, modes)),
-        agent_count=agents.count(),
-        agents_without_model_or_version=agents.filter(_blank("model") | _blank("version")).count(),
-        agents_without_scope=agents.filter(_UNDECLARED_SCOPE).count(),
-        uncertified_active_agents=active.exclude(id__in=_certified_ids(frame)).count(),
         enforcement=tenants_mode,
         observed_agents=sum(mode.time_observed > timedelta() for mode in modes.values()),
         certificates=tuple(_certificate_facts(frame, certificates)),
-        certificate_count=certificates.count(),
-        revocation_count=_revoked(frame, certificates).count(),
-        overlong_certificates=certificates.filter(expires_at__gt=F("issued_at") + MAX_VALIDITY).count(),
-        high_risk=tuple(_high_risk_facts(events)),
-        events_by_band=_counts(events, "risk_band"),
-        events_by_action=_counts(events, "action_type"),
-        unlinked_transactions=transactions.filter(chain_id=None, session_id=None).count(),
-        trend_span=span,
-        trend=tuple(_trend(events, span)),
         oversight=tuple(_oversight_facts(entries)),
         audit_by_type=_counts(entries, "event_type"),
-        human_interventions=entries.filter(event_type__in=INTERVENTIONS).by_people().count(),
-        delegation_count=issued.count(),
-        delegations_rooted_in_a_human=issued.filter(metadata__chain__0__type="human").count(),
-        delegations_checked_against_a_scope=issued.filter(metadata__scope_checked=True).count(),
+        human_interventions=interventions_in(entries).count(),
+        stop_delays=delays.stop_delays(entries),
         oldest_event_at=_oldest_event(frame),
         oldest_entry_at=_oldest_entry(frame),
         event_retention_days=settings.EVENT_RETENTION_DAYS,
         audit_retention_days=settings.AUDIT_RETENTION_DAYS,
         archives=tuple(spans[:LISTED]),
         covered_from=covered_from(frame, spans),
+        entries_from=entries_from(frame),
         is_log_guarded=guards.are_in_force(),
+        **_agent_counts(frame, agents, events),
+        **_certificate_counts(frame, certificates),
+        **_event_facts(frame, events),
+        **_delegation_counts(entries),
         **_sealing(entries),
     )
+
+
+def _agent_counts(frame: Frame, agents: QuerySet[Agent], events: BehaviorEventQuerySet) -> Row:
+    active = agents.filter(status=AgentStatus.ACTIVE)
+    heard = events.filter(agent_id=OuterRef("pk")).order_by()
+    return {
+        "agent_count": agents.count(),
+        "agents_without_model_or_version": agents.filter(_blank("model") | _blank("version")).count(),
+        "agents_without_scope": agents.filter(_UNDECLARED_SCOPE).count(),
+        "uncertified_active_agents": active.exclude(id__in=certified_ids(frame)).count(),
+        "silent_agents": active.exclude(Exists(heard)).count(),
+    }
+
+
+def _certificate_counts(frame: Frame, certificates: QuerySet[Certificate]) -> Row:
+    return {
+        "certificate_count": certificates.count(),
+        "certificates_at_end": in_force_at_end(frame, certificates).count(),
+        "revocation_count": revoked_in(frame, certificates).count(),
+        "overlong_certificates": certificates.filter(expires_at__gt=F("issued_at") + MAX_VALIDITY).count(),
+    }
+
+
+def _event_facts(frame: Frame, events: BehaviorEventQuerySet) -> Row:
+    transactions = events.filter(action_type__in=TRANSACTIONS)
+    span = trend_span(frame.end - frame.start)
+    return {
+        "high_risk": tuple(_high_risk_facts(events)),
+        "events_by_band": _counts(events, "risk_band"),
+        "events_by_action": _counts(events, "action_type"),
+        "model_versions": tuple(sorted(_counts(events, "model_version"))),
+        **delays.reviews(events.high_risk()),
+        "unlinked_transactions": transactions.filter(chain_id=None, session_id=None).count(),
+        "trend_span": span,
+        "trend": tuple(_trend(events, span)),
+    }
+
+
+def _delegation_counts(entries: AuditEntryQuerySet) -> Row:
+    issued = entries.of_type(AuditAction.DELEGATION_ISSUED)
+    return {
+        "delegation_count": issued.count(),
+        "delegations_rooted_in_a_human": issued.filter(metadata__chain__0__type="human").count(),
+        "delegations_checked_against_a_scope": issued.filter(metadata__scope_checked=True).count(),
+    }
 
 
 def _sealing(entries: QuerySet[AuditEntry]) -> dict[str, Any]:
@@ -106,38 +143,6 @@ def trend_span(length: timedelta) -> str:
     if length <= DAYS_UP_TO:
         return "day"
     return "week" if length <= WEEKS_UP_TO else "month"
-
-
-def _agents(frame: Frame) -> QuerySet[Agent]:
-    found = Agent.objects.for_tenant(frame.tenant_id).filter(created_at__lt=frame.covered_until)
-    return found if frame.agent_ids is None else found.filter(id__in=frame.agent_ids)
-
-
-def _certificates(frame: Frame) -> QuerySet[Certificate]:
-    """Return the certificates in force at some time in the period."""
-    found = Certificate.objects.for_tenant(frame.tenant_id).filter(
-        Q(revoked_at=None) | Q(revoked_at__gte=frame.start),
-        issued_at__lt=frame.covered_until,
-        expires_at__gt=frame.start,
-    )
-    return found if frame.agent_ids is None else found.filter(agent_id__in=frame.agent_ids)
-
-
-def _events(frame: Frame) -> QuerySet[BehaviorEvent]:
-    """Return the events received in the period; `occurred_at` is only the agent's claim."""
-    events = BehaviorEvent.objects.for_tenant(frame.tenant_id)
-    found = events.since(frame.start).received_before(frame.covered_until)
-    return found if frame.agent_ids is None else found.filter(agent_id__in=frame.agent_ids)
-
-
-def _entries(frame: Frame) -> AuditEntryQuerySet:
-    period = {"created_at__gte": frame.start, "created_at__lt": frame.covered_until}
-    found = AuditEntry.objects.for_tenant(frame.tenant_id).filter(**period)
-    if frame.agent_ids is None:
-        return found
-    ids = [str(agent_id) for agent_id in frame.agent_ids]
-    of_all = Q(event_type=AuditAction.TENANT_ENFORCEMENT_CHANGED)
-    return found.filter(Q(affected_id__in=ids) | Q(metadata__agent_id__in=ids) | of_all)
 
 
 def _modes(frame: Frame, agents: QuerySet[Agent]) -> tuple[str, dict[UUID, AgentMode]]:
@@ -164,23 +169,14 @@ def _mode_changes(frame: Frame) -> dict[str, list[ModeChange]]:
     return found
 
 
-def _revoked(frame: Frame, certificates: QuerySet[Certificate]) -> QuerySet[Certificate]:
-    return certificates.filter(revoked_at__gte=frame.start, revoked_at__lt=frame.covered_until)
-
-
-def _certified_ids(frame: Frame) -> QuerySet[Any, Any]:
-    standing = {"status": CertificateStatus.ACTIVE, "expires_at__gt": frame.generated_at}
-    return Certificate.objects.for_tenant(frame.tenant_id).filter(**standing).values("agent_id")
-
-
 def _agent_facts(
     frame: Frame,
     agents: QuerySet[Agent],
-    events: QuerySet[BehaviorEvent],
+    events: BehaviorEventQuerySet,
     modes: Mapping[UUID, AgentMode],
 ) -> Iterable[Row]:
     listed = list(agents.order_by("-risk_score", "id")[:LISTED_AGENTS])
-    certified = {row["agent_id"] for row in _certified_ids(frame)}
+    certified = {row["agent_id"] for row in certified_ids(frame)}
     bands: dict[Any, dict[str, int]] = defaultdict(dict)
     latest: dict[Any, datetime] = {}
     rows = events.filter(agent__in=listed).order_by().values("agent_id", "risk_band")
@@ -209,11 +205,16 @@ def _certificate_facts(frame: Frame, certificates: QuerySet[Certificate]) -> Ite
         received_at__gte=OuterRef("revoked_at") - settings.HIGH_RISK_WINDOW,
     )
     last_high = Subquery(shortly_before.order_by("-received_at").values("received_at")[:1])
-    for row in certificates.annotate(last_high=last_high).order_by("-issued_at", "-id")[:LISTED]:
+    for row in (
+        certificates.annotate(last_high=last_high)
+        .select_related("agent")
+        .order_by("-issued_at", "-id")[:LISTED]
+    ):
         is_timed = row.revoked_at is not None and row.last_high is not None
         delay = (row.revoked_at - row.last_high).total_seconds() if is_timed else None
         yield {
             **_fields(row, "serial_number", "agent_id", "issued_at", "expires_at", "revoked_at"),
+            "agent_name": row.agent.name,
             "status": row.status_at(frame.generated_at),
             "revocation_reason": row.revocation_reason,
             # From the last high-risk event to the revocation; None if there was none shortly before.
@@ -221,11 +222,17 @@ def _certificate_facts(frame: Frame, certificates: QuerySet[Certificate]) -> Ite
         }
 
 
-def _high_risk_facts(events: QuerySet[BehaviorEvent]) -> Iterable[Row]:
+def _high_risk_facts(events: BehaviorEventQuerySet) -> Iterable[Row]:
     names = ("id", "agent_id", "action_type", "risk_score", "occurred_at", "received_at")
-    for event in events.filter(risk_band="high").order_by("-received_at", "-id")[:LISTED]:
-        strongest = [str(reason.get("name", "")) for reason in event.reasons[:REASONS]]
-        yield {**_fields(event, *names), "reasons": strongest}
+    newest = delays.with_reviews(events.high_risk()).order_by("-received_at", "-id")[:LISTED]
+    for event in newest.select_related("agent"):
+        yield {
+            **_fields(event, *names),
+            "agent_name": event.agent.name,
+            "reasons": [str(reason.get("name", "")) for reason in event.reasons[:REASONS]],
+            "verdict": event.said,
+            "first_review_at": event.first_review_at,
+        }
 
 
 def _oversight_facts(entries: QuerySet[AuditEntry]) -> Iterable[Row]:
@@ -243,7 +250,7 @@ def _fields(row: Model, *names: str) -> Row:
     return {name: getattr(row, name) for name in names}
 
 
-def _trend(events: QuerySet[BehaviorEvent], span: str) -> Iterable[Row]:
+def _trend(events: BehaviorEventQuerySet, span: str) -> Iterable[Row]:
     bands: dict[datetime, dict[str, int]] = defaultdict(dict)
     rows = events.annotate(at=Trunc("received_at", span)).order_by("at").values("at", "risk_band")
     for row in rows.annotate(number=Count("id")):

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from compliance.reports import pdf
 from compliance.reports.content.facts import Facts, Frame, Row
 
 END = datetime(2026, 11, 1, tzinfo=UTC)
@@ -51,6 +52,7 @@ def make_revoked_certificate_fact(**fields: Any) -> Row:
     given: dict[str, Any] = {
         "serial_number": "5f2c9a3de1b047c8",
         "agent_id": AGENT_ID,
+        "agent_name": "trade-bot",
         "status": "revoked",
         "issued_at": START,
         "expires_at": START + timedelta(days=365),
@@ -69,7 +71,10 @@ def make_high_risk_fact() -> Row:
         "risk_score": 0.97,
         "occurred_at": END,
         "received_at": END,
+        "agent_name": "trade-bot",
         "reasons": ["prior", "scope"],
+        "verdict": "confirmed",
+        "first_review_at": END,
     }
 
 
@@ -97,7 +102,13 @@ def make_busy_facts(**fields: Any) -> Facts:
         "events_by_action": {"api_call": 80, "transaction_initiated": 20},
         "trend": ({"at": START, "bands": {"low": 90, "high": 3}},),
         "oversight": (make_oversight_fact(),),
-        "audit_by_type": {"agent.suspended": 1, "certificate.revoked": 1, "agent.updated": 2},
+        "audit_by_type": {
+            "agent.suspended": 1,
+            "certificate.revoked": 1,
+            "agent.updated": 2,
+            "agent.high_risk": 1,
+        },
+        "verdicts": {"confirmed": 2, "dismissed": 1},
         "human_interventions": 1,
         "delegation_count": 4,
         "delegations_rooted_in_a_human": 4,
@@ -109,3 +120,7 @@ def make_busy_facts(**fields: Any) -> Facts:
         "is_log_guarded": True,
     }
     return Facts(**{**given, **fields})
+
+
+def draw(document: dict[str, Any]) -> bytes:
+    return pdf.render(document, digest="ab" * 32, fingerprint="cd" * 32)

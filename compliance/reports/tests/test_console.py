@@ -10,8 +10,10 @@ from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor
 from compliance.core.clock import now
 from compliance.reports import services
-from compliance.reports.models import Report
-from compliance.reports.vocabulary import ReportType
+from compliance.reports.bundles.archive import unpack
+from compliance.reports.models import Report, ReportSchedule
+from compliance.reports.periods import start_of
+from compliance.reports.vocabulary import Cadence, ReportType
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import actor_id_of, console_of, join, make_member
@@ -51,12 +53,25 @@ def test_officer_asks_for_a_report_of_whole_days(acme: Tenant) -> None:
     assert entry.actor_id == actor_id_of("officer")
 
 
+def test_officer_asks_for_a_preset_period(acme: Tenant) -> None:
+    ask(make_member(acme, Role.OFFICER), tenant=acme.id, period="month", first_day="", last_day="")
+
+    report = Report.objects.get(tenant=acme)
+    assert (report.period_start, report.period_end) == (
+        start_of(Cadence.MONTH, start_of(Cadence.MONTH, now()) - timedelta(days=1)),
+        start_of(Cadence.MONTH, now()),
+    )
+
+
 @pytest.mark.parametrize(
     "fields",
     [
+        {"first_day": "", "last_day": ""},
+        {"period": "century"},
         {"last_day": "2026-09-30"},
         {"first_day": "2001-01-01"},
         {"first_day": "2096-01-01", "last_day": "2096-01-02"},
+        {"last_day": f"{now():%Y-%m-%d}"},
     ],
 )
 def test_a_senseless_period_is_refused(acme: Tenant, fields: dict[str, str]) -> None:
@@ -90,12 +105,14 @@ def test_a_ready_report_is_shown_and_downloaded(acme: Tenant) -> None:
     page = client.get(reverse("admin:reports_report_change", args=[report.pk])).content.decode()
     files = {
         kind: client.get(reverse(f"admin:reports_report_{kind}", args=[report.pk]))
-        for kind in ("pdf", "json")
+        for kind in ("pdf", "json", "zip")
     }
 
     assert report.digest in page
     assert files["pdf"].content.startswith(b"%PDF")
     assert files["json"].content.decode() == report.document
+    assert files["pdf"].content == bytes(report.pdf)
+    assert unpack(files["zip"].content)["manifest.json"].decode() == report.manifest
     assert "attachment" in files["json"].headers["Content-Disposition"]
 
 
@@ -106,3 +123,68 @@ def test_a_foreign_report_is_answered_like_a_missing_one(acme: Tenant) -> None:
     answer: Any = client.get(reverse("admin:reports_report_pdf", args=[report.pk]))
 
     assert answer.url == reverse("admin:index")
+
+
+def test_page_of_an_unfinished_report_follows_its_progress(acme: Tenant) -> None:
+    ask(make_member(acme, Role.OFFICER), tenant=acme.id)
+    report, client = Report.objects.get(tenant=acme), console_of(make_member(acme, Role.AUDITOR, "reader"))
+    progress = reverse("admin:reports_report_progress", args=[report.pk])
+
+    page = client.get(reverse("admin:reports_report_change", args=[report.pk])).content.decode()
+    before = client.get(progress).json()
+    Report.objects.claim(report.pk, now())
+    during = client.get(progress).json()
+    Report.objects.update(status="pending")
+    services.generate(report_id=str(report.id), now=now())
+    after = client.get(progress).json()
+
+    assert progress in page
+    assert "console/report-progress.js" in page
+    assert [each["is_over"] for each in (before, during, after)] == [False, False, True]
+    assert "attempt 1 of 5" in during["state"]
+    assert reverse("admin:reports_report_zip", args=[report.pk]) in after["downloads"]
+
+
+def test_progress_of_a_foreign_report_is_unknown(acme: Tenant) -> None:
+    report = make_ready_report(make_tenant("Rival"))
+
+    answer: Any = console_of(make_member(acme, Role.OFFICER)).get(
+        reverse("admin:reports_report_progress", args=[report.pk])
+    )
+
+    assert answer.url == reverse("admin:index")
+
+
+def test_officer_has_a_failed_report_generated_again(acme: Tenant) -> None:
+    report, officer = make_ready_report(acme), make_member(acme, Role.OFFICER)
+    emptied = {"document": "", "pdf": b"", "digest": "", "manifest": "", "signature": b"", "signing_key": b""}
+    Report.objects.update(status="failed", **emptied)
+    url = reverse("admin:reports_report_retry", args=[report.pk])
+
+    assert console_of(make_member(acme, Role.AUDITOR, "reader")).post(url).status_code == 403
+    console_of(officer).post(url)
+
+    report.refresh_from_db()
+    assert (report.status, report.attempts) == ("pending", 0)
+
+
+def test_officer_schedules_reports_and_ends_the_schedule(acme: Tenant) -> None:
+    client = console_of(make_member(acme, Role.OFFICER))
+    form = {"tenant": acme.id, "type": "mica", "cadence": "quarter"}
+
+    client.post(reverse("admin:reports_reportschedule_add"), form)
+    again = client.post(reverse("admin:reports_reportschedule_add"), form)
+    (schedule,) = ReportSchedule.objects.all()
+    client.post(reverse("admin:reports_reportschedule_end", args=[schedule.pk]))
+
+    assert "This report is scheduled already." in again.content.decode()
+    schedule.refresh_from_db()
+    assert schedule.ended_at is not None
+    types = AuditEntry.objects.for_tenant(acme.id).about(schedule.pk).values_list("event_type", flat=True)
+    assert list(types) == ["report.schedule_ended", "report.scheduled"]
+
+
+def test_auditors_schedule_nothing(acme: Tenant) -> None:
+    client = console_of(make_member(acme, Role.AUDITOR))
+
+    assert client.get(reverse("admin:reports_reportschedule_add")).status_code == 403

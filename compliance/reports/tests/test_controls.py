@@ -1,16 +1,17 @@
 """Controls as functions of facts: what is evidence, what is a gap, and that nothing is ever "compliant"."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from compliance.reports.content import eu_ai_act, mica, pdf
+from compliance.reports.content import eu_ai_act, mica
 from compliance.reports.content.builder import CONTROLS, build
-from compliance.reports.content.controls import Control, Findings, counted, spoken
-from compliance.reports.content.facts import Facts, Row
-from compliance.reports.content.regulations import REGULATIONS
-from compliance.reports.tests.factories import NOW, make_agent_fact, make_busy_facts, make_frame
+from compliance.reports.content.controls import Control, Evidence, Findings, counted, spoken
+from compliance.reports.content.facts import Facts, Row, Spread
+from compliance.reports.content.regulations import LAW, REGULATIONS
+from compliance.reports.content.sources import Rows
+from compliance.reports.tests.factories import NOW, draw, make_agent_fact, make_busy_facts, make_frame
 from compliance.reports.vocabulary import ControlState, ReportType
 
 IDLE = make_agent_fact(events_by_band={})
@@ -41,7 +42,8 @@ def test_a_busy_month_under_the_ai_act() -> None:
         "aia-12-2-c": EVIDENCED,
         "aia-13": EVIDENCED,
         "aia-14": PARTIAL,
-        "aia-19-26-6": EVIDENCED,
+        "aia-19-26-6": PARTIAL,
+        "aia-26-5": PARTIAL,
         "aia-72": PARTIAL,
         "aia-73": OPERATOR,
     }
@@ -51,9 +53,11 @@ def test_a_busy_month_under_mica() -> None:
     assert states(ReportType.MICA, make_busy_facts()) == {
         "mica-2025-1140-2-a": PARTIAL,
         "mica-2025-1140-2-b": PARTIAL,
-        "mica-2025-1140-2-c": PARTIAL,
-        "mica-2025-1140-10": EVIDENCED,
+        "mica-2025-1140-2-c": OPERATOR,
+        "mica-2025-1140-8-10": EVIDENCED,
         "mica-68-9": PARTIAL,
+        "dora-10": PARTIAL,
+        "dora-17": PARTIAL,
         "policy-certificate-validity": EVIDENCED,
         "policy-automatic-stops": EVIDENCED,
     }
@@ -62,9 +66,8 @@ def test_a_busy_month_under_mica() -> None:
 def test_an_empty_tenant_evidences_nothing() -> None:
     found = states(ReportType.EU_AI_ACT, Facts()) | states(ReportType.MICA, Facts())
 
-    assert {state for name, state in found.items() if name not in {"aia-73", "mica-2025-1140-2-b"}} == {
-        NOT_EVIDENCED
-    }
+    asserted = {found.pop(name) for name in ("aia-73", "mica-2025-1140-2-b")}
+    assert (asserted, set(found.values())) == ({OPERATOR}, {NOT_EVIDENCED})
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,7 @@ def test_an_empty_tenant_evidences_nothing() -> None:
         (eu_ai_act.identity_and_limits, {"uncertified_active_agents": 1}, PARTIAL, "without an active cert"),
         (
             eu_ai_act.logging_of_operation,
-            {"agents": (IDLE,)},
+            {"silent_agents": 1},
             PARTIAL,
             "without an event",
         ),
@@ -105,18 +108,19 @@ def test_each_lack_is_a_gap(control: Any, facts: dict[str, Any], state: ControlS
 def test_sealed_and_witnessed_entries_are_evidence() -> None:
     found = mica.inalterability(make_busy_facts(**SEALED))
 
-    text = " ".join(found.evidence)
-    assert "3 of 3 audit entries are in the Merkle tree of the signed checkpoint of 40 entries" in text
-    assert "have cosigned the tree up to 38 entries" in text
+    (claim,) = found.evidence
+    assert "3 of 3 audit entries are in the Merkle tree of the signed checkpoint of 40 entries" in claim.text
+    assert "cosigned the tree up to 38 entries" in " ".join(found.asserted)
 
 
-@pytest.mark.parametrize(("days", "state"), [(182, PARTIAL), (183, EVIDENCED), (400, EVIDENCED)])
-def test_logs_reach_back_six_months_or_do_not(days: int, state: ControlState) -> None:
+@pytest.mark.parametrize(("days", "is_short"), [(182, True), (183, False), (400, False)])
+def test_logs_reach_back_six_months_or_do_not(days: int, is_short: bool) -> None:
     oldest = NOW - timedelta(days=days)
 
     found = eu_ai_act.retention(make_frame(), make_busy_facts(oldest_event_at=oldest, oldest_entry_at=None))
 
-    assert found.state == state
+    assert found.state == PARTIAL
+    assert ("The records stored do not reach back six months" in found.gaps) is is_short
 
 
 def make_span(days: int, **fields: Any) -> Row:
@@ -148,7 +152,8 @@ def test_retention_states_settings_and_what_was_dropped(
 ) -> None:
     found: Control = retention(make_frame(), make_busy_facts(**facts))
 
-    assert any(text.startswith(evidence) for text in found.evidence)
+    said = [*(claim.text for claim in found.evidence), *found.asserted]
+    assert any(text.startswith(evidence) for text in said)
     assert gap in " ".join(found.gaps)
 
 
@@ -182,14 +187,31 @@ def test_document_states_what_is_covered_kept_and_archived(kind: ReportType) -> 
     kept = document["retention"]
     assert (kept["event_retention_days"], kept["audit_retention_days"]) == (1827, 1827)
     assert kept["archives"][0]["archive_sha256"] == "ab" * 32
-    assert pdf.render(document, digest="ab" * 32).startswith(b"%PDF-")
+    assert draw(document).startswith(b"%PDF-")
 
 
-def test_the_speed_of_the_slowest_revocation_is_told() -> None:
-    assert (
-        "Slowest revocation after a high-risk event: 0.2 seconds"
-        in eu_ai_act.oversight(make_busy_facts()).evidence
+def test_delays_of_people_and_of_the_service_are_told() -> None:
+    facts = make_busy_facts(
+        verdicts={"confirmed": 1, "dismissed": 1},
+        review_delays=Spread(2, timedelta(minutes=5), timedelta(hours=3)),
+        stop_delays=Spread(1, timedelta(seconds=0.2), timedelta(seconds=0.2)),
+        audit_by_type={"agent.high_risk": 1},
     )
+
+    said = " ".join(claim.text for claim in eu_ai_act.oversight(facts).evidence)
+
+    assert "2 of 3 high-risk events reviewed: 1 confirmed as part of an attack, 1 dismissed" in said
+    assert "from event to first review: median 5 minutes, longest 3 hours" in said
+    assert "1 automatic stop made; from the event that was the last strike to the revocation" in said
+    assert "1 high-risk event without a review" in eu_ai_act.oversight(facts).gaps
+
+
+@pytest.mark.parametrize("kind", ReportType)
+def test_dropped_audit_entries_stand_in_the_text(kind: ReportType) -> None:
+    document = build(kind, make_frame(), make_busy_facts(entries_from=NOW))
+
+    assert "Audit entries made before 2026-11-20 were dropped and are not counted here" in str(document)
+    assert document["retention"]["audit_entries_from"] == "2026-11-20T09:00:00Z"
 
 
 @pytest.mark.parametrize("kind", ReportType)
@@ -199,16 +221,42 @@ def test_every_provision_has_its_control_and_no_verdict_is_given(kind: ReportTyp
 
     assert [control["id"] for control in document["controls"]] == list(REGULATIONS[kind].provisions)
     assert all(control["state"] in ControlState.values for control in document["controls"])
-    assert all(control["evidence"] or control["gaps"] for control in document["controls"])
+    assert all(
+        control["evidence"] or control["gaps"] or control["asserted"] for control in document["controls"]
+    )
     assert "compliant" not in str(document).lower()
 
 
+EVIDENCE = Evidence("e", Rows.EVENTS, 1)
+
+
 @pytest.mark.parametrize(
-    ("evidence", "gaps", "state"),
-    [(1, 0, EVIDENCED), (1, 1, PARTIAL), (0, 1, NOT_EVIDENCED), (0, 0, NOT_EVIDENCED)],
+    ("evidence", "gaps", "asserted", "state"),
+    [
+        (1, 0, 0, EVIDENCED),
+        (1, 1, 0, PARTIAL),
+        (1, 0, 1, PARTIAL),
+        (0, 1, 0, NOT_EVIDENCED),
+        (0, 0, 0, NOT_EVIDENCED),
+        (0, 0, 1, OPERATOR),
+        (0, 1, 1, OPERATOR),
+    ],
 )
-def test_state_follows_from_evidence_and_gaps(evidence: int, gaps: int, state: ControlState) -> None:
-    assert Findings("x", ["e"] * evidence, ["g"] * gaps).control().state == state
+def test_only_rows_are_evidence(evidence: int, gaps: int, asserted: int, state: ControlState) -> None:
+    assert Findings("x", [EVIDENCE] * evidence, ["g"] * gaps, ["a"] * asserted).control().state == state
+
+
+@pytest.mark.parametrize("kind", ReportType)
+def test_law_comes_from_the_official_journal(kind: ReportType) -> None:
+    regulation = REGULATIONS[kind]
+
+    assert all(date.source.startswith("http://data.europa.eu/eli/") for date in regulation.applications)
+    assert all(
+        date.applies_from == str(datetime.fromisoformat(date.applies_from).date())
+        for date in regulation.applications
+    )
+    assert all(each.applications or "Policy" in each.reference for each in regulation.provisions.values())
+    assert "secondary" not in LAW.read_text()
 
 
 @pytest.mark.parametrize(

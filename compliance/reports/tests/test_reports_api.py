@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import rfc8785
+from jsonschema import Draft202012Validator
 
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
@@ -13,6 +14,7 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.reports import services
+from compliance.reports.content.builder import SCHEMA
 from compliance.reports.models import Report
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
@@ -99,6 +101,7 @@ def test_a_ready_report_is_read_and_checked(client: ApiClient, kind: str) -> Non
     assert state["completed_at"] is not None
     assert hashlib.sha256(rfc8785.dumps(document["report"])).hexdigest() == state["digest"]
     assert (document["report"]["type"], document["report"]["environment"]) == (kind, "live")
+    Draft202012Validator(SCHEMA).validate(document["report"])
 
 
 def test_the_pdf_is_a_pdf_and_always_the_same(client: ApiClient) -> None:
@@ -134,7 +137,8 @@ def test_a_failed_report_says_so(client: ApiClient) -> None:
         ({"period_end": "2026-07-01T00:00:00Z"}, "period_end"),
         ({"period_end": "2026-06-01"}, "period_end"),
         ({"period_start": "2010-01-01"}, "period_end"),
-        ({"period_start": "2999-01-01", "period_end": "2999-02-01"}, "period_start"),
+        ({"period_start": "2999-01-01", "period_end": "2999-02-01"}, "not ended"),
+        ({"period_end": "2999-02-01"}, "period_end"),
         ({"agent_ids": []}, "agent_ids"),
         ({"agent_ids": "all"}, "agent_ids"),
         ({"agent_ids": ["x"]}, "agent_ids"),

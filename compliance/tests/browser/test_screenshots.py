@@ -1,6 +1,6 @@
-"""The pictures of the documents, made by
+"""The pictures of the documents.
 
-SCREENSHOTS=docs/images ./test compliance/tests/browser/test_screenshots.py -m browser
+`SCREENSHOTS=docs/images ./test compliance/tests/browser/test_screenshots.py -m browser` makes them anew.
 """
 
 import os

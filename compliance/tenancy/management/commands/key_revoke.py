@@ -17,8 +17,10 @@ class Command(ServiceCommand):
 
     def add_own_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("key_id", type=UUID, metavar="ID")
+        parser.add_argument("--reason", help="kept in the audit log")
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
-        actor = Actor.system("key_revoke")
-        row = services.revoke_key(key_id=options["key_id"], actor=actor, now=now)
+        row = services.revoke_key(
+            key_id=options["key_id"], reason=options["reason"], actor=Actor.system("key_revoke"), now=now
+        )
         return {"id": str(row.id), "revoked_at": row.revoked_at}

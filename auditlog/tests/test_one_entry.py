@@ -12,7 +12,6 @@ from auditlog.disposal import erasing
 from auditlog.errors import EntryNotFound
 from auditlog.leaves import ERASABLE
 from auditlog.models import AuditEntry, Leaf
-from auditlog.proving.verification import CheckedStep, EntryCheck, StepOutcome, verify
 from auditlog.sealing import keys, sealer
 from auditlog.sealing.tree import StoredTiles, latest_checkpoint
 from auditlog.submitting import gathering
@@ -22,6 +21,7 @@ from auditlog.tests.witness_process import WitnessProcess
 from auditlog.tests.witnessed import grow, unguarded, write_policy
 from auditlog.tlog.checkpoints import Checkpoint
 from auditlog.tlog.policy import Policy
+from auditlog.verifying.one_entry import CheckedStep, EntryCheck, StepOutcome, verify
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.clock import now

@@ -1,0 +1,1 @@
+"""Finding entries in the console: by what they say, and by who acted."""

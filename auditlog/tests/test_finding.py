@@ -1,0 +1,150 @@
+"""Finding entries in the console: by words and by who acted, in the list and in what is exported of it."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from auditlog import services
+from auditlog.disposal import erasing
+from auditlog.exporting.formats import ExportReader
+from auditlog.finding import words
+from auditlog.models import AuditEntry
+from auditlog.tests.factories import ACTOR, seal_and_sign
+from auditlog.vocabulary import Actor, AuditAction
+from compliance.core.clock import now
+from compliance.stores import sql
+from compliance.tenancy.models import Role, Tenant
+from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.console import actor_id_of, console_of, join, make_member, make_operator
+
+LIST, EXPORT = "admin:auditlog_auditentry_changelist", "admin:auditlog_auditentry_export"
+
+
+@pytest.fixture
+def acme() -> Tenant:
+    return make_tenant("Acme")
+
+
+def make_entry(tenant: Tenant, description: str = "", **fields: Any) -> AuditEntry:
+    given: dict[str, Any] = {
+        "actor": Actor.system("tests"),
+        "action": AuditAction.AGENT_SUSPENDED,
+        "now": now(),
+    }
+    return services.record(tenant_id=tenant.id, description=description, **(given | fields))
+
+
+def found(client: Client, **query: Any) -> set[AuditEntry]:
+    """The entries on the list."""
+    answer: Any = client.get(reverse(LIST), query)
+    assert answer.status_code == 200
+    return set(answer.context["cl"].result_list)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("odd", "ODD transf", "transfers odd", "case-4711", "4711", "grace@example.com", "été"),
+        *("leaked", "o'brien", "night"),
+    ],
+)
+def test_words_are_found_by_their_beginnings(acme: Tenant, text: str) -> None:
+    make_entry(acme, "Nothing to see")
+    sought = make_entry(
+        acme,
+        "Odd transfers, case-4711: O'Brien told grace@example.com",
+        metadata={"reason": "Key leaked l'été dernier", "note": "at night"},
+    )
+
+    assert found(console_of(make_member(acme, Role.AUDITOR)), q=text) == {sought}
+
+
+@pytest.mark.parametrize(
+    "text", ["x", "&", "' | '", "odd & !transfers:*", "\\", "odd'::tsquery --", "\x00", " ", "a" * 5000]
+)
+def test_any_text_is_a_search(acme: Tenant, text: str) -> None:
+    make_entry(acme, "Odd transfers")
+    client = console_of(make_member(acme, Role.AUDITOR))
+
+    answer = client.get(reverse(LIST), {"q": text})
+
+    assert answer.status_code in (200, 302, 400)
+
+
+def test_search_stays_within_the_tenants_that_one_sees(acme: Tenant) -> None:
+    rival, third = make_tenant("Rival"), make_tenant("Third")
+    own, theirs, other = (make_entry(tenant, "odd transfers") for tenant in (acme, rival, third))
+    member = make_member(acme, Role.AUDITOR)
+    join(member, third, Role.AUDITOR)
+
+    assert found(console_of(member), q="odd") == {own, other}
+    assert found(console_of(member), q="odd", tenant=str(third.id)) == {other}
+    assert found(console_of(member), q=str(rival.id)) == set()
+    assert found(console_of(make_operator()), q="odd") == {own, theirs, other}
+
+
+def test_search_reads_the_index(acme: Tenant) -> None:
+    sql.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
+    entries = words.saying(AuditEntry.objects.all(), "odd transf", tenants=[acme.id])
+
+    plan = entries.explain()
+
+    assert "auditlog_words" in plan
+    assert str(acme.id) in plan.partition("auditlog_words")[2]
+
+
+def test_erased_words_are_not_found(acme: Tenant) -> None:
+    entry = make_entry(acme, "odd transfers")
+    seal_and_sign()
+    client = console_of(make_member(acme, Role.AUDITOR))
+    assert found(client, q="odd") == {entry}
+
+    erasing.erase(entry_id=entry.id, parts=["description"], reason="GDPR 17", actor=ACTOR, now=now())
+
+    assert found(client, q="odd") == set()
+
+
+@pytest.mark.parametrize("text", ["ada", "ADA", "lovelace", "ada lovelace", "ada@"])
+def test_people_are_found_by_their_names(acme: Tenant, text: str) -> None:
+    ada = make_member(acme, Role.OFFICER, "ada")
+    ada.first_name, ada.last_name, ada.email = "Ada", "Lovelace", "ada@example.com"
+    ada.save()
+    make_entry(acme)
+    recent = make_entry(acme, actor=Actor.person(ada.person.id))
+
+    assert recent in found(console_of(ada), actor=text)
+    assert {entry.actor_id for entry in found(console_of(ada), actor=text)} <= {
+        actor_id_of("ada"),
+        "console:ada",
+    }
+
+
+@pytest.mark.parametrize("text", ["nobody", "system:tests2", "%", "_"])
+def test_an_actor_who_did_nothing_has_no_entries(acme: Tenant, text: str) -> None:
+    make_entry(acme)
+
+    shown = found(console_of(make_member(acme, Role.AUDITOR)), actor=text)
+
+    assert shown == set()
+
+
+def test_any_actor_is_found_by_its_id(acme: Tenant) -> None:
+    entry = make_entry(acme, actor=Actor.system("sweeper"))
+
+    assert found(console_of(make_member(acme, Role.AUDITOR)), actor="sweeper") == {entry}
+
+
+@pytest.mark.parametrize("query", [{"q": "odd"}, {"actor": "sweeper"}])
+def test_what_is_found_is_what_is_exported(acme: Tenant, query: dict[str, str]) -> None:
+    make_entry(acme, "Nothing to see")
+    entry = make_entry(acme, "odd transfers", actor=Actor.system("sweeper"))
+    seal_and_sign()
+    client = console_of(make_member(acme, Role.AUDITOR))
+
+    answer: Any = client.get(reverse(EXPORT, args=["jsonl"]), query)
+    header, *records = ExportReader(answer.getvalue().splitlines(keepends=True)).records()
+
+    assert [record["entry"]["id"] for record in records[:-1]] == [str(entry.id)]
+    assert header["filters"] == {name: [value] for name, value in query.items()}

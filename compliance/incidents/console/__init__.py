@@ -1,0 +1,1 @@
+"""Incidents in the console: what their pages show, and what officers do there."""

@@ -1,0 +1,131 @@
+"""What officers do on an incident's page."""
+
+from typing import Any
+
+from auditlog.actors.requests import actor_of
+from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.display import visible
+from compliance.incidents import services
+from compliance.incidents.console.forms import (
+    SENT_FIELDS,
+    AssessForm,
+    AttachForm,
+    OptionalNoteForm,
+    SentForm,
+    TimelineNoteForm,
+)
+from compliance.incidents.duties.clocks import ClockKind
+from compliance.incidents.models import Incident
+from compliance.incidents.services import Attachment
+from compliance.incidents.vocabulary import IncidentState
+
+
+def _update(
+    call: ActionCall, changes: dict[str, Any], *, note: str = "", attachment: Attachment | None = None
+) -> Incident:
+    return services.update(
+        tenant_id=call.row.tenant_id,
+        incident_id=call.row.id,
+        changes=changes,
+        note=note,
+        attachment=attachment,
+        actor=actor_of(call.request),
+        now=call.now,
+    )
+
+
+def _assess(call: ActionCall) -> str:
+    stated = {name: value for name, value in call.data.items() if name != "note" and value}
+    incident = _update(call, stated, note=call.data["note"])
+    return f"{incident.reference} is assessed; its clocks run by what you stated."
+
+
+def _sent(call: ActionCall) -> str:
+    kind = ClockKind(call.data["report"])
+    _update(call, {SENT_FIELDS[kind]: min(call.data["sent_at"], call.now)}, note=call.data["note"])
+    return f"{kind.label}: sent."
+
+
+def _note(call: ActionCall) -> str:
+    _update(call, {}, note=call.data["note"])
+    return "The note is in the timeline."
+
+
+def _attach(call: ActionCall) -> str:
+    _update(call, {}, attachment=Attachment(**call.data))
+    return f"{visible(call.data['name'])} is attached by its digest; keep the file."
+
+
+def _contain(call: ActionCall) -> str:
+    return (
+        f"{_update(call, {'state': IncidentState.CONTAINED}, note=call.data['note']).reference} is contained."
+    )
+
+
+def _close(call: ActionCall) -> str:
+    return f"{_update(call, {'state': IncidentState.CLOSED}, note=call.data['note']).reference} is closed."
+
+
+ASSESS = ConfirmedAction(
+    name="assess",
+    label="Assess",
+    icon="rule",
+    explanation=(
+        "States what only people know: how bad it is, who owns it, whether it is serious under the AI Act or "
+        "major under DORA, and since when you know. The clocks are computed anew. What you leave empty stays "
+        "as it is."
+    ),
+    run=_assess,
+    is_offered=lambda incident: not incident.is_closed,
+    form_class=AssessForm,
+)
+SENT = ConfirmedAction(
+    name="sent",
+    label="Report sent",
+    icon="outgoing_mail",
+    explanation="States that a report went to its authority, and stops its clock. The service sends none.",
+    run=_sent,
+    is_offered=lambda incident: not incident.is_closed,
+    form_class=SentForm,
+)
+NOTE = ConfirmedAction(
+    name="note",
+    label="Add note",
+    icon="edit_note",
+    explanation="Adds a note to the timeline. It cannot be changed afterwards.",
+    run=_note,
+    form_class=TimelineNoteForm,
+)
+ATTACH = ConfirmedAction(
+    name="attach",
+    label="Attach by digest",
+    icon="attach_file",
+    explanation=(
+        "Puts a file's name, size and SHA-256 into the timeline, which prove later that it is the same file. "
+        "The file itself is not sent: keep it."
+    ),
+    run=_attach,
+    form_class=AttachForm,
+)
+CONTAIN = ConfirmedAction(
+    name="contain",
+    label="Contained",
+    icon="shield",
+    explanation="States that the agent does no further harm. Revoking its certificate states it by itself.",
+    run=_contain,
+    is_offered=lambda incident: incident.state == IncidentState.OPEN,
+    form_class=OptionalNoteForm,
+)
+CLOSE = ConfirmedAction(
+    name="close",
+    label="Close",
+    icon="task_alt",
+    explanation=(
+        "Ends the incident for good; notes and attachments can still be added. It takes that no clock is "
+        "open: state when each report was sent, or that its duty does not apply."
+    ),
+    run=_close,
+    is_offered=lambda incident: not incident.is_closed,
+    form_class=OptionalNoteForm,
+)
+ACTIONS = (ASSESS, SENT, NOTE, ATTACH, CONTAIN, CLOSE)

@@ -1,0 +1,59 @@
+"""Announce clocks that are near their end or past it, each once; safe to repeat and to lose."""
+
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from auditlog.vocabulary import Actor
+from compliance.core import environments
+from compliance.incidents import services
+from compliance.incidents.duties.clocks import NEAR, Clock
+from compliance.incidents.models import Incident
+from compliance.incidents.vocabulary import EntryKind
+
+MOST_AT_ONCE: Final = 500
+WATCH: Final = Actor.system("compliance.incidents.watch")
+
+
+def watch(*, now: datetime) -> int:
+    """Make the announcements that are due, of up to 500 incidents; return how many were made."""
+    due = Incident.objects.to_announce(now).order_by("next_announcement_at", "id")
+    return sum(
+        _announce(incident_id, now) for incident_id in list(due.values_list("id", flat=True)[:MOST_AT_ONCE])
+    )
+
+
+def _announce(incident_id: UUID, now: datetime) -> int:
+    """What is announced commits with the note that it was, under the row's lock."""
+    with environments.atomic():
+        incident = Incident.objects.to_announce(now).locked(skip=True).filter(id=incident_id).first()
+        if incident is None:
+            return 0
+        made = sum(_announce_clock(incident, clock, now) for clock in incident.clocks())
+        services.wind(incident)
+        incident.save(update_fields=["announced", "next_announcement_at", "next_due_at"])
+    return made
+
+
+def _announce_clock(incident: Incident, clock: Clock, now: datetime) -> int:
+    """Announce the latest stage that was reached: a clock that ended unwatched is not called near as well."""
+    reached = [
+        (stage, key)
+        for at, stage, key in clock.announcements()
+        if at <= now and key not in incident.announced
+    ]
+    incident.announced.extend(key for _, key in reached)
+    if not reached:
+        return 0
+    is_near = reached[-1][0] == NEAR
+    kind = EntryKind.DEADLINE_NEAR if is_near else EntryKind.DEADLINE_MISSED
+    text = f"{clock.kind.label}: its term {'ends soon' if is_near else 'ended without a report on record'}"
+    services.note_deadline(
+        incident=incident, kind=kind, text=text, data=_data(clock, reached[-1][0]), actor=WATCH, now=now
+    )
+    return 1
+
+
+def _data(clock: Clock, stage: str) -> dict[str, Any]:
+    due = clock.due_at.isoformat() if clock.due_at else None
+    return {"clock": clock.kind.value, "stage": stage, "due_at": due}

@@ -1,0 +1,23 @@
+"""Errors of incidents."""
+
+from compliance.core.errors import Invalid, InvalidState, NotFound
+
+
+class IncidentNotFound(NotFound):
+    message = "Incident not found"
+
+
+class DraftNotFound(NotFound):
+    message = "Draft not found"
+
+
+class IncidentClosed(InvalidState):
+    message = "The incident is closed; only notes and attachments can be added"
+
+
+class DutiesOpen(InvalidState):
+    message = "A reporting clock is open: state when the report was sent, or that the duty does not apply"
+
+
+class InconsistentStatement(Invalid):
+    """400: what is stated contradicts itself, the record or the calendar."""

@@ -1,0 +1,197 @@
+"""Incidents, their timelines and drafts; agents, certificates and events are named by id."""
+
+import json
+from typing import Any, NoReturn
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
+
+from auditlog.vocabulary import ActorKind
+from compliance.core.identifiers import new_id
+from compliance.incidents.duties.clocks import Clock, clocks_of
+from compliance.incidents.querysets import DraftQuerySet, IncidentQuerySet, TimelineQuerySet
+from compliance.incidents.vocabulary import (
+    DoraClass,
+    EntryKind,
+    IncidentCause,
+    IncidentSeverity,
+    IncidentState,
+    NotificationTemplate,
+    SeriousHarm,
+)
+from compliance.tenancy.models import Tenant
+
+
+class Incident(models.Model):
+    """What happened with one agent, from its detection to the last report.
+
+    Officers state `aware_at`, the classifications and the times of reports; `detected_at` is what the service
+    saw first. `announced` has the keys of the clocks' announcements that were made.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="incidents")
+    agent_id = models.UUIDField()
+    agent_name = models.CharField(max_length=255)
+    title = models.CharField(max_length=255)
+    cause = models.CharField(max_length=16, choices=IncidentCause.choices)
+    state = models.CharField(max_length=16, choices=IncidentState.choices, default=IncidentState.OPEN)
+    severity = models.CharField(
+        max_length=16, choices=IncidentSeverity.choices, default=IncidentSeverity.HIGH
+    )
+    owner = models.CharField(max_length=255, blank=True)
+    detected_at = models.DateTimeField()
+    opened_at = models.DateTimeField()
+    contained_at = models.DateTimeField(null=True)
+    closed_at = models.DateTimeField(null=True)
+    updated_at = models.DateTimeField()
+
+    aware_at = models.DateTimeField(null=True)
+    serious_harm = models.CharField(max_length=32, choices=SeriousHarm.choices, default=SeriousHarm.UNDECIDED)
+    ai_act_reported_at = models.DateTimeField(null=True)
+    dora_class = models.CharField(max_length=16, choices=DoraClass.choices, default=DoraClass.UNDECIDED)
+    classified_at = models.DateTimeField(null=True)
+    dora_initial_at = models.DateTimeField(null=True)
+    dora_intermediate_at = models.DateTimeField(null=True)
+    dora_final_at = models.DateTimeField(null=True)
+
+    announced = ArrayField(models.CharField(max_length=128), default=list)
+    next_announcement_at = models.DateTimeField(null=True)
+    next_due_at = models.DateTimeField(null=True)
+
+    objects = IncidentQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-opened_at", "-id"]
+        indexes = [
+            Index(fields=["tenant", "-opened_at", "-id"], name="incidents_tenant_time"),
+            Index(
+                fields=["next_announcement_at"],
+                condition=Q(next_announcement_at__isnull=False),
+                name="incidents_to_announce",
+            ),
+        ]
+        constraints = [
+            UniqueConstraint(
+                fields=["agent_id"], condition=~Q(state="closed"), name="incidents_one_open_for_agent"
+            ),
+            CheckConstraint(condition=Q(state__in=IncidentState.values), name="incidents_state_known"),
+            CheckConstraint(
+                condition=Q(severity__in=IncidentSeverity.values), name="incidents_severity_known"
+            ),
+            CheckConstraint(condition=Q(cause__in=IncidentCause.values), name="incidents_cause_known"),
+            CheckConstraint(condition=Q(serious_harm__in=SeriousHarm.values), name="incidents_harm_known"),
+            CheckConstraint(condition=Q(dora_class__in=DoraClass.values), name="incidents_dora_known"),
+            CheckConstraint(
+                condition=Q(state="closed", closed_at__isnull=False)
+                | (~Q(state="closed") & Q(closed_at=None)),
+                name="incidents_closed_has_time",
+            ),
+            CheckConstraint(
+                condition=Q(dora_class="major", classified_at__isnull=False)
+                | (~Q(dora_class="major") & Q(classified_at=None)),
+                name="incidents_major_has_time",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.reference} {self.title}"
+
+    @property
+    def reference(self) -> str:
+        """A short name for letters and reports: the day of opening and the end of the id."""
+        return f"INC-{self.opened_at:%Y%m%d}-{self.id.hex[-8:].upper()}"
+
+    @property
+    def is_closed(self) -> bool:
+        return self.state == IncidentState.CLOSED
+
+    def clocks(self) -> tuple[Clock, ...]:
+        """Return the clocks by what is stated now."""
+        return clocks_of(self, settings.INCIDENT_REGIMES)
+
+
+class AppendOnlyRow(models.Model):
+    """A row that is never changed or deleted; triggers hold it as well (migration 0002)."""
+
+    class Meta:
+        abstract = True
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise RuntimeError(f"A row of {self._meta.label} can't be changed")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError(f"A row of {self._meta.label} can't be deleted")
+
+
+class TimelineEntry(AppendOnlyRow):
+    """One thing that happened in an incident.
+
+    `at` is when it happened, which for an occurrence is its detection. An attachment is its name, size and
+    SHA-256 in `data`: the file stays with the officer.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    incident = models.ForeignKey(Incident, on_delete=models.PROTECT, related_name="timeline")
+    kind = models.CharField(max_length=16, choices=EntryKind.choices)
+    at = models.DateTimeField()
+    actor_kind = models.CharField(max_length=16, choices=ActorKind.choices)
+    actor_id = models.CharField(max_length=255)
+    text = models.TextField()
+    event_id = models.UUIDField(null=True)
+    certificate_id = models.UUIDField(null=True)
+    serial_number = models.CharField(max_length=64, blank=True)
+    data = models.JSONField(null=True)
+
+    objects = TimelineQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "timeline entries"
+        ordering = ["at", "id"]
+        indexes = [Index(fields=["incident", "at", "id"], name="incidents_timeline")]
+        constraints = [
+            CheckConstraint(condition=Q(kind__in=EntryKind.values), name="incidents_entry_kind_known"),
+            CheckConstraint(condition=Q(actor_kind__in=ActorKind.values), name="incidents_entry_actor_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class NotificationDraft(AppendOnlyRow):
+    """A frozen version: `document` is canonical JSON (RFC 8785), `digest` its SHA-256 in hex."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    incident = models.ForeignKey(Incident, on_delete=models.PROTECT, related_name="drafts")
+    template = models.CharField(max_length=24, choices=NotificationTemplate.choices)
+    version = models.PositiveIntegerField()
+    document = models.TextField()
+    digest = models.CharField(max_length=64)
+    actor_kind = models.CharField(max_length=16, choices=ActorKind.choices)
+    actor_id = models.CharField(max_length=255)
+    created_at = models.DateTimeField()
+
+    objects = DraftQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            UniqueConstraint(
+                fields=["incident", "template", "version"], name="incidents_draft_numbered_once"
+            ),
+            CheckConstraint(
+                condition=Q(template__in=NotificationTemplate.values), name="incidents_draft_template_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_template_display()}, version {self.version}"
+
+    @property
+    def content(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.document)
+        return found

@@ -1,0 +1,72 @@
+"""Queries for incidents."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.db import models
+
+from compliance.core.identifiers import parse_id
+from compliance.incidents.errors import DraftNotFound, IncidentNotFound
+from compliance.incidents.vocabulary import EntryKind, IncidentState
+
+if TYPE_CHECKING:
+    from compliance.incidents.models import Incident, NotificationDraft
+
+
+class IncidentQuerySet(models.QuerySet["Incident"]):
+    """Incidents of the current environment."""
+
+    def for_tenant(self, tenant_id: UUID) -> "IncidentQuerySet":
+        return self.filter(tenant_id=tenant_id)
+
+    def of_agent(self, agent_id: UUID | None) -> "IncidentQuerySet":
+        return self.filter(agent_id=agent_id) if agent_id else self
+
+    def unclosed(self) -> "IncidentQuerySet":
+        return self.exclude(state=IncidentState.CLOSED)
+
+    def to_announce(self, now: datetime) -> "IncidentQuerySet":
+        """Return those of which a clock is near its end or past it and that was not announced."""
+        return self.filter(next_announcement_at__lte=now)
+
+    def locked(self, *, skip: bool = False) -> "IncidentQuerySet":
+        """Lock the rows until the transaction ends; `skip` leaves out those that are locked already."""
+        return self.select_for_update(of=("self",), no_key=True, skip_locked=skip)
+
+    def find(self, incident_id: Any) -> "Incident":
+        """Return the incident with an id from a client; raises `IncidentNotFound`, also if malformed."""
+        incident = self.filter(id=parse_id(str(incident_id))).first()
+        if incident is None:
+            raise IncidentNotFound()
+        return incident
+
+
+class TimelineQuerySet(models.QuerySet[Any]):
+    """Rows of timelines."""
+
+    def of_incident(self, incident_id: UUID) -> "TimelineQuerySet":
+        """Return an incident's rows, the oldest first."""
+        return self.filter(incident_id=incident_id).order_by("at", "id")
+
+    def attachments(self) -> "TimelineQuerySet":
+        return self.filter(kind=EntryKind.ATTACHMENT)
+
+
+class DraftQuerySet(models.QuerySet["NotificationDraft"]):
+    """Frozen versions of notifications."""
+
+    def of_incident(self, incident_id: UUID) -> "DraftQuerySet":
+        return self.filter(incident_id=incident_id)
+
+    def next_version(self, template: str) -> int:
+        """Return the number of the next version of a form."""
+        latest = self.filter(template=template).aggregate(latest=models.Max("version"))["latest"]
+        return (latest or 0) + 1
+
+    def find(self, draft_id: Any) -> "NotificationDraft":
+        """Return the draft with an id from a client; raises `DraftNotFound`, also if malformed."""
+        draft = self.filter(id=parse_id(str(draft_id))).first()
+        if draft is None:
+            raise DraftNotFound()
+        return draft

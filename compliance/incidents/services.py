@@ -1,0 +1,233 @@
+"""Open incidents, join them, and change them; every step is in the timeline and in the audit log."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from auditlog import services as auditlog
+from auditlog.vocabulary import Actor, AuditAction
+from compliance.core import environments
+from compliance.incidents.duties.clocks import next_announcement_at, next_due_at
+from compliance.incidents.duties.statements import check, settle
+from compliance.incidents.errors import IncidentClosed
+from compliance.incidents.models import Incident, TimelineEntry
+from compliance.incidents.vocabulary import EntryKind, IncidentCause, IncidentState, Occurrence
+from compliance.stores import sql
+from webhooks import services as webhooks
+from webhooks.vocabulary import EventName
+
+_TITLES: Final = {
+    IncidentCause.THRESHOLD: "Stopped by the service",
+    IncidentCause.REVOCATION: "Certificate revoked",
+    IncidentCause.VERDICT: "Confirmed attack",
+}
+_CLOCKWORK: Final = ("next_announcement_at", "next_due_at")
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A file that an officer keeps: its name, its size in octets and its SHA-256 in hex."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+def open_or_join(
+    *, tenant_id: UUID, occurrence: Occurrence, actor: Actor, now: datetime
+) -> tuple[Incident, bool]:
+    """Join the agent's open incident, or open one; return it, and whether it is new.
+
+    Belongs inside the transaction of what happened, under the agent's row lock: two calls for an agent
+    cannot both open one (and the database would refuse the second).
+    """
+    found = Incident.objects.for_tenant(tenant_id).of_agent(occurrence.agent_id).unclosed().locked().first()
+    if found is not None:
+        _join(found, occurrence, actor, now)
+        return found, False
+    return _open(tenant_id, occurrence, actor, now), True
+
+
+def update(
+    *,
+    tenant_id: UUID,
+    incident_id: Any,
+    changes: Mapping[str, Any],
+    note: str = "",
+    attachment: Attachment | None = None,
+    actor: Actor,
+    now: datetime,
+) -> Incident:
+    """Set fields that officers state, and add a note or an attachment; all of it or nothing.
+
+    Raises IncidentNotFound, IncidentClosed (a closed one takes only notes and attachments), DutiesOpen and
+    InconsistentStatement.
+    """
+    with environments.atomic():
+        incident = Incident.objects.for_tenant(tenant_id).locked().find(incident_id)
+        _change(incident, changes, actor, now)
+        if note:
+            _enter(incident, EntryKind.NOTE, note, actor, now)
+            _record(incident, AuditAction.INCIDENT_NOTED, "Note added to", actor, now, note=note)
+        if attachment is not None:
+            data = vars(attachment)
+            text = f"Attached by digest: {attachment.name}"
+            _enter(incident, EntryKind.ATTACHMENT, text, actor, now, data=data)
+            _record(incident, AuditAction.INCIDENT_ATTACHED, "Attachment added to", actor, now, **data)
+    return incident
+
+
+def note_drafted(*, incident: Incident, text: str, data: dict[str, Any], actor: Actor, now: datetime) -> None:
+    """Enter in the timeline that a notification was drafted; the drafting room audits it."""
+    _enter(incident, EntryKind.DRAFTED, text, actor, now, data=data)
+
+
+def note_deadline(
+    *, incident: Incident, kind: EntryKind, text: str, data: dict[str, Any], actor: Actor, now: datetime
+) -> None:
+    """Enter, audit and announce that a clock of the locked incident is near its end or past it."""
+    _enter(incident, kind, text, actor, now, data=data)
+    action = {
+        EntryKind.DEADLINE_NEAR: AuditAction.INCIDENT_DEADLINE_NEAR,
+        EntryKind.DEADLINE_MISSED: AuditAction.INCIDENT_DEADLINE_MISSED,
+    }[kind]
+    _record(incident, action, f"{text}:", actor, now, **data)
+    _publish(incident, EventName.INCIDENT_DEADLINE, now, state=incident.state, **data)
+
+
+def wind(incident: Incident) -> None:
+    """Set the moments at which the incident's clocks need attention next; the caller saves them."""
+    clocks = incident.clocks()
+    incident.next_announcement_at = next_announcement_at(clocks, incident.announced)
+    incident.next_due_at = next_due_at(clocks)
+
+
+def _open(tenant_id: UUID, occurrence: Occurrence, actor: Actor, now: datetime) -> Incident:
+    incident = Incident(
+        tenant_id=tenant_id,
+        agent_id=occurrence.agent_id,
+        agent_name=occurrence.agent_name,
+        title=_TITLES[occurrence.cause],
+        cause=occurrence.cause,
+        state=IncidentState.CONTAINED if occurrence.is_contained else IncidentState.OPEN,
+        contained_at=now if occurrence.is_contained else None,
+        detected_at=occurrence.detected_at,
+        opened_at=now,
+        updated_at=now,
+    )
+    wind(incident)
+    with sql.pipelined():
+        sql.insert(incident)
+        _enter_occurrence(incident, EntryKind.OPENED, occurrence, actor)
+        _record(incident, AuditAction.INCIDENT_OPENED, "Opened", actor, now, **_named(occurrence))
+        _publish(
+            incident,
+            EventName.INCIDENT_OPENED,
+            now,
+            cause=incident.cause,
+            state=incident.state,
+            severity=incident.severity,
+            detected_at=incident.detected_at,
+        )
+    return incident
+
+
+def _join(incident: Incident, occurrence: Occurrence, actor: Actor, now: datetime) -> None:
+    _enter_occurrence(incident, EntryKind.JOINED, occurrence, actor)
+    _record(incident, AuditAction.INCIDENT_JOINED, "Joined", actor, now, **_named(occurrence))
+    if occurrence.is_contained and incident.state == IncidentState.OPEN:
+        _change(incident, {"state": IncidentState.CONTAINED}, actor, now)
+
+
+def _change(incident: Incident, changes: Mapping[str, Any], actor: Actor, now: datetime) -> None:
+    changed = {name: value for name, value in changes.items() if getattr(incident, name) != value}
+    if not changed:
+        return
+    if incident.is_closed:
+        raise IncidentClosed()
+    before = {name: getattr(incident, name) for name in changed}
+    touched = settle(incident, changed, now)
+    check(incident, now)
+    wind(incident)
+    incident.save(update_fields=[*touched, *_CLOCKWORK])
+    after = {name: getattr(incident, name) for name in before}
+    text = "; ".join(f"{_words(name)}: {_said(before[name])} to {_said(after[name])}" for name in before)
+    data = {name: {"before": _plain(before[name]), "after": _plain(after[name])} for name in before}
+    _enter(incident, EntryKind.CHANGED, text, actor, now, data=data)
+    _record(incident, AuditAction.INCIDENT_UPDATED, "Changed", actor, now, changes=data)
+
+
+def _enter_occurrence(incident: Incident, kind: EntryKind, occurrence: Occurrence, actor: Actor) -> None:
+    _enter(
+        incident,
+        kind,
+        occurrence.text,
+        actor,
+        occurrence.detected_at,
+        event_id=occurrence.event_id,
+        certificate_id=occurrence.certificate_id,
+        serial_number=occurrence.serial_number,
+        data={"cause": occurrence.cause},
+    )
+
+
+def _enter(
+    incident: Incident, kind: EntryKind, text: str, actor: Actor, at: datetime, /, **fields: Any
+) -> None:
+    entry = TimelineEntry(
+        incident_id=incident.id,
+        kind=kind,
+        at=at,
+        actor_kind=actor.kind,
+        actor_id=actor.id[:255],
+        text=text,
+        **fields,
+    )
+    sql.insert(entry)
+
+
+def _named(occurrence: Occurrence) -> dict[str, Any]:
+    return {
+        "cause": occurrence.cause,
+        "event_id": str(occurrence.event_id) if occurrence.event_id else None,
+        "serial_number": occurrence.serial_number or None,
+    }
+
+
+def _record(
+    incident: Incident, action: AuditAction, verb: str, actor: Actor, now: datetime, **metadata: Any
+) -> None:
+    auditlog.record(
+        tenant_id=incident.tenant_id,
+        action=action,
+        affected_id=incident.id,
+        description=f"{verb} incident {incident.reference}",
+        metadata={"agent_id": str(incident.agent_id), "reference": incident.reference, **metadata},
+        actor=actor,
+        now=now,
+    )
+
+
+def _publish(incident: Incident, name: EventName, now: datetime, /, **data: Any) -> None:
+    named = {
+        "incident_id": incident.id,
+        "reference": incident.reference,
+        "agent_id": incident.agent_id,
+    }
+    webhooks.publish(tenant_id=incident.tenant_id, name=name, data={**named, **data}, now=now)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+def _said(value: Any) -> str:
+    if value is None or value == "":
+        return "nothing"
+    return f"{value:%Y-%m-%d %H:%M} UTC" if isinstance(value, datetime) else str(value).replace("_", " ")
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value

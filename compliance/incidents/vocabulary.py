@@ -1,0 +1,93 @@
+"""The enumerations of incidents, and the occurrence by which other rooms open one."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import models
+
+
+class IncidentState(models.TextChoices):
+    """Contained: the agent's certificate was revoked, or an officer says so. Closed is final."""
+
+    OPEN = "open"
+    CONTAINED = "contained"
+    CLOSED = "closed"
+
+
+class IncidentSeverity(models.TextChoices):
+    """How bad an incident is; `high` until an officer decides."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
+class IncidentCause(models.TextChoices):
+    """What opened an incident or joined it."""
+
+    THRESHOLD = "threshold", "Automatic revocation"
+    REVOCATION = "revocation", "Revocation by a person or key"
+    VERDICT = "verdict", "Confirmed high-risk event"
+
+
+class SeriousHarm(models.TextChoices):
+    """What an officer says of an incident under Article 3(49) and Article 73 of the AI Act."""
+
+    UNDECIDED = "undecided"
+    NOT_SERIOUS = "not_serious", "Not a serious incident"
+    DEATH = "death", "Death of a person"
+    HEALTH = "health", "Serious harm to health"
+    CRITICAL_INFRASTRUCTURE = "critical_infrastructure", "Serious disruption of critical infrastructure"
+    FUNDAMENTAL_RIGHTS = "fundamental_rights", "Infringement of fundamental rights obligations"
+    PROPERTY_OR_ENVIRONMENT = "property_or_environment", "Serious harm to property or the environment"
+    WIDESPREAD_INFRINGEMENT = "widespread_infringement", "Widespread infringement"
+
+
+class DoraClass(models.TextChoices):
+    """The classification of an incident under Article 18 of DORA."""
+
+    UNDECIDED = "undecided"
+    NOT_MAJOR = "not_major", "Not major, or DORA does not apply"
+    MAJOR = "major"
+
+
+class EntryKind(models.TextChoices):
+    """What a row of an incident's timeline records."""
+
+    OPENED = "opened"
+    JOINED = "joined"
+    CHANGED = "changed"
+    NOTE = "note"
+    ATTACHMENT = "attachment"
+    DEADLINE_NEAR = "deadline_near"
+    DEADLINE_MISSED = "deadline_missed"
+    DRAFTED = "drafted"
+
+
+class NotificationTemplate(models.TextChoices):
+    """The official form that a draft follows."""
+
+    AI_ACT = "ai_act", "AI Act, Article 73: serious incident report"
+    DORA_INITIAL = "dora_initial", "DORA: initial notification"
+    DORA_INTERMEDIATE = "dora_intermediate", "DORA: intermediate report"
+    DORA_FINAL = "dora_final", "DORA: final report"
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """What another room saw of an agent: `text` says it in a sentence without the agent's own words.
+
+    `detected_at` is when the service knew. `is_contained`: the agent's certificate is revoked.
+    """
+
+    cause: IncidentCause
+    agent_id: UUID
+    agent_name: str
+    text: str
+    detected_at: datetime
+    is_contained: bool
+    event_id: UUID | None = None
+    certificate_id: UUID | None = None
+    serial_number: str = ""

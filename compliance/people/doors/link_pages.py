@@ -1,0 +1,67 @@
+"""The pages behind a one-time link, where somebody who is not signed in sets a password."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.generic import FormView
+from unfold.forms import AdminPasswordChangeForm
+
+from compliance.core.clock import now
+from compliance.people.doors import links, pending
+from compliance.people.errors import LinkIsOver
+
+
+class NewPasswordForm(AdminPasswordChangeForm):
+    """A new password, twice; it cannot be done without."""
+
+    usable_password = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.required = True
+
+
+def open_link(request: HttpRequest, token: str) -> HttpResponse:
+    """Keep the link's token in the session, so that no address shows it, and go to the form."""
+    pending.keep(request, pending.LINK, token)
+    return HttpResponseRedirect(reverse("admin:link_password"))
+
+
+class LinkPasswordView(FormView):
+    """Sets the password of the person whose link was opened."""
+
+    form_class = NewPasswordForm
+    template_name = "admin/people/link_password.html"
+    token: str
+    user: User
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        self.token = pending.kept(request, pending.LINK) or ""
+        user = links.user_of(self.token, now())
+        if user is None:
+            return self.over()
+        self.user = user
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return {**super().get_form_kwargs(), "user": self.user}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(username=self.user.username, **kwargs)
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        try:
+            links.use(token=self.token, password=form.cleaned_data["password1"], now=now())
+        except LinkIsOver:
+            return self.over()
+        pending.take(self.request, pending.LINK)
+        messages.success(self.request, "Your password is set. Sign in with it.")
+        return HttpResponseRedirect(reverse("admin:login"))
+
+    def over(self) -> HttpResponse:
+        messages.error(self.request, "This link was used, replaced or is too old. Ask for a new one.")
+        return HttpResponseRedirect(reverse("admin:login"))

@@ -1,0 +1,76 @@
+"""One-time links, by which people set their password: invitations, and resets of forgotten ones."""
+
+import secrets
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.mail import send_mail
+
+from auditlog.vocabulary import Actor, AuditAction
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.people import recording
+from compliance.people.errors import LinkIsOver
+from compliance.people.models import OneTimeLink, Person
+
+MAIL = """Somebody who administers {service} made this link for your account {username}:
+
+{address}
+
+It sets your password, once, until {expires:%Y-%m-%d %H:%M} UTC. Nobody will ask you for it.
+"""
+
+
+def make(*, user: User, actor: Actor, now: datetime) -> tuple[str, OneTimeLink]:
+    """Return the token of a new link with its row; the link before it is over."""
+    token = secrets.token_urlsafe(32)
+    expires_at = now + timedelta(hours=settings.SIGN_IN_LINK_HOURS)
+    with environments.use(Environment.LIVE), environments.atomic():
+        link, _ = OneTimeLink.objects.update_or_create(
+            person=Person.objects.get(user=user),
+            defaults={"digest": _digest(token), "expires_at": expires_at},
+        )
+        text = f"One-time link for {user.username} made"
+        recording.record(
+            AuditAction.PERSON_LINK_MADE, user, text, actor, now, expires_at=expires_at.isoformat()
+        )
+    return token, link
+
+
+def user_of(token: str | None, now: datetime) -> User | None:
+    """Return whose password the link sets; None if it is over or was never made."""
+    found = OneTimeLink.objects.filter(digest=_digest(token or ""), expires_at__gt=now).first()
+    return User.objects.filter(person=found.person_id, is_active=True).first() if found else None
+
+
+def use(*, token: str, password: str, now: datetime) -> None:
+    """Set the password and end the link, and with it the person's sessions. Raises: LinkIsOver."""
+    with environments.use(Environment.LIVE), environments.atomic():
+        user = user_of(token, now)
+        # Of two at the same time one deletes the row.
+        if user is None or not OneTimeLink.objects.filter(digest=_digest(token)).delete()[0]:
+            raise LinkIsOver()
+        actor = Actor.person(Person.objects.get(user=user).id)
+        with recording.recorded_changes(user_id=user.pk, actor=actor, now=now):
+            user.set_password(password)
+            user.save(update_fields=["password"])
+
+
+def mail(*, user: User, address: str, link: OneTimeLink) -> bool:
+    """Send the link to the user's e-mail address; whether that was done. False without a mail server.
+
+    Raises: OSError (smtplib's errors are).
+    """
+    if not settings.EMAIL_HOST or not user.email:
+        return False
+    text = MAIL.format(
+        service=settings.SERVICE_TITLE, username=user.username, address=address, expires=link.expires_at
+    )
+    send_mail(f"Your account at {settings.SERVICE_TITLE}", text, None, [user.email])
+    return True
+
+
+def _digest(token: str) -> str:
+    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,57 @@
+"""What a session keeps while somebody signs in: who has shown the password, and secrets not yet shown."""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.utils.crypto import constant_time_compare
+
+from compliance.core.encryption import decrypt, encrypt
+
+PENDING, SECRET, CODES, LINK = "sign_in", "enrolment", "recovery_codes", "one_time_link"
+LONGEST: Final = timedelta(minutes=10)
+
+
+def begin(request: HttpRequest, user: Any, now: datetime) -> None:
+    """Remember that the user has shown the password; nobody is signed in yet."""
+    request.session[PENDING] = {
+        "user": user.pk,
+        "backend": user.backend,
+        "hash": user.get_session_auth_hash(),
+        "at": now.isoformat(),
+    }
+
+
+def user_of(request: HttpRequest, now: datetime) -> User | None:
+    """Return who has shown the password within ten minutes, and may still sign in with it."""
+    kept = request.session.get(PENDING)
+    if kept is None or now - datetime.fromisoformat(kept["at"]) > LONGEST:
+        return None
+    user = User.objects.filter(pk=kept["user"], is_active=True, is_staff=True).first()
+    if user is None or not constant_time_compare(kept["hash"], user.get_session_auth_hash()):
+        return None
+    user.backend = kept["backend"]
+    return user
+
+
+def end(request: HttpRequest) -> None:
+    """Forget who is signing in."""
+    request.session.pop(PENDING, None)
+
+
+def keep(request: HttpRequest, name: str, plain: str) -> None:
+    """Keep a secret in the session, encrypted."""
+    request.session[name] = encrypt(plain.encode()).decode()
+
+
+def kept(request: HttpRequest, name: str) -> str | None:
+    found = request.session.get(name)
+    return None if found is None else decrypt(found.encode()).decode()
+
+
+def take(request: HttpRequest, name: str) -> str | None:
+    """Return a secret that is kept, for the last time."""
+    found = kept(request, name)
+    request.session.pop(name, None)
+    return found

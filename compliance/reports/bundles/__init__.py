@@ -1,0 +1,1 @@
+"""A report's files, the signed manifest over them, and their verification."""

@@ -1,0 +1,55 @@
+"""The bundle: one ZIP of a report's files, which are the same octets whenever it is made."""
+
+import io
+import zipfile
+from collections.abc import Iterable, Mapping
+
+from compliance.core.errors import Invalid
+from compliance.reports.bundles.lists import RowList
+from compliance.reports.bundles.manifest import REPORT_JSON, REPORT_PDF, pem
+from compliance.reports.models import Report
+
+MANIFEST, SIGNATURE, KEY = "manifest.json", "manifest.sig", "key.pem"
+MOST_BYTES = 512 * 1024 * 1024
+
+
+class NoBundle(Invalid):
+    message = "This is no bundle of a report"
+
+
+def pack(files: Mapping[str, bytes]) -> bytes:
+    """Return a ZIP of `files`, without the time of its making."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+def unpack(packed: bytes) -> dict[str, bytes]:
+    """Return the files of a ZIP by name. Raises: NoBundle, also for more than `MOST_BYTES`."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            if sum(each.file_size for each in archive.infolist()) > MOST_BYTES:
+                raise NoBundle()
+            return {name: archive.read(name) for name in archive.namelist()}
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise NoBundle() from error
+
+
+def pack_lists(lists: Iterable[RowList]) -> bytes:
+    return pack({each.name: each.content for each in lists})
+
+
+def bundle(report: Report) -> bytes:
+    """Return the bundle of a signed report."""
+    return pack(
+        {
+            REPORT_JSON: report.document.encode(),
+            REPORT_PDF: bytes(report.pdf),
+            **unpack(bytes(report.evidence)),
+            MANIFEST: report.manifest.encode(),
+            SIGNATURE: bytes(report.signature),
+            KEY: pem(bytes(report.signing_key)),
+        }
+    )

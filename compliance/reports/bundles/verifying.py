@@ -1,0 +1,62 @@
+"""Verification of a bundle: pure functions of its files and of the keys that are trusted."""
+
+import json
+from collections.abc import Collection, Mapping
+from hashlib import sha256
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from compliance.reports.bundles.archive import KEY, MANIFEST, SIGNATURE
+from compliance.reports.bundles.manifest import FORMAT, REPORT_JSON, SAME, pem
+
+NOT_SIGNED = "The signature of the manifest does not verify"
+
+
+def findings(files: Mapping[str, bytes], trusted: Collection[bytes]) -> list[str]:
+    """Return what is wrong with a bundle; nothing if it is what the holder of a trusted key signed.
+
+    `trusted`: Ed25519 keys of 32 octets. Nothing of a manifest is believed that none of them signed.
+    """
+    missing = sorted({MANIFEST, SIGNATURE, KEY} - set(files))
+    if missing:
+        return [f"{name} is missing" for name in missing]
+    signer = next((key for key in trusted if _signed(files, key)), None)
+    if signer is None:
+        return [NOT_SIGNED]
+    manifest = json.loads(files[MANIFEST])
+    if manifest.get("format") != FORMAT:
+        return [f"The manifest is not of the format {FORMAT}"]
+    found = [] if files[KEY] == pem(signer) else [f"{KEY} is another key than the one that signed"]
+    return [*found, *_of_files(manifest, files), *_of_report(manifest, files)]
+
+
+def _signed(files: Mapping[str, bytes], key: bytes) -> bool:
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(files[SIGNATURE], files[MANIFEST])
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _of_files(manifest: dict[str, Any], files: Mapping[str, bytes]) -> list[str]:
+    stated = {each["name"]: each["sha256"] for each in manifest["files"]}
+    surplus = set(files) - set(stated) - {MANIFEST, SIGNATURE, KEY}
+    found = [f"{name} is not in the manifest" for name in sorted(surplus)]
+    for name, digest in stated.items():
+        if name not in files:
+            found.append(f"{name} is missing")
+        elif sha256(files[name]).hexdigest() != digest:
+            found.append(f"{name} is not what was signed")
+    return found
+
+
+def _of_report(manifest: dict[str, Any], files: Mapping[str, bytes]) -> list[str]:
+    """Compare the manifest with the report, once the report is known to be what was signed."""
+    text = files.get(REPORT_JSON, b"")
+    stated = {each["name"]: each["sha256"] for each in manifest["files"]}
+    if sha256(text).hexdigest() != stated.get(REPORT_JSON):
+        return []
+    report = json.loads(text)
+    return [f"{name} differs between manifest and report" for name in SAME if manifest[name] != report[name]]

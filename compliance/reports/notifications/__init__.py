@@ -1,0 +1,1 @@
+"""Drafts of the notifications that laws ask for after an incident, filled from the record."""

@@ -1,0 +1,138 @@
+"""What the service has on record of an incident, gathered into plain values."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.conf import settings
+
+from agents.models import Agent
+from auditlog.models import AuditEntry, TreeHead
+from auditlog.vocabulary import AuditAction
+from certificates.models import Certificate
+from compliance.core import environments
+from compliance.incidents.models import Incident, TimelineEntry
+from compliance.incidents.vocabulary import EntryKind
+from events.models import BehaviorEvent, EventReview
+
+MOST_EVENTS: Final = 200
+MOST_CERTIFICATES: Final = 20
+MOST_STEPS: Final = 100
+MOST_ENTRIES: Final = 1_000
+RECURRENCE: Final = timedelta(days=183)
+"""Article 8(2) of Delegated Regulation (EU) 2024/1772 looks at six months."""
+STEPS: Final = (
+    *(AuditAction.AGENT_SUSPENDED, AuditAction.AGENT_REINSTATED, AuditAction.AGENT_RETIRED),
+    *(AuditAction.CERTIFICATE_HELD, AuditAction.CERTIFICATE_RELEASED, AuditAction.CERTIFICATE_REVOKED),
+    *(AuditAction.CERTIFICATE_ISSUED, AuditAction.CERTIFICATE_RENEWED),
+    *(AuditAction.AGENT_ENFORCEMENT_CHANGED, AuditAction.AGENT_UPDATED),
+)
+
+
+@dataclass(frozen=True)
+class IncidentStep:
+    """Something done about the agent or its certificate."""
+
+    at: datetime
+    action: str
+    description: str
+    actor_kind: str
+    actor_id: str
+
+
+@dataclass(frozen=True)
+class IncidentRecord:
+    """An incident with the agent, certificates, high-risk events and steps that belong to it.
+
+    `events` are the agent's high-risk ones from the window before the detection on, the oldest first, up to
+    200. `log_size`: the entries of the audit log when this was gathered.
+    """
+
+    incident: Incident
+    environment: str
+    agent: Agent
+    certificates: tuple[Certificate, ...]
+    events: tuple[BehaviorEvent, ...]
+    verdicts: dict[str, int]
+    steps: tuple[IncidentStep, ...]
+    timeline: tuple[TimelineEntry, ...]
+    earlier: tuple[Incident, ...]
+    log_size: int
+    gathered_at: datetime
+
+    @property
+    def revoked_at(self) -> datetime | None:
+        """When the last certificate that the incident touched was revoked."""
+        named = {entry.certificate_id for entry in self.timeline if entry.certificate_id}
+        times = [row.revoked_at for row in self.certificates if row.id in named and row.revoked_at]
+        return max(times, default=None)
+
+    @property
+    def attachments(self) -> list[dict[str, Any]]:
+        return [entry.data or {} for entry in self.timeline if entry.kind == EntryKind.ATTACHMENT]
+
+
+def gather(incident: Incident, *, now: datetime) -> IncidentRecord:
+    """Read everything that a draft or an export says of an incident."""
+    agent = Agent.objects.for_tenant(incident.tenant_id).with_mode().get(id=incident.agent_id)
+    start, end = incident.detected_at - settings.HIGH_RISK_WINDOW, incident.closed_at or now
+    timeline = tuple(TimelineEntry.objects.of_incident(incident.id)[:MOST_ENTRIES])
+    certificates = Certificate.objects.of_agent(agent.id).order_by("-issued_at", "-id")[:MOST_CERTIFICATES]
+    events = _events(agent, start, end)
+    return IncidentRecord(
+        incident=incident,
+        environment=environments.current().value,
+        agent=agent,
+        certificates=tuple(certificates),
+        events=events,
+        verdicts=_verdicts(events),
+        steps=_steps(incident, agent, tuple(certificates), _first_seen(incident, events), end),
+        timeline=timeline,
+        earlier=_earlier(incident),
+        log_size=_log_size(),
+        gathered_at=now,
+    )
+
+
+def _events(agent: Agent, start: datetime, end: datetime) -> tuple[BehaviorEvent, ...]:
+    high = BehaviorEvent.objects.of_agent(agent.id).high_risk().since(start).filter(received_at__lte=end)
+    return tuple(high.order_by("id")[:MOST_EVENTS])
+
+
+def _first_seen(incident: Incident, events: tuple[BehaviorEvent, ...]) -> datetime:
+    """Return when the first of the events was received, or the detection: no step came before."""
+    return min(incident.detected_at, *(event.received_at for event in events[:1]), incident.opened_at)
+
+
+def _verdicts(events: tuple[BehaviorEvent, ...]) -> dict[str, int]:
+    """Return how many of the events are confirmed and dismissed by the review that counts."""
+    reviews = EventReview.objects.filter(event_id__in=[event.id for event in events]).order_by("number", "id")
+    counts = Counter({row.event_id: row.verdict for row in reviews}.values())
+    return {"confirmed": counts["confirmed"], "dismissed": counts["dismissed"]}
+
+
+def _steps(
+    incident: Incident, agent: Agent, certificates: tuple[Certificate, ...], start: datetime, end: datetime
+) -> tuple[IncidentStep, ...]:
+    affected = [str(agent.id), *(str(row.id) for row in certificates)]
+    entries = AuditEntry.objects.for_tenant(incident.tenant_id).filter(
+        affected_id__in=affected, event_type__in=STEPS, created_at__gte=start, created_at__lte=end
+    )
+    return tuple(
+        IncidentStep(row.created_at, row.event_type, row.description or "", row.actor_kind, row.actor_id)
+        for row in entries.order_by("created_at", "id")[:MOST_STEPS]
+    )
+
+
+def _earlier(incident: Incident) -> tuple[Incident, ...]:
+    """Return the agent's incidents of the six months before this one, the oldest first."""
+    since = incident.detected_at - RECURRENCE
+    found = Incident.objects.for_tenant(incident.tenant_id).of_agent(incident.agent_id)
+    before = found.filter(opened_at__lt=incident.opened_at, detected_at__gte=since)
+    return tuple(before.order_by("opened_at", "id")[:MOST_STEPS])
+
+
+def _log_size() -> int:
+    head = TreeHead.objects.first()
+    return head.size if head else 0

@@ -1,0 +1,44 @@
+"""Calendar periods in UTC: months and quarters as schedules report them, and the presets of the console."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+
+from compliance.reports.vocabulary import Cadence
+
+MONTHS = {Cadence.MONTH: 1, Cadence.QUARTER: 3}
+DAY = timedelta(days=1)
+
+
+def start_of(cadence: Cadence, moment: datetime) -> datetime:
+    """Return the start of the period that holds `moment`."""
+    months = MONTHS[cadence]
+    return datetime(moment.year, (moment.month - 1) // months * months + 1, 1, tzinfo=UTC)
+
+
+def following(cadence: Cadence, start: datetime) -> datetime:
+    """Return the start of the period after the one that begins at `start`."""
+    return start_of(cadence, start + timedelta(days=31 * MONTHS[cadence]))
+
+
+def last(cadence: Cadence, today: date) -> tuple[date, date]:
+    """Return the first and the last day of the last period that is over."""
+    this = start_of(cadence, datetime.combine(today, time(), UTC))
+    return start_of(cadence, this - DAY).date(), (this - DAY).date()
+
+
+def days(count: int, today: date) -> tuple[date, date]:
+    """Return the last `count` days that are over."""
+    return today - count * DAY, today - DAY
+
+
+def last_year(today: date) -> tuple[date, date]:
+    return date(today.year - 1, 1, 1), date(today.year - 1, 12, 31)
+
+
+PRESETS: dict[str, tuple[str, Callable[[date], tuple[date, date]]]] = {
+    "month": ("Last month", lambda today: last(Cadence.MONTH, today)),
+    "quarter": ("Last quarter", lambda today: last(Cadence.QUARTER, today)),
+    "year": ("Last year", last_year),
+    "30": ("Last 30 days", lambda today: days(30, today)),
+}
+"""The presets by name: a label, and the days of the period as of a day."""

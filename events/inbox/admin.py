@@ -1,0 +1,137 @@
+"""The review inbox in the console: the first screen, where officers decide and others read along."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from unfold.decorators import display
+
+from agents.models import Agent
+from auditlog.actors.names import NamesActors, actor_shown
+from compliance.console.access import OFFICERS, access_of
+from compliance.console.admin import RelatedLink, TenantScopedAdmin
+from compliance.console.display import EMPTY, column, score_chip, short_code, status_chip, visible
+from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.core.clock import now
+from compliance.core.errors import ServiceError
+from compliance.core.identifiers import parse_id
+from events.inbox import decisions, page
+from events.inbox.filters import InboxFilters
+from events.inbox.forms import DecisionForm
+from events.inbox.models import InboxComment, OpenEvent
+
+
+@admin.register(OpenEvent)
+class OpenEventAdmin(TenantScopedAdmin):
+    """The inbox in place of a list; a row's own page shows what the list would."""
+
+    related_links = (
+        RelatedLink("Event", "timeline", "events_behaviorevent", "id__exact"),
+        RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
+    )
+    fieldsets = ((None, {"fields": ("action_type", "risk", "agent", "tenant", "received_at")}),)
+    readonly_fields = ("risk",)
+
+    @display(description="risk")
+    def risk(self, opened: OpenEvent) -> str:
+        return score_chip(opened.risk_score, opened.risk_band)
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method == "POST":
+            return self._act(request)
+        return self._shown(request, DecisionForm())
+
+    def variables(self, request: HttpRequest, form: DecisionForm) -> dict[str, Any]:
+        """Return the template variables of the inbox."""
+        return page.context_of(request, self.get_queryset(request), form)
+
+    def _shown(self, request: HttpRequest, form: DecisionForm) -> HttpResponse:
+        context = {**self.admin_site.each_context(request), **self.variables(request, form)}
+        return TemplateResponse(request, "admin/inbox/inbox.html", context)
+
+    def _act(self, request: HttpRequest) -> HttpResponse:
+        """Do what a form of the inbox asks for, and show the next event with the same filters."""
+        filters, place = InboxFilters.of(request.GET), _place(request)
+        act, form = decisions.read(request.POST)
+        if act is None:
+            messages.error(request, "Nothing was changed: the inbox has no such action.")
+            return HttpResponseRedirect(inbox_url() + filters.query(**place))
+        agent = self._agent(request)
+        if agent is None:
+            messages.error(request, "Nothing was changed: the agent does not exist here.")
+            return HttpResponseRedirect(inbox_url() + filters.query())
+        if not access_of(request).may(OFFICERS, agent.tenant_id):
+            raise PermissionDenied
+        if not form.is_valid():
+            return self._shown(request, form)
+        call = decisions.InboxCall(request, agent, parse_id(request.POST.get("event")), form, now())
+        try:
+            told = act.run(call)
+        except ServiceError as error:
+            messages.error(request, error.message)
+        else:
+            messages.add_message(request, told.level, told.text)
+            if act.closes:
+                place = {"agent": agent.id, "after": place["event"]}
+        return HttpResponseRedirect(inbox_url() + filters.query(**place))
+
+    def _agent(self, request: HttpRequest) -> Agent | None:
+        agent_id = parse_id(request.POST.get("agent"))
+        agents = self.admin_site.get_model_admin(Agent).get_queryset(request)
+        found: Agent | None = agents.filter(id=agent_id).first() if agent_id else None
+        return found
+
+
+def inbox_url() -> str:
+    return reverse("admin:inbox_openevent_changelist")
+
+
+def _place(request: HttpRequest) -> dict[str, UUID | None]:
+    """Return the agent and event that the submitted page showed."""
+    return {name: parse_id(request.POST.get(name)) for name in ("agent", "event")}
+
+
+@admin.register(InboxComment)
+class InboxCommentAdmin(NamesActors, TenantScopedAdmin):
+    """Every comment there was, newest first."""
+
+    related_links = (
+        RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
+    )
+    list_display = ("created_at", "what", "agent_name", "shortened_text", "case", "officer", "tenant")
+    list_select_related = ("agent", "tenant")
+    list_filter = (("kind", ChoicesDropdownFilter), tenant_filter(), ("created_at", RangeDateTimeFilter))
+    search_fields = ("case_number", "agent__name", "actor_id")
+    search_ids = ("pk", "event_id", "agent_id")
+    search_help_text = "Case number, agent name, person or an ID"
+    ordering = ("-created_at", "-id")
+    fieldsets = (
+        (None, {"fields": ("what", "full_text", "case", "officer", "created_at")}),
+        ("About", {"fields": ("event_code", "agent", "tenant")}),
+    )
+    readonly_fields = ("what", "full_text", "case", "officer", "event_code")
+
+    agent_name = display(lambda self, row: visible(row.agent.name), description="agent")
+    officer = column("by", lambda row: actor_shown(row.actor_id, row.actor_name), ordering="actor_id")
+    case = column("case number", lambda row: visible(row.case_number or EMPTY), ordering="case_number")
+    full_text = display(lambda self, row: visible(row.text), description="text")
+    event_code = display(
+        lambda self, row: short_code(str(row.event_id)) if row.event_id else EMPTY, description="event"
+    )
+
+    @display(description="kind", ordering="kind")
+    def what(self, comment: InboxComment) -> str:
+        return status_chip(comment.kind)
+
+    @display(description="text")
+    def shortened_text(self, comment: InboxComment) -> str:
+        shown = visible(comment.text)
+        return shown if len(shown) <= 80 else f"{shown[:79]}…"

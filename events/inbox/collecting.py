@@ -1,0 +1,60 @@
+"""The safety net of the inbox: what ingest did not open, such as events stored before there was an inbox.
+
+Chunk by chunk in the order of ids, behind every open transaction, so that each event is looked at once.
+"""
+
+from datetime import datetime
+from uuid import UUID
+
+from compliance.core import environments
+from compliance.stores import sql
+from events.inbox.models import OpenEvent
+from events.models import BehaviorEvent, EventReview, ScorerProgress
+from events.risk.risk_days import settled_until
+
+NAME = "inbox"
+CHUNK, CHUNKS = 50_000, 20
+NOTHING = UUID(int=0)
+
+_OPEN, _EVENTS, _REVIEWS = (model._meta.db_table for model in (OpenEvent, BehaviorEvent, EventReview))
+_COLLECT = f"""
+INSERT INTO {_OPEN} (event_id, tenant_id, agent_id, action_type, risk_band, risk_score, received_at)
+SELECT id, tenant_id, agent_id, action_type, risk_band, risk_score, received_at FROM {_EVENTS} AS event
+WHERE id >= %(low)s AND id < %(high)s AND risk_band <> 'low'
+    AND NOT EXISTS (SELECT FROM {_REVIEWS} WHERE event_id = event.id)
+ON CONFLICT DO NOTHING
+"""  # noqa: S608  (only names of tables are put into the text)
+# A review may have committed between the look at the reviews and the insert.
+_CLOSE = f"""
+DELETE FROM {_OPEN} AS opened USING {_REVIEWS} AS review
+WHERE opened.event_id >= %(low)s AND opened.event_id < %(high)s AND review.event_id = opened.event_id
+"""  # noqa: S608  (only names of tables are put into the text)
+
+
+def collect(*, now: datetime) -> int:
+    """Open the events above low that have neither a verdict nor a row in the inbox; return how many."""
+    total = 0
+    for _ in range(CHUNKS):
+        with environments.atomic():
+            opened = _next_chunk(now)
+        if opened is None:
+            break
+        total += opened
+    return total
+
+
+def _next_chunk(now: datetime) -> int | None:
+    """Look at the next events; return how many were opened, None if there is nothing to do."""
+    settled = settled_until(now)
+    ScorerProgress.objects.get_or_create(name=NAME, defaults={"upto": NOTHING})
+    progress = ScorerProgress.objects.select_for_update(skip_locked=True).filter(name=NAME).first()
+    if progress is None or progress.upto >= settled:
+        return None
+    upto = BehaviorEvent.objects.id_after(CHUNK, low=progress.upto, high=settled) or settled
+    span = {"low": progress.upto, "high": upto}
+    opened = sql.execute(_COLLECT, span)
+    if opened:
+        sql.execute(_CLOSE, span)
+    progress.upto = upto
+    progress.save(update_fields=["upto"])
+    return opened

@@ -1,0 +1,95 @@
+"""Each tenant's days in numbers, for the overview's charts.
+
+The last three days are summed anew each time, since deliveries and sums of events settle late, and with them
+the days that no run has summed. No event is read: their sums are those of `events.risk.risk_days`, and the
+id of an event tells when it was received.
+"""
+
+from datetime import UTC, date, datetime, timedelta
+
+from django.conf import settings
+
+from agents.models import Agent
+from auditlog.models import AuditEntry
+from auditlog.vocabulary import AuditAction
+from compliance.core import environments
+from compliance.core.identifiers import first_id_at
+from compliance.stores import sql
+from compliance.tenancy.models import Tenant
+from events.inbox.models import DayFigures
+from events.models import EventReview, RiskDay
+from webhooks.models import Delivery, Webhook
+
+FIRST_DAYS = 30  # days summed in the first run
+UNSETTLED_DAYS = 3  # days, today included, that are summed anew
+
+_DAYS, _RISK, _AGENTS, _REVIEWS, _DELIVERIES, _WEBHOOKS, _ENTRIES, _TENANTS = (
+    model._meta.db_table
+    for model in (DayFigures, RiskDay, Agent, EventReview, Delivery, Webhook, AuditEntry, Tenant)
+)
+# The milliseconds of a UUIDv7 are its first 48 bits.
+_RECEIVED = "('x' || left(replace({}::text, '-', ''), 12))::bit(48)::bigint / 1000.0"
+_SUM_UP = f"""
+WITH risk AS (
+    SELECT agent.tenant_id, risk.day, sum(risk.events) AS events, sum(risk.medium) AS medium,
+        sum(risk.high) AS high
+    FROM {_RISK} risk JOIN {_AGENTS} agent ON agent.id = risk.agent_id
+    WHERE risk.day >= %(first)s GROUP BY 1, 2
+), sent AS (
+    SELECT webhook.tenant_id, (delivery.created_at AT TIME ZONE 'UTC')::date AS day,
+        count(*) FILTER (WHERE delivery.status = 'succeeded') AS delivered,
+        count(*) FILTER (WHERE delivery.status = 'failed') AS undelivered
+    FROM {_DELIVERIES} delivery JOIN {_WEBHOOKS} webhook ON webhook.id = delivery.webhook_id
+    WHERE delivery.id >= %(first_id)s AND delivery.created_at >= %(first)s GROUP BY 1, 2
+), reviewed AS (
+    SELECT tenant_id, (reviewed_at AT TIME ZONE 'UTC')::date AS day, count(*) AS reviews,
+        percentile_cont(0.5) WITHIN GROUP (ORDER BY greatest(
+            extract(epoch FROM reviewed_at)::float8 - {_RECEIVED.format("event_id")}, 0)) AS review_delay
+    FROM {_REVIEWS} WHERE id >= %(first_id)s AND reviewed_at >= %(first)s AND number = 1 GROUP BY 1, 2
+), breaches AS (
+    SELECT entry.tenant_id, (entry.created_at AT TIME ZONE 'UTC')::date AS day,
+        greatest(extract(epoch FROM entry.created_at)::float8
+            - {_RECEIVED.format("(entry.metadata->>'event_id')")}, 0) AS delay
+    FROM {_TENANTS} tenant JOIN {_ENTRIES} entry ON entry.tenant_id = tenant.id
+    WHERE entry.event_type = %(breach)s AND entry.created_at >= %(first)s
+), revoked AS (
+    SELECT tenant_id, day, count(*) AS revocations,
+        percentile_cont(0.5) WITHIN GROUP (ORDER BY delay) AS revocation_delay,
+        max(delay) AS longest_revocation_delay
+    FROM breaches GROUP BY 1, 2
+)
+INSERT INTO {_DAYS} (tenant_id, day, events, medium, high, delivered, undelivered, reviews, review_delay,
+    revocations, revocation_delay, longest_revocation_delay)
+SELECT tenant_id, day, coalesce(events, 0), coalesce(medium, 0), coalesce(high, 0), coalesce(delivered, 0),
+    coalesce(undelivered, 0), coalesce(reviews, 0), review_delay, coalesce(revocations, 0), revocation_delay,
+    longest_revocation_delay
+FROM risk FULL JOIN sent USING (tenant_id, day) FULL JOIN reviewed USING (tenant_id, day)
+    FULL JOIN revoked USING (tenant_id, day)
+ON CONFLICT (day, tenant_id) DO UPDATE SET events = excluded.events, medium = excluded.medium,
+    high = excluded.high, delivered = excluded.delivered, undelivered = excluded.undelivered,
+    reviews = excluded.reviews, review_delay = excluded.review_delay, revocations = excluded.revocations,
+    revocation_delay = excluded.revocation_delay,
+    longest_revocation_delay = excluded.longest_revocation_delay
+"""  # noqa: S608  (only names of tables are put into the text)
+
+
+def sum_up_days(*, now: datetime) -> int:
+    """Write the unsettled days' figures, and in the first run those of the last weeks; return how many.
+
+    Safe to repeat. Days past the retention of events are deleted.
+    """
+    today = now.astimezone(UTC).date()
+    latest = DayFigures.objects.values_list("day", flat=True).first()
+    earliest = today - timedelta(days=FIRST_DAYS - 1)
+    unsettled = timedelta(days=UNSETTLED_DAYS - 1)
+    first = earliest if latest is None else max(min(latest, today) - unsettled, earliest)
+    with environments.atomic():
+        written = sql.execute(_SUM_UP, _limits(first))
+        oldest = today - timedelta(days=settings.EVENT_RETENTION_DAYS)
+        DayFigures.objects.filter(day__lt=oldest).delete()
+    return written
+
+
+def _limits(first: date) -> dict[str, object]:
+    start = datetime(first.year, first.month, first.day, tzinfo=UTC)
+    return {"first": start, "first_id": first_id_at(start), "breach": AuditAction.AGENT_HIGH_RISK.value}

@@ -1,0 +1,163 @@
+"""Events that wait for a verdict, the state of each agent's queue, comments, and daily figures."""
+
+from typing import Any, NoReturn
+
+from django.db import models
+from django.db.models import Q
+
+from agents.models import Agent
+from auditlog.models import AppendOnly
+from auditlog.vocabulary import ActorType
+from compliance.core.identifiers import new_id
+from compliance.tenancy.models import Tenant
+from events.inbox.querysets import AgentQueueQuerySet, InboxCommentQuerySet, OpenEventQuerySet
+from events.models import UNCHECKED, ActionType, RiskBand
+
+
+class OpenEvent(models.Model):
+    """A medium or high event without a verdict; the row is written with the event and goes with the verdict.
+
+    It repeats what a list shows of the event, so that the inbox reads no partition of the events' table.
+    """
+
+    event_id = models.UUIDField(primary_key=True, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="open_events", **UNCHECKED)
+    action_type = models.CharField(max_length=32, choices=ActionType.choices)
+    risk_band = models.CharField(max_length=8, choices=RiskBand.choices)
+    risk_score = models.FloatField()
+    received_at = models.DateTimeField()
+
+    objects = OpenEventQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "event to review"
+        verbose_name_plural = "review inbox"
+        ordering = ["event_id"]
+        indexes = [
+            models.Index(fields=["agent", "event_id"], name="inbox_open_of_agent"),
+            # Groups and counts are read from this index alone.
+            models.Index(fields=["tenant", "risk_band", "agent", "received_at"], name="inbox_open_groups"),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(risk_band__in=["medium", "high"]), name="inbox_open_not_low")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action_type} {self.risk_score:.2f}"
+
+
+class AgentQueue(models.Model):
+    """Who reviews an agent's events, and until when they are snoozed.
+
+    `assignee`: the actor id of a person. A high-risk event received after `snoozed_at` ends the snooze.
+    """
+
+    agent = models.OneToOneField(
+        Agent,
+        primary_key=True,
+        on_delete=models.PROTECT,
+        related_name="inbox_queue",
+        db_constraint=False,
+    )
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
+    assignee = models.CharField(max_length=255, null=True)  # noqa: DJ001  (null: nobody)
+    snoozed_at = models.DateTimeField(null=True)
+    snoozed_until = models.DateTimeField(null=True)
+    updated_at = models.DateTimeField()
+
+    objects = AgentQueueQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["agent_id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(snoozed_at=None, snoozed_until=None)
+                | Q(snoozed_at__isnull=False, snoozed_until__gt=models.F("snoozed_at")),
+                name="inbox_snooze_ends",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return str(self.agent_id)
+
+
+class CommentKind(models.TextChoices):
+    """A remark, or why a person stopped the agent from the inbox."""
+
+    COMMENT = "comment"
+    SUSPENDED = "suspended"
+    REVOKED = "revoked"
+
+
+class InboxComment(models.Model):
+    """A person's note on an agent in the inbox, of the event that was open then; append-only."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
+    event_id = models.UUIDField(null=True)
+    kind = models.CharField(max_length=16, choices=CommentKind.choices, default=CommentKind.COMMENT)
+    text = models.CharField(max_length=1000)
+    case_number = models.CharField(max_length=64, null=True)  # noqa: DJ001  (null: none)
+    actor_type = models.CharField(max_length=16, choices=ActorType.choices)
+    actor_id = models.CharField(max_length=255)
+    created_at = models.DateTimeField()
+
+    objects = InboxCommentQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "comment"
+        ordering = ["-created_at", "-id"]
+        indexes = [
+            models.Index(fields=["tenant", "-created_at", "-id"], name="inbox_comment_list"),
+            models.Index(fields=["agent", "-created_at", "-id"], name="inbox_comment_of_agent"),
+            models.Index(
+                fields=["tenant", "case_number"],
+                condition=Q(case_number__isnull=False),
+                name="inbox_comment_case",
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(kind__in=CommentKind.values), name="inbox_comment_kind_known"),
+            models.CheckConstraint(condition=~Q(text=""), name="inbox_comment_not_empty"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.created_at:%Y-%m-%d %H:%M:%S}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise AppendOnly("Comments can't be changed; another one is added")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise AppendOnly("Comments can't be deleted")
+
+
+class DayFigures(models.Model):
+    """A tenant's UTC day in numbers, for the overview's charts (`events.inbox.days`).
+
+    Delays are in seconds: from an event's receipt to its first review (the median, by day of the review), and
+    from the event that breached the threshold to the revocation (the median and the longest, by day of it).
+    """
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
+    day = models.DateField()
+    events = models.BigIntegerField(default=0)
+    medium = models.BigIntegerField(default=0)
+    high = models.BigIntegerField(default=0)
+    delivered = models.BigIntegerField(default=0)
+    undelivered = models.BigIntegerField(default=0)
+    reviews = models.BigIntegerField(default=0)
+    review_delay = models.FloatField(null=True)
+    revocations = models.BigIntegerField(default=0)
+    revocation_delay = models.FloatField(null=True)
+    longest_revocation_delay = models.FloatField(null=True)
+
+    class Meta:
+        ordering = ["-day", "tenant_id", "id"]
+        constraints = [models.UniqueConstraint(fields=["day", "tenant"], name="inbox_day_once")]
+
+    def __str__(self) -> str:
+        return f"{self.day:%Y-%m-%d}"

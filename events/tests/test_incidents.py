@@ -1,0 +1,156 @@
+"""Stops, revocations and verdicts open the agent's incident, or join it, in their own transaction."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connections, transaction
+
+from agents.models import Agent
+from agents.tests.factories import ACTOR
+from certificates import services as certificates
+from certificates.models import Certificate
+from certificates.tests.factories import make_certified_agent, make_revoked_certificate, suspend_agent
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.incidents.models import Incident, TimelineEntry
+from compliance.tenancy.models import Enforcement
+from compliance.tenancy.tests.factories import make_tenant
+from events.models import ReviewVerdict
+from events.risk.reviewing import review
+from events.tests.conftest import World
+from events.tests.factories import make_event, make_high_event
+
+
+def incident_of(agent: Agent) -> Incident:
+    return Incident.objects.get(agent_id=agent.id)
+
+
+def kinds(incident: Incident) -> list[str]:
+    return sorted(entry.kind for entry in TimelineEntry.objects.of_incident(incident.id))
+
+
+def confirm(agent: Agent, event_id: object, verdict: str = ReviewVerdict.CONFIRMED) -> None:
+    review(
+        tenant_id=agent.tenant_id,
+        event_id=event_id,
+        verdict=ReviewVerdict(verdict),
+        note=None,
+        actor=ACTOR,
+        now=now(),
+    )
+
+
+def stop(agent: Agent) -> str:
+    """Three strikes; return the id of the third event."""
+    return [make_high_event(agent).id for _ in range(3)][-1]
+
+
+def test_automatic_stop_opens_a_contained_incident(world: World) -> None:
+    third = stop(world.agent)
+
+    incident = incident_of(world.agent)
+    (opened,) = TimelineEntry.objects.of_incident(incident.id)
+    assert (incident.cause, incident.state) == ("threshold", "contained")
+    assert str(opened.event_id) == third
+    assert opened.serial_number == Certificate.objects.get(agent=world.agent).serial_number
+
+
+def test_verdicts_join_the_incident_of_the_stop(world: World) -> None:
+    third = stop(world.agent)
+
+    confirm(world.agent, third)
+    confirm(world.agent, third)
+
+    assert kinds(incident_of(world.agent)) == ["joined", "opened"]
+
+
+def test_confirmed_high_event_opens_an_incident_that_its_revocation_contains(world: World) -> None:
+    confirm(world.agent, make_high_event(world.agent).id)
+    assert incident_of(world.agent).state == "open"
+
+    certificates.revoke(
+        tenant_id=world.tenant.id,
+        certificate_id=Certificate.objects.get(agent=world.agent).id,
+        reason="Key compromised",
+        actor=ACTOR,
+        now=now(),
+    )
+
+    assert incident_of(world.agent).state == "contained"
+    assert kinds(incident_of(world.agent)) == ["changed", "joined", "opened"]
+
+
+def test_other_verdicts_open_nothing(world: World) -> None:
+    confirm(world.agent, make_event(world.agent).id)
+    confirm(world.agent, make_high_event(world.agent).id, ReviewVerdict.DISMISSED)
+
+    assert not Incident.objects.filter(agent_id=world.agent.id).exists()
+
+
+@pytest.mark.parametrize(
+    ("reason", "opens"),
+    [
+        ("keyCompromise", True),
+        ("policy violation", True),
+        ("it bought what nobody asked for", True),
+        ("superseded", False),
+        ("cessationOfOperation", False),
+        ("affiliation changed", False),
+    ],
+)
+def test_administrative_revocations_are_no_incidents(reason: str, opens: bool) -> None:
+    certificate = make_revoked_certificate(make_tenant(), reason=reason)
+
+    assert Incident.objects.filter(agent_id=certificate.agent_id).exists() is opens
+
+
+def test_suspension_renewal_and_retirement_are_no_incidents() -> None:
+    tenant = make_tenant()
+    held, renewed, retired = (make_certified_agent(tenant) for _ in range(3))
+
+    suspend_agent(held)
+    certificates.renew_of_agent(tenant_id=tenant.id, agent_id=renewed.id, actor=ACTOR, now=now())
+    certificates.retire_agent(tenant_id=tenant.id, agent_id=retired.id, reason="done", actor=ACTOR, now=now())
+
+    assert not Incident.objects.for_tenant(tenant.id).exists()
+
+
+def test_observed_agent_has_an_incident_once_a_person_confirms(world: World) -> None:
+    Agent.objects.filter(id=world.agent.id).update(enforcement=Enforcement.OBSERVE)
+
+    third = stop(Agent.objects.get(id=world.agent.id))
+    assert not Incident.objects.filter(agent_id=world.agent.id).exists()
+    confirm(world.agent, third)
+
+    assert incident_of(world.agent).cause == "verdict"
+
+
+def test_incident_opens_with_the_stop_or_not_at_all(world: World) -> None:
+    with environments.atomic():
+        stop(world.agent)
+        assert Incident.objects.filter(agent_id=world.agent.id).exists()
+        transaction.set_rollback(True, using="default")
+
+    assert not Incident.objects.filter(agent_id=world.agent.id).exists()
+
+
+def test_stop_and_verdicts_at_once_share_one_incident(committed: None) -> None:
+    with environments.use(Environment.LIVE):
+        agent = make_certified_agent(make_tenant())
+        earlier = [make_high_event(agent, received_at=now() - timedelta(hours=2)).id for _ in range(2)]
+
+    def act(number: int) -> None:
+        try:
+            with environments.use(Environment.LIVE):
+                confirm(agent, earlier[number]) if number < 2 else stop(agent)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(act, range(3)))
+
+    with environments.use(Environment.LIVE):
+        assert incident_of(agent).state == "contained"
+        assert set(kinds(incident_of(agent))) >= {"opened", "joined"}

@@ -1,0 +1,167 @@
+"""An agent's trail joins what it did and what was done about it, in order, page by page."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from agents import services as agents
+from agents.models import Agent
+from agents.tests.factories import make_agent
+from certificates import services as certificates
+from certificates.tests.factories import make_certified_agent
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.identifiers import new_id
+from compliance.tenancy import services as tenancy
+from compliance.tenancy.models import Role, Tenant
+from compliance.tenancy.tests.factories import ACTOR, make_tenant
+from compliance.tests.console import address_in, console_of, make_member, make_operator
+from delegation.tests.factories import make_token
+from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict, RiskBand
+from events.risk import reviewing
+from events.trail.steps import Place, trail_of
+
+
+@pytest.fixture
+def acme() -> Tenant:
+    return make_tenant("Acme")
+
+
+def make_event(agent: Agent, *, score: float = 0.1) -> BehaviorEvent:
+    band = RiskBand.HIGH if score >= 0.85 else RiskBand.LOW
+    return BehaviorEvent.objects.create(
+        tenant=agent.tenant,
+        agent=agent,
+        action_type=ActionType.DATA_ACCESS,
+        risk_score=score,
+        risk_band=band,
+        occurred_at=now() - timedelta(days=3),
+        received_at=now(),
+        reasons=[{"name": "scope", "observed": "x", "expected": "y", "weight": 1.0}],
+        model_version="tests",
+    )
+
+
+def kinds(html: str) -> list[str]:
+    """The second column of the trail, top down."""
+    return [row.split("<td>")[2].split("</td>")[0] for row in html.split("<tr>")[2:]]
+
+
+def test_trail_joins_every_kind_of_step_newest_first(acme: Tenant) -> None:
+    agent = make_certified_agent(acme)
+    event = make_event(agent, score=0.9)
+    given: dict[str, Any] = {"tenant_id": acme.id, "actor": ACTOR}
+    reviewing.review(event_id=event.id, verdict=ReviewVerdict.CONFIRMED, note="bad", now=now(), **given)
+    make_token(agent)
+    certificate = agent.certificates.get()
+    certificates.revoke(certificate_id=certificate.id, reason="stolen", now=now(), **given)
+
+    steps = trail_of(agent).steps
+
+    rows = [step.row for step in steps]
+    seen = [getattr(row, "event_type", type(row).__name__) for row in rows]
+    assert seen[:4] == ["certificate.revoked", "delegation.issued", "EventReview", "BehaviorEvent"]
+    assert {"certificate.issued", "agent.created"} <= set(seen[4:])
+    assert [step.place for step in steps] == sorted((step.place for step in steps), reverse=True)
+
+
+def test_pages_lose_and_repeat_nothing(acme: Tenant) -> None:
+    agent = make_certified_agent(acme)
+    moment = now()
+    for number in range(6):
+        make_event(agent)
+        agents.update(
+            tenant_id=acme.id,
+            agent_id=agent.id,
+            changes={"description": f"{number}"},
+            actor=ACTOR,
+            # Several entries of one time: their ids order them.
+            now=moment,
+        )
+
+    whole = [step.place for step in trail_of(agent, size=100).steps]
+    paged: list[Place] = []
+    page = trail_of(agent, size=2)
+    while True:
+        paged += [step.place for step in page.steps]
+        if page.older is None:
+            break
+        page = trail_of(agent, before=page.older, size=2)
+
+    assert len(whole) >= 14
+    assert paged == whole
+
+
+def test_place_survives_its_spelling() -> None:
+    place = Place(now(), new_id())
+
+    assert Place.parse(str(place)) == place
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "_", "x_y", "2026-01-01T00:00:00", "2026-01-01T00:00:00_", "9999-12-31T23:59:59+00:00_", "\x00"],
+)
+def test_nonsense_is_no_place(acme: Tenant, text: str) -> None:
+    agent = make_agent(acme)
+    address = reverse("admin:agents_agent_trail", args=[agent.pk])
+
+    page = console_of(make_operator()).get(address, {"before": text})
+
+    assert Place.parse(text) is None
+    assert page.status_code == 200
+
+
+@pytest.mark.parametrize("environment", list(Environment))
+@pytest.mark.parametrize("role", list(Role))
+def test_every_member_reads_the_trail(acme: Tenant, role: Role, environment: Environment) -> None:
+    with environments.use(environment):
+        agent = make_certified_agent(tenancy.get_tenant(tenant_id=acme.id))
+        make_event(agent)
+    client = console_of(make_member(acme, role), environment)
+
+    page = client.get(reverse("admin:agents_agent_change", args=[agent.pk])).content.decode()
+    html = client.get(reverse("admin:agents_agent_trail", args=[agent.pk])).content.decode()
+
+    assert address_in(environment, "agents_agent_trail", agent.pk) in page
+    assert kinds(html)[:2] == ["Event", "Certificate"]
+
+
+def test_trail_of_another_tenant_does_not_exist(acme: Tenant) -> None:
+    agent = make_agent(make_tenant("Rival"), name="theirs")
+    client = console_of(make_member(acme, Role.OFFICER))
+
+    answer = client.get(reverse("admin:agents_agent_trail", args=[agent.pk]), follow=True)
+
+    assert answer.redirect_chain == [(reverse("admin:index"), 302)]
+    assert "theirs" not in answer.content.decode()
+
+
+def test_trail_holds_nothing_of_other_agents(acme: Tenant) -> None:
+    agent, other = make_certified_agent(acme), make_certified_agent(acme)
+    make_event(other)
+
+    rows = [step.row for step in trail_of(agent).steps]
+
+    assert not [row for row in rows if isinstance(row, BehaviorEvent | EventReview)]
+    assert not [row for row in rows if str(other.id) in str(getattr(row, "metadata", ""))]
+
+
+def test_trail_takes_as_many_queries_for_many_steps(acme: Tenant, django_assert_max_num_queries: Any) -> None:
+    agent = make_certified_agent(acme)
+    for _ in range(60):
+        make_event(agent)
+    client = console_of(make_operator())
+    address = reverse("admin:agents_agent_trail", args=[agent.pk])
+
+    with django_assert_max_num_queries(14):
+        html = client.get(address).content.decode()
+    older = html.split('href="?before=')[1].split('"')[0].replace("&amp;", "&")
+    last = client.get(f"{address}?before={older}").content.decode()
+
+    assert len(kinds(html)) == 50
+    assert kinds(last)[:10] == ["Event"] * 10
+    assert "Older" not in last
