@@ -13,7 +13,13 @@ from compliance.core.environments import Environment
 
 ROW_PARAMETERS = frozenset({"object_id", "id"})
 # What stands for each other parameter of a route.
-PARAMETERS = {"app_label": "agents", "content_type_id": "1", "name": "csv"}
+PARAMETERS = {
+    "app_label": "agents",
+    "content_type_id": "1",
+    "draft_id": "01a20000-0000-7000-8000-000000000000",
+    "name": "csv",
+    "token": "no-such-token",
+}
 
 
 @dataclass(frozen=True)

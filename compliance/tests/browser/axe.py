@@ -26,6 +26,8 @@ UNREACHED = """() => [
 ]"""
 WIDER = """() => document.documentElement.scrollWidth > innerWidth
     ? ["the page is wider than the screen: " + document.documentElement.scrollWidth] : []"""
+# The scripts that follow the size of the window have run.
+DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 SWITCH = """theme => window.Alpine && document.documentElement.hasAttribute("x-data")
     && Alpine.$data(document.documentElement).switchTheme(theme)"""
 
@@ -56,6 +58,7 @@ def assert_usable_by_all(page: Page) -> None:
     show(page, "dark")
     found["dark"] = violations(page, only=COLOUR_RULES)
     page.set_viewport_size(PHONE)
+    page.evaluate(DRAWN)
     found["phone"] = [*violations(page), *page.evaluate(WIDER)]
     show(page, "light")
     wrong = [f"{look}: {what}" for look, all_of_it in found.items() for what in all_of_it]
