@@ -34,11 +34,13 @@ class TreeAdmin(TenantScopedAdmin):
             return HttpResponseNotAllowed(SAFE_METHODS)
         with environments.auditing():
             state = log_state(now=now())
+            keys = state.keys
         access = access_of(request)
         context = {
             **self.admin_site.each_context(request),
             "title": "Tree and witnesses",
             "state": state,
+            "keys": keys,
             "quorum": chip(state.quorum, QUORUM_TONES[state.quorum]),
             "is_operator": access.is_operator,
             "witnesses": [_witness(each, access.is_operator) for each in state.witnesses],
