@@ -58,8 +58,8 @@ def saying(entries: QuerySet[Any], text: str, *, tenants: Collection[UUID] | Non
         )
         wanted = Func(within, wanted, template="(%(expressions)s)", arg_joiner=" && ")
     matches = _Matches(EntryWords(), wanted)
-    matching = entries.model._default_manager.using(entries.db).filter(matches).values("pk")
-    if matching[COMMON : COMMON + 1].exists():
+    matching = entries.model._default_manager.filter(matches).values("pk")
+    if matching.using(entries.db)[COMMON : COMMON + 1].exists():
         return entries.filter(matches)
     # A subquery runs where the query around it does: it names no database.
     return entries.filter(pk__in=matching.using(None)[:_ALL])

@@ -130,6 +130,12 @@ def test_an_actor_who_did_nothing_has_no_entries(acme: Tenant, text: str) -> Non
     assert shown == set()
 
 
+def test_counts_of_the_filters_are_not_made(acme: Tenant) -> None:
+    entry = make_entry(acme, "odd transfers", actor=Actor.system("sweeper"))
+
+    assert found(console_of(make_operator()), actor="sweeper", q="odd", _facets="True") == {entry}
+
+
 def test_any_actor_is_found_by_its_id(acme: Tenant) -> None:
     entry = make_entry(acme, actor=Actor.system("sweeper"))
 

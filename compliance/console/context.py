@@ -64,8 +64,9 @@ def may_see(request: HttpRequest, name: str) -> bool:
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     """Return Unfold's navigation for the user."""
+    inbox = [reverse("admin:index"), reverse("admin:inbox_openevent_changelist")]
     first = [
-        {"title": "Review inbox", "icon": "inbox", "link": reverse("admin:index")},
+        {"title": "Review inbox", "icon": "inbox", "link": inbox[0], "active": request.path in inbox},
         {"title": "Overview", "icon": "dashboard", "link": reverse("console_overview")},
     ]
     groups: list[dict[str, Any]] = [{"title": "", "items": first}]

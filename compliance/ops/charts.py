@@ -23,6 +23,7 @@ from events.models import RiskDay
 DAYS, RISK_DAYS, AGENTS = 14, 30, 5
 WIDTH, HEIGHT = 420, 84
 GAP = 0.25  # share of a bar's place that stays empty
+SHORT = 60.0  # seconds that the scale of a delay reaches at least
 LEAST = 1.5  # height of a bar that is not zero
 
 Numbers = Sequence[float | None]
@@ -143,6 +144,7 @@ def _reviews(days: Sequence[date], figures: Figures) -> Chart:
         days,
         [("Median", "medium", _series(days, figures, "review_delay"))],
         duration,
+        least_top=SHORT,
         also=[("Reviews", _series(days, figures, "reviews"), _count)],
     )
 
@@ -154,6 +156,7 @@ def _revocations(days: Sequence[date], figures: Figures) -> Chart:
         days,
         [("Longest", "high", _series(days, figures, "longest_revocation_delay"))],
         duration,
+        least_top=SHORT,
         also=[
             ("Median", _series(days, figures, "revocation_delay"), duration),
             ("Breaches", _series(days, figures, "revocations"), _count),
@@ -202,6 +205,7 @@ def _chart(
     show: Shown,
     *,
     top: float | None = None,
+    least_top: float = 0.0,
     also: Sequence[tuple[str, Numbers, Shown]] = (),
 ) -> Chart:
     """Draw a plot for each series; `also` are columns of the table only."""
@@ -209,7 +213,10 @@ def _chart(
     return Chart(
         title=title,
         note=note,
-        plots=[_plot(name, tone, days, values, show, top=top) for name, tone, values in series],
+        plots=[
+            _plot(name, tone, days, values, show, top=top, least_top=least_top)
+            for name, tone, values in series
+        ],
         columns=["Day", *(name for name, _, _ in table)],
         rows=_rows(days, table),
         first=_day(days[0]),
@@ -231,12 +238,13 @@ def _plot(
     show: Shown,
     *,
     top: float | None = None,
+    least_top: float = 0.0,
     lines: Sequence[str] = (),
     url: str = "",
 ) -> Plot:
     known = [value for value in values if value is not None]
     highest = max(known, default=0.0)
-    scale = top or highest or 1.0
+    scale = top or max(highest, least_top) or 1.0
     place = WIDTH / len(days)
     bars = []
     for at, (day, value) in enumerate(zip(days, values, strict=True)):

@@ -110,6 +110,11 @@ class ReportAdmin(TenantScopedAdmin):
         )
         obj.pk, obj.period_start, obj.period_end = made.pk, made.period_start, made.period_end
 
+    def response_add(self, request: HttpRequest, obj: Report, post_url_continue: Any = None) -> HttpResponse:
+        """Show the report's page, which follows its progress."""
+        messages.success(request, "The report is being generated.")
+        return HttpResponseRedirect(self.row_url(obj))
+
     def get_urls(self) -> list[URLPattern]:
         found = super().get_urls()
         for kind in ("pdf", "json", "zip"):

@@ -6,14 +6,16 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import Model
-from django.urls import URLPattern, URLResolver, reverse
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from compliance.console.addresses import within
+from compliance.console.addresses import URLCONF, within
 from compliance.core.environments import Environment
 
 ROW_PARAMETERS = frozenset({"object_id", "id"})
 # What stands for each other parameter of a route.
 PARAMETERS = {"app_label": "agents", "content_type_id": "1", "name": "csv"}
+# For a ticket, a token or an ID within a row: it opens nothing.
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Route:
     name: str
     parameters: tuple[str, ...]
     page: str | None
+    namespace: str = ""
 
     @property
     def is_of_a_row(self) -> bool:
@@ -30,9 +33,12 @@ class Route:
 
     def url(self, key: object = None, *, environment: Environment = Environment.LIVE) -> str:
         """Return its address in `environment`; `key` is the primary key of the row that it shows."""
-        filled = {name: str(key) if name in ROW_PARAMETERS else PARAMETERS[name] for name in self.parameters}
+        filled = {
+            name: str(key) if name in ROW_PARAMETERS else PARAMETERS.get(name, UNKNOWN)
+            for name in self.parameters
+        }
         with within(environment):
-            return reverse(f"admin:{self.name}", kwargs=filled)
+            return reverse(f"{self.namespace}{self.name}", kwargs=filled)
 
 
 def page_name(model: type[Model]) -> str:
@@ -43,21 +49,22 @@ PAGES = {page_name(model): page for model, page in admin.site._registry.items()}
 
 
 def routes() -> list[Route]:
-    """Return the named routes of the admin site, in the order of their patterns."""
+    """Return the named routes of the console, in the order of their patterns."""
     found = {}
-    for pattern in _patterns(admin.site.urls[0]):
+    for namespace, pattern in _patterns(get_resolver(URLCONF).url_patterns):
         if pattern.name:
             parameters = tuple(pattern.pattern.regex.groupindex)
-            found[pattern.name] = Route(pattern.name, parameters, _page_of(pattern.name))
+            found[pattern.name] = Route(pattern.name, parameters, _page_of(pattern.name), namespace)
     return list(found.values())
 
 
-def _patterns(entries: list[Any]) -> Iterator[URLPattern]:
+def _patterns(entries: list[Any], namespace: str = "") -> Iterator[tuple[str, URLPattern]]:
     for entry in entries:
         if isinstance(entry, URLResolver):
-            yield from _patterns(entry.url_patterns)
+            within_it = f"{namespace}{entry.namespace}:" if entry.namespace else namespace
+            yield from _patterns(entry.url_patterns, within_it)
         else:
-            yield entry
+            yield namespace, entry
 
 
 def _page_of(name: str) -> str | None:

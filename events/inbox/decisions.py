@@ -65,7 +65,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Act:
+class InboxAct:
     """Something the inbox does.
 
     `closes`: the next event is shown afterwards. `needs_note`: the error if there is no note. `is_reason`:
@@ -78,7 +78,7 @@ class Act:
     is_reason: bool = False
 
 
-def read(given: QueryDict) -> tuple[Act | None, DecisionForm]:
+def read(given: QueryDict) -> tuple[InboxAct | None, DecisionForm]:
     """Return what the form asks for, None if the inbox has no such act, and the form itself."""
     act = ACTS.get(given.get("act", ""))
     if act is None:
@@ -173,13 +173,13 @@ def _snooze(call: InboxCall) -> Told:
 
 
 ACTS = {
-    "confirm": Act(_confirm, closes=True),
-    "dismiss": Act(_dismiss, closes=True),
-    "confirm_ticked": Act(_confirm_ticked, closes=True),
-    "dismiss_ticked": Act(_dismiss_ticked, closes=True),
-    "suspend": Act(_suspend, needs_note="Say in the note why the agent is suspended.", is_reason=True),
-    "revoke": Act(_revoke, needs_note="Say in the note why the certificate is revoked.", is_reason=True),
-    "comment": Act(_comment, needs_note="Write the comment into the note."),
-    "assign": Act(_assign),
-    "snooze": Act(_snooze),
+    "confirm": InboxAct(_confirm, closes=True),
+    "dismiss": InboxAct(_dismiss, closes=True),
+    "confirm_ticked": InboxAct(_confirm_ticked, closes=True),
+    "dismiss_ticked": InboxAct(_dismiss_ticked, closes=True),
+    "suspend": InboxAct(_suspend, needs_note="Say in the note why the agent is suspended.", is_reason=True),
+    "revoke": InboxAct(_revoke, needs_note="Say in the note why the certificate is revoked.", is_reason=True),
+    "comment": InboxAct(_comment, needs_note="Write the comment into the note."),
+    "assign": InboxAct(_assign),
+    "snooze": InboxAct(_snooze),
 }

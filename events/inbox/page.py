@@ -21,7 +21,7 @@ from events.inbox.filters import MINE, NOBODY, SNOOZED, InboxFilters
 from events.inbox.forms import SNOOZES, DecisionForm
 from events.inbox.models import AgentQueue, InboxComment, OpenEvent
 from events.inbox.people import reviewers_of
-from events.inbox.reading import Dossier, Inbox, QueuedAgent, dossier_of, filtered, read_inbox
+from events.inbox.reading import Dossier, InboxPage, QueuedAgent, dossier_of, filtered, read_inbox
 from events.models import BehaviorEvent
 
 SHOWN = (("", "All"), (MINE, "Mine"), (NOBODY, "Nobody's"), (SNOOZED, "Snoozed"))
@@ -62,7 +62,7 @@ def _choices(request: HttpRequest, filters: InboxFilters) -> dict[str, Any]:
     }
 
 
-def _names(inbox: Inbox, dossier: Dossier | None) -> Names:
+def _names(inbox: InboxPage, dossier: Dossier | None) -> Names:
     """Return the present names of the assignees and commenters on the page."""
     assignees = [one.queue.assignee for one in inbox.queued if one.queue and one.queue.assignee]
     return names_of([*assignees, *(comment.actor_id for comment in (dossier.comments if dossier else ()))])
@@ -72,7 +72,7 @@ def _named(actor_id: str | None, names: Names) -> str:
     return visible(names.get(actor_id, actor_id)) if actor_id else ""
 
 
-def _group(one: QueuedAgent, inbox: Inbox, filters: InboxFilters, names: Names) -> dict[str, Any]:
+def _group(one: QueuedAgent, inbox: InboxPage, filters: InboxFilters, names: Names) -> dict[str, Any]:
     return {
         "name": visible(one.agent.name),
         "tenant": visible(one.agent.tenant),
@@ -88,7 +88,7 @@ def _group(one: QueuedAgent, inbox: Inbox, filters: InboxFilters, names: Names) 
     }
 
 
-def _row(row: OpenEvent, inbox: Inbox, filters: InboxFilters, request: HttpRequest) -> dict[str, Any]:
+def _row(row: OpenEvent, inbox: InboxPage, filters: InboxFilters, request: HttpRequest) -> dict[str, Any]:
     return {
         "id": row.event_id,
         "url": filters.query(agent=row.agent_id, event=row.event_id),
@@ -101,7 +101,7 @@ def _row(row: OpenEvent, inbox: Inbox, filters: InboxFilters, request: HttpReque
     }
 
 
-def _links(inbox: Inbox, filters: InboxFilters) -> dict[str, str]:
+def _links(inbox: InboxPage, filters: InboxFilters) -> dict[str, str]:
     """Return where the keys and the links to neighbours lead; those that lead nowhere are left out."""
     found: dict[str, str] = {}
     if filters.page > 1:
@@ -126,7 +126,7 @@ def _links(inbox: Inbox, filters: InboxFilters) -> dict[str, str]:
     return found
 
 
-def _queue_of(inbox: Inbox) -> AgentQueue | None:
+def _queue_of(inbox: InboxPage) -> AgentQueue | None:
     """Return the queue of the selected event's agent."""
     agent_id = inbox.selected.agent_id if inbox.selected else None
     return next((one.queue for one in inbox.queued if one.agent.id == agent_id), None)

@@ -52,7 +52,7 @@ class Dossier:
 
 
 @dataclass(frozen=True)
-class Inbox:
+class InboxPage:
     """A page of the inbox.
 
     `window`: some of the events that wait of the selected one's agent, the oldest first. `is_more`: whether
@@ -125,7 +125,7 @@ def read_inbox(
     event_id: UUID | None,
     agent_id: UUID | None,
     after: UUID | None,
-) -> Inbox:
+) -> InboxPage:
     """Return a page of `rows`, with one event selected.
 
     That is `event_id` if it waits; else the first of `agent_id` received after `after`; else its first; else
@@ -140,7 +140,7 @@ def read_inbox(
     shown = found[:GROUPS]
     if selected is not None and selected.agent_id not in {group.agent_id for group in shown}:
         shown = [*rows.of_agent(selected.agent_id).groups(offset=0, most=1), *shown]
-    return Inbox(
+    return InboxPage(
         high=high,
         medium=medium,
         queued=_queued(shown),

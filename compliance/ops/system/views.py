@@ -87,8 +87,8 @@ def _row(found: KindTraffic) -> dict[str, Any]:
     return {
         "name": KINDS[found.kind],
         "requests": f"{found.requests:,}",
-        "mean": f"{found.requests / (HOUR * 60):.1f}",
-        "busiest": f"{max(found.by_minute) / 60:.1f}",
+        "mean": f"{found.requests / (HOUR * 60):.2f}",
+        "busiest": f"{max(found.by_minute) / 60:.2f}",
         "half": _within(found, 0.5),
         "most": _within(found, 0.99),
         "errors": found.errors,

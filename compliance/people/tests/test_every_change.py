@@ -12,16 +12,24 @@ from django.urls import URLPattern, URLResolver, reverse
 
 from agents.models import AgentStatus
 from auditlog.models import AuditEntry
-from auditlog.tests.factories import seal_and_sign
+from auditlog.sealing import keys as log_keys
+from auditlog.tests.factories import ACTOR, seal_and_sign
 from compliance.console.access import ConsoleAccess
+from compliance.console.urls import urlpatterns as console_urls
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.incidents.models import NotificationDraft
+from compliance.incidents.vocabulary import NotificationTemplate
 from compliance.people.tests.authenticators import code_of, make_authenticator, offered_code
 from compliance.reports import services
-from compliance.tenancy.models import Membership, Tenant
+from compliance.reports.models import Report, ReportSchedule
+from compliance.reports.notifications import services as notifications
+from compliance.reports.vocabulary import ReportStatus
+from compliance.tenancy.models import Membership, Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from compliance.tests.console import actor_id_of, console_of, make_operator, make_staff, populate
+from compliance.tests.console import actor_id_of, console_of, make_member, make_operator, make_staff, populate
+from events.inbox.decisions import ACTS
 
 PASSWORD = "correct horse battery"
 # Pages that only show, or that belong to no person yet.
@@ -34,8 +42,8 @@ READING = {
         "jsi18n",
         "view_on_site",
         "search",
-        "agents_agent_trail",
-        "app_list",
+        *("app_list", "agents_agent_trail", "reports_report_progress"),
+        *("console_secret", "console_overview", "console_system", "console_doctor"),
     ),
     *("auditlog_auditentry_proof", "auditlog_auditentry_verify"),
     *("login_code", "login_enrol", "recovery_codes", "link", "link_password"),
@@ -44,7 +52,7 @@ READING_ENDS = ("_changelist", "_history")
 
 
 def pages(patterns: Any = None) -> Iterator[str]:
-    for pattern in admin.site.get_urls() if patterns is None else patterns:
+    for pattern in console_urls if patterns is None else patterns:
         if isinstance(pattern, URLResolver):
             yield from pages(pattern.url_patterns)
         elif isinstance(pattern, URLPattern) and pattern.name:
@@ -139,7 +147,36 @@ def sign_in_elsewhere(world: World) -> None:
 
 
 def finish_report(world: World) -> None:
+    log_keys.bootstrap(actor=ACTOR, now=now())
     services.generate(report_id=world.rows["reports_report"].id, now=now())
+
+
+def fail_report(world: World) -> None:
+    Report.objects.filter(pk=world.rows["reports_report"].pk).update(
+        status=ReportStatus.FAILED, completed_at=now()
+    )
+
+
+def resume_schedule(world: World) -> None:
+    ReportSchedule.objects.filter(pk=world.rows["reports_reportschedule"].pk).update(ended_at=None)
+
+
+def stop_clocks(world: World) -> None:
+    world.client.post(
+        reverse("admin:incidents_incident_assess", args=[world.rows["incidents_incident"].pk]),
+        {"serious_harm": "not_serious", "dora_class": "not_major"},
+    )
+
+
+def draft_notification(world: World) -> None:
+    row = world.rows["incidents_incident"]
+    notifications.draft(
+        tenant_id=row.tenant_id,
+        incident_id=row.id,
+        template=NotificationTemplate.AI_ACT,
+        actor=ACTOR,
+        now=now(),
+    )
 
 
 def seal(world: World) -> None:
@@ -156,10 +193,19 @@ PREPARED: dict[str, Callable[[World], None]] = {
     "agents_agent_reinstate": suspend_agent,
     "webhooks_webhook_on": switch_webhook_off,
     "reports_report_pdf": finish_report,
+    "reports_report_zip": finish_report,
+    "reports_report_retry": fail_report,
+    "reports_reportschedule_end": resume_schedule,
+    "incidents_incident_close": stop_clocks,
+    "incidents_incident_draft_pdf": draft_notification,
+    "incidents_incident_draft_json": draft_notification,
     "reports_report_json": finish_report,
     "auditlog_auditentry_export": seal,
 }
-DOWNLOADS = {"reports_report_pdf", "reports_report_json", "auditlog_auditentry_export"}
+DOWNLOADS = {
+    *("reports_report_pdf", "reports_report_json", "reports_report_zip", "auditlog_auditentry_export"),
+    *("incidents_incident_export", "incidents_incident_draft_pdf", "incidents_incident_draft_json"),
+}
 FIXED_ARGUMENTS = {
     "auditlog_auditentry_export": ["csv"],
     "password_change": [],
@@ -195,6 +241,19 @@ FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
     },
     "tenancy_membership_change": lambda world: {"role": "officer"},
     "tenancy_membership_delete": lambda world: {"post": "yes"},
+    "webhooks_webhook_add": lambda world: {
+        "tenant": world.tenant.id,
+        "url": "https://hooks.example.org/events",
+        "events": ["agent.created"],
+    },
+    "reports_reportschedule_add": lambda world: {
+        "tenant": world.tenant.id,
+        "type": "mica",
+        "cadence": "month",
+    },
+    "incidents_incident_assess": lambda world: {"severity": "high", "owner": "kim"},
+    "incidents_incident_sent": lambda world: {"report": "ai_act.report"},
+    "incidents_incident_attach": lambda world: {"name": "log.txt", "size": "1", "sha256": "a" * 64},
     "events_simulation_add": lambda world: {
         "tenant": world.tenant.id,
         "threshold": "0.85",
@@ -235,7 +294,9 @@ def visit(world: World, name: str) -> Any:
         url = reverse(f"admin:{name}")
     else:
         model = max((label for label in world.rows if name.startswith(label)), key=len)
-        url = reverse(f"admin:{name}", args=[world.rows[model].pk])
+        row = world.rows[model]
+        drafts = NotificationDraft.objects.values_list("pk", flat=True) if "_draft_" in name else ()
+        url = reverse(f"admin:{name}", args=[row.pk, *drafts])
     if name in DOWNLOADS:
         return world.client.get(url, {"tenant": str(world.tenant.id)})
     return world.client.post(url, FORMS[name](world) if name in FORMS else form_of(name))
@@ -253,3 +314,18 @@ def test_change_leaves_an_entry_of_the_person(name: str) -> None:
     form = (getattr(answer, "context_data", None) or {}).get("adminform")
     assert answer.status_code in {200, 302}
     assert world.own_entries() > before, form and form.form.errors
+
+
+@pytest.mark.parametrize("act", list(ACTS))
+def test_act_in_the_inbox_leaves_an_entry_of_the_person(act: str) -> None:
+    world = World()
+    event, agent = world.rows["events_behaviorevent"], world.rows["agents_agent"]
+    form = {"act": act, "agent": agent.pk, "event": event.pk, "ticked": [event.pk], "note": "for a reason"}
+    make_member(world.tenant, Role.OFFICER, "olga")
+    before = world.own_entries()
+
+    world.client.post(
+        reverse("admin:inbox_openevent_changelist"), {**form, "span": "4", "assignee": actor_id_of("olga")}
+    )
+
+    assert world.own_entries() > before

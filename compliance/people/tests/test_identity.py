@@ -87,7 +87,7 @@ def test_renamed_person_keeps_the_id_and_shows_the_present_name() -> None:
 
     actor = actor_id_of("after")
     (entry, _) = about(user)
-    page = operator.get(reverse("admin:auditlog_auditentry_changelist"), {"q": actor_id_of("root")})
+    page = operator.get(reverse("admin:auditlog_auditentry_changelist"), {"actor_id": actor_id_of("root")})
 
     assert names_of([actor, "console:before", "person:nonsense"]) == {actor: "after"}
     assert entry.metadata == {"changed": ["username"], "username_before": "before"}

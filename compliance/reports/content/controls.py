@@ -7,6 +7,8 @@ from compliance.reports.content.facts import Facts, Frame, Spread
 from compliance.reports.content.sources import Rows
 from compliance.reports.vocabulary import ControlState
 
+INSTANT = timedelta(milliseconds=1)
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -138,7 +140,9 @@ def verdicts(found: Findings, facts: Facts) -> None:
 
 def stops(found: Findings, facts: Facts) -> None:
     """Add the automatic stops, and the time from the strike to the stop."""
-    delays = _delays(facts.stop_delays, "from the event that was the last strike to the revocation")
+    delays = _delays(facts.stop_delays, "from the receipt of the last strike to the stop")
+    if facts.stop_delays is not None and facts.stop_delays.longest < INSTANT:
+        delays = ", stamped with the receipt of the last strike: both are one reading of the clock"
     found.shows_number(Rows.STOPS, facts.stop_count, "automatic stop", f"made{delays}")
 
 

@@ -35,7 +35,7 @@ class Provision:
 
 
 @dataclass(frozen=True)
-class Act:
+class LegalAct:
     """An act of the Union in the Official Journal, and the acts that amended it."""
 
     name: str
@@ -50,7 +50,7 @@ class Act:
 class Regulation:
     """The act of a report, and its provisions by their control's id."""
 
-    act: Act
+    act: LegalAct
     provisions: dict[str, Provision]
 
     @property
@@ -62,7 +62,9 @@ class Regulation:
 def read_law(text: str) -> dict[ReportType, Regulation]:
     """Return the regulation of each report; raises KeyError or TypeError for a file with mistakes."""
     law = json.loads(text)
-    acts = {name: Act(**act | {"amended_by": tuple(act["amended_by"])}) for name, act in law["acts"].items()}
+    acts = {
+        name: LegalAct(**act | {"amended_by": tuple(act["amended_by"])}) for name, act in law["acts"].items()
+    }
     dates = {name: Application(**fields) for name, fields in law["applications"].items()}
     return {
         ReportType(kind): Regulation(

@@ -54,9 +54,10 @@ def test_officer_asks_for_a_report_of_whole_days(acme: Tenant) -> None:
 
 
 def test_officer_asks_for_a_preset_period(acme: Tenant) -> None:
-    ask(make_member(acme, Role.OFFICER), tenant=acme.id, period="month", first_day="", last_day="")
+    answer = ask(make_member(acme, Role.OFFICER), tenant=acme.id, period="month", first_day="", last_day="")
 
     report = Report.objects.get(tenant=acme)
+    assert answer.url == reverse("admin:reports_report_change", args=[report.pk])
     assert (report.period_start, report.period_end) == (
         start_of(Cadence.MONTH, start_of(Cadence.MONTH, now()) - timedelta(days=1)),
         start_of(Cadence.MONTH, now()),

@@ -202,8 +202,14 @@ def test_delays_of_people_and_of_the_service_are_told() -> None:
 
     assert "2 of 3 high-risk events reviewed: 1 confirmed as part of an attack, 1 dismissed" in said
     assert "from event to first review: median 5 minutes, longest 3 hours" in said
-    assert "1 automatic stop made; from the event that was the last strike to the revocation" in said
+    assert "1 automatic stop made; from the receipt of the last strike to the stop: median 0.2" in said
     assert "1 high-risk event without a review" in eu_ai_act.oversight(facts).gaps
+
+
+def test_stop_with_the_time_of_its_strike_is_not_told_as_measured() -> None:
+    facts = make_busy_facts(stop_delays=Spread(1, timedelta(), timedelta()))
+
+    assert "both are one reading of the clock" in str(eu_ai_act.oversight(facts).evidence)
 
 
 @pytest.mark.parametrize("kind", ReportType)

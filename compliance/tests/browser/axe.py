@@ -6,14 +6,14 @@ axe-core checks WCAG 2.2, levels A and AA, and the landmarks; the console's own 
 from typing import Any
 
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 LANDMARKS = ["landmark-one-main", "landmark-unique", "page-has-heading-one"]
 # The rules whose outcome depends on colours: all that differs between light and dark.
 COLOUR_RULES = ["color-contrast", "link-in-text-block"]
 RUN = "options => axe.run(document, options)"
-DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+DESKTOP, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
 
 # Icons whose words a screen reader would read, and what only a mouse can press.
 UNREACHED = """() => [
@@ -26,6 +26,8 @@ UNREACHED = """() => [
 ]"""
 WIDER = """() => document.documentElement.scrollWidth > innerWidth
     ? ["the page is wider than the screen: " + document.documentElement.scrollWidth] : []"""
+# The scripts that follow the size of the window have run.
+DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 SWITCH = """theme => window.Alpine && document.documentElement.hasAttribute("x-data")
     && Alpine.$data(document.documentElement).switchTheme(theme)"""
 
@@ -56,6 +58,7 @@ def assert_usable_by_all(page: Page) -> None:
     show(page, "dark")
     found["dark"] = violations(page, only=COLOUR_RULES)
     page.set_viewport_size(PHONE)
+    page.evaluate(DRAWN)
     found["phone"] = [*violations(page), *page.evaluate(WIDER)]
     show(page, "light")
     wrong = [f"{look}: {what}" for look, all_of_it in found.items() for what in all_of_it]

@@ -1,6 +1,7 @@
 """Each role's day in the browser: what a person does there is what the database holds afterwards."""
 
 import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,18 @@ from compliance.tenancy.models import ApiKey, Role
 from compliance.tests.browser.world import NONE, OPERATOR, World
 from compliance.tests.console import actor_id_of, populate
 from compliance.tests.url_table import routes
-from events.models import BehaviorEvent, EventReview, ReviewVerdict
+from events.models import EventReview, ReviewVerdict
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("committed", "quiet")]
 
+NUMBERS = count(1)
 ROUTES = {route.name: route for route in routes()}
 
 
 @pytest.fixture
 def rows(world: World) -> dict[str, Any]:
     """Rows of this test's own."""
-    return populate(world.tenant, Environment.LIVE, "payments")
+    return populate(world.tenant, Environment.LIVE, f"payments-{next(NUMBERS)}")
 
 
 def follow(page: Page, name: str, key: object = None) -> None:
@@ -49,9 +51,7 @@ def entry_of(world: World, event_type: str) -> AuditEntry:
 
 
 def test_officer_reviews_an_event(world: World, rows: dict[str, Any]) -> None:
-    agent = rows["agents_agent"]
-    event = BehaviorEvent.objects.get(pk=rows["events_behaviorevent"].pk)
-    EventReview.objects.filter(event_id=event.id).delete()
+    event = rows["events_behaviorevent"]
     page = world.signed_in(Role.OFFICER)
 
     follow(page, "events_behaviorevent_change", event.pk)
@@ -61,7 +61,6 @@ def test_officer_reviews_an_event(world: World, rows: dict[str, Any]) -> None:
     review = EventReview.objects.filter(event_id=event.id).latest("number")
     assert (review.verdict, review.note) == (ReviewVerdict.DISMISSED, "case 4711: a known test transfer")
     assert entry_of(world, "event.reviewed").actor_id == actor_id_of(Role.OFFICER)
-    assert review.agent_id == agent.pk
 
 
 def test_officer_revokes_a_certificate(world: World, rows: dict[str, Any]) -> None:
@@ -91,7 +90,7 @@ def test_auditor_downloads_a_report_and_verifies_an_entry(
     download.value.save_as(tmp_path / "report.json")
     follow(page, "auditlog_auditentry_verify", entry_of(world, "certificate.issued").pk)
 
-    assert json.loads((tmp_path / "report.json").read_text())["report"]
+    assert json.loads((tmp_path / "report.json").read_text())["report_id"] == str(report.pk)
     expect(page.get_by_text("No check failed").or_(page.get_by_text("Every check passed"))).to_be_visible()
     follow(page, "agents_agent_change", rows["agents_agent"].pk)
     expect(page.locator(".console-actions").get_by_role("link", name="Suspend")).to_have_count(0)
@@ -105,7 +104,7 @@ def test_operator_makes_a_key(world: World) -> None:
     page.get_by_label("Name").fill("nightly import")
     for scope in page.locator("input[name=scopes]").all()[:1]:
         scope.check()
-    page.get_by_role("main").get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
 
     secret = page.locator("#secret").input_value()
     key = ApiKey.objects.get(name="nightly import", tenant_id=world.tenant.pk)
@@ -124,7 +123,7 @@ def test_developer_switches_a_webhook_off_and_looks_at_the_sandbox(
     follow(page, "webhooks_webhook_change", webhook.pk)
     act(page, "Switch off")
     webhook.refresh_from_db()
-    page.get_by_role("group", name="Environment").get_by_text("Test", exact=True).click()
+    page.get_by_role("navigation", name="Environment").get_by_role("link", name="test").click()
 
     page.wait_for_url("**/admin/test/**")
     assert not webhook.active

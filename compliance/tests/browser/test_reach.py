@@ -54,7 +54,7 @@ def test_filters_are_opened_and_closed_by_keys(operators: Page) -> None:
     expect(panel).to_be_hidden()
 
 
-def test_user_menu_is_opened_by_keys(operators: Page, world: World) -> None:
+def test_user_menu_is_opened_by_keys(operators: Page) -> None:
     operators.goto(ROUTES["index"].url())
     opener = operators.locator("[aria-controls=console-user-menu]")
 
@@ -69,14 +69,25 @@ def test_user_menu_is_opened_by_keys(operators: Page, world: World) -> None:
     operators.get_by_role("button", name="Light").press("Enter")
 
 
+def test_navigation_is_hidden_by_keys(operators: Page) -> None:
+    operators.goto(ROUTES["index"].url())
+    switch = operators.get_by_role("button", name="Show or hide the navigation")
+
+    switch.press("Enter")
+    expect(operators.get_by_role("navigation", name="Pages")).to_be_hidden()
+    switch.press("Enter")
+
+    expect(operators.get_by_role("navigation", name="Pages")).to_be_visible()
+
+
 def test_navigation_opens_on_a_phone(operators: Page) -> None:
     operators.set_viewport_size(PHONE)
-    operators.goto(ROUTES["index"].url())
+    operators.goto(ROUTES["agents_agent_changelist"].url())
 
     operators.get_by_role("button", name="Show the navigation").press("Enter")
 
     expect(operators.get_by_role("navigation", name="Pages")).to_be_visible()
-    expect(operators.get_by_role("link", name="Overview")).to_have_attribute("aria-current", "page")
+    expect(operators.get_by_role("link", name="Agents", exact=True)).to_have_attribute("aria-current", "page")
     assert violations(operators) == []
     operators.keyboard.press("Escape")
     expect(operators.get_by_role("navigation", name="Pages")).to_be_hidden()

@@ -15,6 +15,7 @@ from compliance.tests.console import console_of, make_member, make_operator, mak
 from compliance.tests.url_table import PAGES
 
 OPERATOR, NONE = "operator", "none"
+WAIT_MILLISECONDS = 15_000
 PASSWORD = "correct horse battery staple"
 
 
@@ -60,6 +61,7 @@ class World:
         if role is not None:
             self._sign_in(context, self.people[role], environment)
         page = context.new_page()
+        page.set_default_timeout(WAIT_MILLISECONDS)
         page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
         page.on("console", lambda said: self._note(page, said.type, said.text))
         return page
