@@ -114,7 +114,7 @@ class AgentAdmin(TenantScopedAdmin):
         ("Metadata", {"fields": ("metadata_json",)}),
         ("Life", {"fields": ("created_at", "updated_at", "status_changed_at", "reinstated_at")}),
     )
-    readonly_fields = (
+    readonly_fields: ClassVar[tuple[str, ...]] = (
         *("label", "state", "mode", "identifier", "did", "hash", "scope", "limits", "risk", "metadata_json"),
     )
 

@@ -1,7 +1,7 @@
 """Pages of certificates, CAs, revocation lists and keys in the console."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
@@ -60,7 +60,7 @@ class CertifiedAgentAdmin(AgentAdmin):
         ),
         *AgentAdmin.fieldsets[1:],
     )
-    readonly_fields = (*AgentAdmin.readonly_fields, "certificate")
+    readonly_fields: ClassVar[tuple[str, ...]] = (*AgentAdmin.readonly_fields, "certificate")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         latest = models.Certificate.objects.latest_state(OuterRef("pk"), now())
@@ -70,12 +70,10 @@ class CertifiedAgentAdmin(AgentAdmin):
     @display(description="status", ordering="status")
     def state(self, agent: Any) -> str:
         """Show the status, the certificate unless it is valid, and that the agent is only observed."""
-        certificate, status = agent.certificate_state, status_chip(agent.status)
-        if certificate in (None, "active"):
-            return super().state(agent)
-        if agent.status == AgentStatus.ACTIVE:
-            status = chip(agent.status)
-        found = chip(f"certificate {certificate}", CERTIFICATE_TONES[certificate])
+        certificate, is_valid = agent.certificate_state, agent.certificate_state in (None, "active")
+        found = "" if is_valid else chip(f"certificate {certificate}", CERTIFICATE_TONES[certificate])
+        keeps_colour = is_valid or agent.status != AgentStatus.ACTIVE
+        status = status_chip(agent.status) if keeps_colour else chip(agent.status)
         return format_html('<span class="console-chips">{}{}{}</span>', status, found, self.mark(agent))
 
     @display(description="certificate")

@@ -97,7 +97,7 @@ class CertificateQuerySet(models.QuerySet["Certificate"]):
     def revoked(self) -> "CertificateQuerySet":
         return self.filter(status="revoked")
 
-    def latest_state(self, agent: Any, now: datetime) -> "CertificateQuerySet":
+    def latest_state(self, agent: Any, now: datetime) -> models.QuerySet[Any, Any]:
         """Return what the console calls the state of the agent's latest certificate, as one value."""
         state = Case(
             When(status="revoked", revocation_code=HOLD, expires_at__gte=now, then=Value("on hold")),

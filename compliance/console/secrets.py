@@ -72,4 +72,5 @@ def _shown(request: HttpRequest, page: dict[str, str], secret: str | None) -> Ht
 def secret_route() -> URLPattern:
     """Return the route of the page; only who signed in to the console reaches it."""
     view: Any = admin.site.admin_view(show_secret)
-    return path("secrets/<str:ticket>/", view, name="console_secret")
+    route: URLPattern = path("secrets/<str:ticket>/", view, name="console_secret")
+    return route

@@ -19,7 +19,6 @@ from events.risk.words import in_words
 from events.trail.steps import Place, TrailStep, trail_of
 
 BEFORE = "before"
-LONGEST_TEXT = 300
 
 
 def trail_page(admin: TenantScopedAdmin, request: HttpRequest, agent: Agent) -> HttpResponse:
@@ -70,7 +69,7 @@ def _shown(step: TrailStep, names: Any) -> dict[str, Any]:
 
 def _entry(entry: AuditEntry) -> tuple[str, Any, SafeString, str]:
     kind = entry.event_type.partition(".")[0].capitalize()
-    text = shortened(visible(entry.description or EMPTY), LONGEST_TEXT)
+    text = visible(entry.description or EMPTY)
     return kind, moment(entry.created_at), chip(entry.event_type, verbatim=True), text
 
 

@@ -39,7 +39,7 @@ def test_abbreviations_are_written_as_such(words: str, text: str) -> None:
 def test_columns_name_the_revocation_list_as_people_do() -> None:
     page = admin.site.get_model_admin(CertificateAuthority)
 
-    assert label_for_field("crl_number", CertificateAuthority, page) == "CRL number"
+    assert str(label_for_field("crl_number", CertificateAuthority, page)) == "CRL number"
 
 
 @pytest.mark.parametrize("page", ["change", "suspend", "trail"])
