@@ -28,6 +28,8 @@ WIDER = """() => document.documentElement.scrollWidth > innerWidth
     ? ["the page is wider than the screen: " + document.documentElement.scrollWidth] : []"""
 # The scripts that follow the size of the window have run.
 DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+# What fades in or out has done so.
+STILL = "() => Promise.all(document.getAnimations().map(one => one.finished.catch(() => 0)))"
 SWITCH = """theme => window.Alpine && document.documentElement.hasAttribute("x-data")
     && Alpine.$data(document.documentElement).switchTheme(theme)"""
 
@@ -37,6 +39,8 @@ def violations(page: Page, *, only: list[str] | None = None) -> list[str]:
     if not page.evaluate("() => 'axe' in window"):
         # Evaluated by the debugger, which the page's content security policy does not bind.
         page.evaluate(AXE_SCRIPT)
+    page.evaluate(DRAWN)
+    page.evaluate(STILL)
     chosen: dict[str, Any] = {"type": "rule", "values": only} if only else {"type": "tag", "values": TAGS}
     found = page.evaluate(RUN, {"runOnly": chosen, "resultTypes": ["violations"]})
     return [
@@ -58,7 +62,6 @@ def assert_usable_by_all(page: Page) -> None:
     show(page, "dark")
     found["dark"] = violations(page, only=COLOUR_RULES)
     page.set_viewport_size(PHONE)
-    page.evaluate(DRAWN)
     found["phone"] = [*violations(page), *page.evaluate(WIDER)]
     show(page, "light")
     wrong = [f"{look}: {what}" for look, all_of_it in found.items() for what in all_of_it]
@@ -66,8 +69,7 @@ def assert_usable_by_all(page: Page) -> None:
 
 
 def show(page: Page, theme: str) -> None:
-    """Show the page in a theme, on a desktop's screen; transitions are over when this returns."""
+    """Show the page in a theme, on a desktop's screen."""
     page.set_viewport_size(DESKTOP)
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
     page.evaluate(SWITCH, theme)
-    page.evaluate("() => Promise.all(document.getAnimations().map(one => one.finished.catch(() => 0)))")
