@@ -68,7 +68,8 @@ def join(user: User, tenant: Tenant, role: Role) -> None:
 class ConsoleBrowser(Client):
     """A browser that looks at one environment.
 
-    Outside a request `reverse` gives the live address of a page; this browser opens the page in its own.
+    Outside a request `reverse` gives the live address of a page; this browser opens the page in its own. It
+    reads answers to their end, as browsers do: one that streams holds resources until then.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -78,7 +79,10 @@ class ConsoleBrowser(Client):
     def generic(self, method: str, path: Any, *args: Any, **kwargs: Any) -> Any:
         live, mine = prefix_of(Environment.LIVE), prefix_of(self.environment)
         shown = mine + path.removeprefix(live) if path.startswith(live) else path
-        return super().generic(method, shown, *args, **kwargs)
+        answer: Any = super().generic(method, shown, *args, **kwargs)
+        if answer.streaming:
+            answer.streaming_content = [answer.getvalue()]
+        return answer
 
 
 def address_in(environment: Environment, page: str, *args: object) -> str:

@@ -104,7 +104,7 @@ def test_console_shows_it_first() -> None:
     disabled(tenant)
     client = console_of(make_member(tenant, Role.DEVELOPER))
 
-    page = client.get(reverse("admin:index")).content.decode()
+    page = client.get(reverse("console_overview")).content.decode()
     rows = client.get(reverse("admin:webhooks_webhook_changelist")).content.decode()
 
     assert "Webhooks that don&#x27;t deliver" in page
