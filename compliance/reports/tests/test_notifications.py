@@ -204,6 +204,27 @@ def test_versions_are_numbered_frozen_and_audited(tenant: Tenant) -> None:
         NotificationDraft.objects.filter(id=first.id).update(digest="0" * 64)
 
 
+def test_record_is_read_before_the_incident_is_locked(tenant: Tenant) -> None:
+    """A revocation joins the incident, and waits for its lock."""
+    incident = incident_of(stopped_agent(tenant))
+
+    with CaptureQueriesContext(connection) as queries:
+        draft(incident)
+
+    told = [query["sql"] for query in queries]
+    locked = next(index for index, sql in enumerate(told) if "FOR NO KEY UPDATE" in sql)
+    assert any("events_behaviorevent" in sql for sql in told[:locked])
+    assert not any("events_behaviorevent" in sql for sql in told[locked:])
+
+
+@EVERY
+def test_draft_says_what_to_compare_with_the_official_journal(tenant: Tenant, template: str) -> None:
+    document = draft(incident_of(stopped_agent(tenant)), template).content
+
+    assert "Official Journal" in document["notice"]
+    assert "not compared" in document["form"]
+
+
 def test_pdf_shows_every_field_and_is_the_same_each_time(tenant: Tenant) -> None:
     made = draft(incident_of(stopped_agent(tenant)))
 
