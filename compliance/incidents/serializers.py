@@ -86,12 +86,24 @@ class IncidentDetailSerializer(IncidentSerializer):
         read_only_fields = fields
 
 
+class DigestField(serializers.RegexField):
+    """A SHA-256 in lowercase hex, as a JSON string; a number of 64 digits is refused."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(r"^[0-9a-f]{64}\Z", trim_whitespace=False, **kwargs)
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
 class AttachmentSerializer(serializers.Serializer[Any]):
     """A file that stays with you, by its digest."""
 
     name = StrictCharField(max_length=255)
     size = StrictIntegerField(min_value=0, max_value=LARGEST_FILE, help_text="In octets.")
-    sha256 = serializers.RegexField(r"^[0-9a-f]{64}\Z", trim_whitespace=False, help_text="In lowercase hex.")
+    sha256 = DigestField(help_text="In lowercase hex.")
 
 
 class UpdateIncidentSerializer(ChangesSerializer):

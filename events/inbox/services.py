@@ -13,7 +13,7 @@ from certificates.models import Certificate
 from compliance.core import environments
 from events.inbox.errors import ReviewedMeanwhile
 from events.inbox.models import AgentQueue, CommentKind, InboxComment, OpenEvent
-from events.models import EventReview, ReviewVerdict
+from events.models import BehaviorEvent, EventReview, ReviewVerdict
 from events.risk import reviewing
 
 
@@ -160,6 +160,8 @@ def _comment(
     actor: Actor,
     now: datetime,
 ) -> InboxComment:
+    if event_id is not None and not BehaviorEvent.objects.of_agent(agent.id).filter(id=event_id).exists():
+        event_id = None  # another agent's, or dropped: the agent is stopped all the same
     made = InboxComment.objects.create(
         tenant_id=agent.tenant_id,
         agent=agent,

@@ -42,7 +42,7 @@ def _assess(call: ActionCall) -> str:
 
 def _sent(call: ActionCall) -> str:
     kind = ClockKind(call.data["report"])
-    _update(call, {SENT_FIELDS[kind]: min(call.data["sent_at"], call.now)}, note=call.data["note"])
+    _update(call, {SENT_FIELDS[kind]: call.data["sent_at"] or call.now}, note=call.data["note"])
     return f"{kind.label}: sent."
 
 

@@ -1,6 +1,6 @@
 """The forms of an incident's actions. What is left empty stays as it is."""
 
-from typing import Any, Final
+from typing import Final
 
 from django import forms
 from unfold.widgets import (
@@ -11,7 +11,6 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from compliance.core.clock import now
 from compliance.incidents.duties.clocks import ClockKind
 from compliance.incidents.vocabulary import DoraClass, IncidentSeverity, SeriousHarm
 
@@ -87,11 +86,6 @@ class SentForm(forms.Form):
         label="Receipt or reference",
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 2}),
     )
-
-    def clean(self) -> dict[str, Any]:
-        data: dict[str, Any] = super().clean() or {}
-        data["sent_at"] = data.get("sent_at") or now()
-        return data
 
 
 class AttachForm(forms.Form):

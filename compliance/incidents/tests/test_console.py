@@ -116,6 +116,16 @@ def test_officer_states_that_a_report_was_sent(acme: Tenant) -> None:
     assert "sent." in answer.content.decode()
 
 
+def test_report_sent_in_the_future_is_refused(acme: Tenant) -> None:
+    incident, officer = make_incident(acme), make_member(acme, Role.OFFICER)
+    tomorrow = f"{now() + timedelta(days=1):%Y-%m-%dT%H:%M}"
+
+    answer = act(officer, incident, "sent", report="ai_act.report", sent_at=tomorrow)
+
+    assert "must be a moment of the past" in answer.content.decode()
+    assert Incident.objects.get(id=incident.id).ai_act_reported_at is None
+
+
 def test_contradiction_is_told_and_changes_nothing(acme: Tenant) -> None:
     incident, officer = make_incident(acme), make_member(acme, Role.OFFICER)
 

@@ -96,6 +96,7 @@ def test_list_pages_newest_first_and_filters(client: ApiClient, tenant: Tenant) 
         {"attachment": {"name": "a", "size": -1, "sha256": "0" * 64}},
         {"attachment": {"name": "a", "size": 1, "sha256": "0" * 63}},
         {"attachment": {"name": "a", "size": 1, "sha256": "0" * 64 + "\n"}},
+        {"attachment": {"name": "a", "size": 1, "sha256": int("1" * 64)}},
         {"attachment": "a"},
     ],
 )

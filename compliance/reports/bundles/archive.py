@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 
 from compliance.core.errors import Invalid
@@ -11,6 +12,11 @@ from compliance.reports.models import Report
 
 MANIFEST, SIGNATURE, KEY = "manifest.json", "manifest.sig", "key.pem"
 MOST_BYTES = 512 * 1024 * 1024
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError),
+    *(EOFError, ValueError, OSError),
+)
 
 
 class NoBundle(Invalid):
@@ -27,13 +33,21 @@ def pack(files: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(packed: bytes) -> dict[str, bytes]:
-    """Return the files of a ZIP by name. Raises: NoBundle, also for more than `MOST_BYTES`."""
+    """Return the files of a ZIP by name.
+
+    Raises: NoBundle, also for more than `MOST_BYTES`, and for two files of a name: another tool would unpack
+    the other of the two.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-            if sum(each.file_size for each in archive.infolist()) > MOST_BYTES:
+            found = archive.infolist()
+            is_twofold = len({each.filename for each in found}) < len(found)
+            if is_twofold or sum(each.file_size for each in found) > MOST_BYTES:
                 raise NoBundle()
-            return {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+            if any(each.compress_type not in _METHODS for each in found):
+                raise NoBundle()
+            return {each.filename: archive.read(each) for each in found}
+    except _DAMAGE as error:
         raise NoBundle() from error
 
 

@@ -11,7 +11,8 @@ Json = dict[str, Any]
 FORMAT: Final = "incident-notification/1"
 NOTICE: Final = (
     "A draft, filled from the record of the service. It was not sent to anybody. Check every value; fields "
-    "marked 'to state' need what only people know."
+    "marked 'to state' need what only people know. Compare the form with the Official Journal and with what "
+    "the authority asks for before it is sent."
 )
 
 

@@ -18,11 +18,16 @@ from compliance.reports.notifications.record import gather
 def draft(
     *, tenant_id: UUID, incident_id: Any, template: NotificationTemplate, actor: Actor, now: datetime
 ) -> NotificationDraft:
-    """Freeze the next version of a notification, as the record stands; raises `IncidentNotFound`."""
+    """Freeze the next version of a notification, as the record stands; raises `IncidentNotFound`.
+
+    The record is read before the incident is locked: a revocation that joins it waits for that lock.
+    """
     with environments.atomic():
-        incident = Incident.objects.for_tenant(tenant_id).locked().find(incident_id)
+        incidents_here = Incident.objects.for_tenant(tenant_id)
+        record = gather(incidents_here.find(incident_id), now=now)
+        incident = incidents_here.locked().find(incident_id)
         version = NotificationDraft.objects.of_incident(incident.id).next_version(template)
-        document = compose(gather(incident, now=now), template, version=version)
+        document = compose(record, template, version=version)
         made = NotificationDraft.objects.create(
             incident=incident,
             template=template,

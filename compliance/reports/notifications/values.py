@@ -6,7 +6,7 @@ from typing import Final
 
 from compliance.incidents.duties.clocks import ClockKind
 from compliance.incidents.vocabulary import IncidentCause, NotificationTemplate, SeriousHarm
-from compliance.reports.notifications.record import IncidentRecord
+from compliance.reports.notifications.record import MOST_EVENTS, IncidentRecord
 from events.risk.words import in_words
 
 LISTED: Final = 20
@@ -90,13 +90,20 @@ def _harm(record: IncidentRecord, _: NotificationTemplate) -> str | None:
     return None if harm is SeriousHarm.UNDECIDED else str(harm.label)
 
 
+def _high_risk(record: IncidentRecord) -> str:
+    """Return the number of high-risk events; the record holds no more than the first 200."""
+    if len(record.events) < MOST_EVENTS:
+        return _count(len(record.events), "high-risk event")
+    return f"{MOST_EVENTS} or more high-risk events, told here up to number {MOST_EVENTS},"
+
+
 def _description(record: IncidentRecord, _: NotificationTemplate) -> str:
     incident, events = record.incident, record.events
     opened = next((entry.text for entry in record.timeline), incident.title)
     text = f"The AI agent {incident.agent_name} ({record.agent.did}): {opened}."
     if events:
         text += (
-            f" It reported {_count(len(events), 'high-risk event')} between {moment(events[0].received_at)} "
+            f" It reported {_high_risk(record)} between {moment(events[0].received_at)} "
             f"and {moment(events[-1].received_at)}."
         )
     if record.revoked_at:
@@ -110,7 +117,7 @@ def _events(record: IncidentRecord, _: NotificationTemplate) -> str:
     first, last = record.events[0], record.events[-1]
     actions = ", ".join(sorted({event.action_type for event in record.events}))
     return (
-        f"{_count(len(record.events), 'high-risk event')} ({actions}); first {moment(first.received_at)} "
+        f"{_high_risk(record)} ({actions}); first {moment(first.received_at)} "
         f"({first.id}), last {moment(last.received_at)} ({last.id})"
     )
 
@@ -130,7 +137,8 @@ def _state(record: IncidentRecord, _: NotificationTemplate) -> str:
 def _verdicts(record: IncidentRecord, _: NotificationTemplate) -> str:
     confirmed, dismissed = record.verdicts["confirmed"], record.verdicts["dismissed"]
     waiting = len(record.events) - confirmed - dismissed
-    return f"{confirmed} confirmed as attack, {dismissed} dismissed, {waiting} not reviewed"
+    of = f", of the first {MOST_EVENTS}" if len(record.events) >= MOST_EVENTS else ""
+    return f"{confirmed} confirmed as attack, {dismissed} dismissed, {waiting} not reviewed{of}"
 
 
 def _measures(record: IncidentRecord, _: NotificationTemplate) -> str:

@@ -177,6 +177,13 @@ def test_any_change_is_found(change: dict[str, bytes | None], finding: str) -> N
     assert any(finding in each for each in found)
 
 
+@pytest.mark.parametrize("signed", [b"audit.example\n7\nAAAA\n", b"[]", b"\xff"])
+def test_what_the_key_signed_beside_manifests_is_none(signed: bytes) -> None:
+    files = make_files() | {"manifest.json": signed, "manifest.sig": SIGNER.sign(signed)}
+
+    assert findings(files, [PUBLIC]) == ["The manifest is not of the format report-manifest/1"]
+
+
 def test_only_trusted_keys_count() -> None:
     assert findings(make_files(), [b"\x01" * 32, PUBLIC]) == []
     assert "does not verify" in findings(make_files(), [b"\x01" * 32])[0]
@@ -240,3 +247,27 @@ def test_log_key_signs_json_objects_alone() -> None:
 def test_other_files_are_no_bundle(packed: bytes) -> None:
     with pytest.raises(NoBundle):
         unpack(packed)
+
+
+def test_second_file_of_a_name_is_no_bundle() -> None:
+    """Other tools unpack the first of the two, or ask."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("report.json", b"forged")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("report.json", b"signed")
+
+    with pytest.raises(NoBundle):
+        unpack(out.getvalue())
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_damaged_bundle_is_no_bundle(method: int) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.writestr("report.json", bytes(range(256)))
+    packed = bytearray(out.getvalue())
+    packed[45:75] = b"\xff" * 30
+
+    with pytest.raises(NoBundle):
+        unpack(bytes(packed))

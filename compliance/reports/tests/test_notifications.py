@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -25,7 +26,9 @@ from compliance.incidents.tests.factories import change
 from compliance.incidents.vocabulary import NotificationTemplate
 from compliance.reports.content.builder import canonical
 from compliance.reports.notifications import pdf, services
+from compliance.reports.notifications.record import MOST_EVENTS, gather
 from compliance.reports.notifications.templates import sections_of
+from compliance.reports.notifications.values import value_of
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
@@ -202,6 +205,37 @@ def test_versions_are_numbered_frozen_and_audited(tenant: Tenant) -> None:
         first.delete()
     with pytest.raises(DatabaseError), environments.atomic():
         NotificationDraft.objects.filter(id=first.id).update(digest="0" * 64)
+
+
+def test_record_is_read_before_the_incident_is_locked(tenant: Tenant) -> None:
+    """A revocation joins the incident, and waits for its lock."""
+    incident = incident_of(stopped_agent(tenant))
+
+    with CaptureQueriesContext(connection) as queries:
+        draft(incident)
+
+    told = [query["sql"] for query in queries]
+    locked = next(index for index, sql in enumerate(told) if "FOR NO KEY UPDATE" in sql)
+    assert any("events_behaviorevent" in sql for sql in told[:locked])
+    assert not any("events_behaviorevent" in sql for sql in told[locked:])
+
+
+def test_cut_list_of_events_is_told_as_cut(tenant: Tenant) -> None:
+    record = gather(incident_of(stopped_agent(tenant)), now=now())
+    many = replace(record, events=record.events[:1] * MOST_EVENTS)
+
+    told = [value_of(key, many, NotificationTemplate.AI_ACT) or "" for key in ("D5", "D6")]
+
+    assert all("200 or more high-risk events" in text for text in told)
+    assert "of the first 200" in (value_of("E1", many, NotificationTemplate.AI_ACT) or "")
+
+
+@EVERY
+def test_draft_says_what_to_compare_with_the_official_journal(tenant: Tenant, template: str) -> None:
+    document = draft(incident_of(stopped_agent(tenant)), template).content
+
+    assert "Official Journal" in document["notice"]
+    assert "not compared" in document["form"]
 
 
 def test_pdf_shows_every_field_and_is_the_same_each_time(tenant: Tenant) -> None:

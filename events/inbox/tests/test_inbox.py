@@ -300,6 +300,14 @@ def test_comment_is_kept_and_audited(acme: Tenant, agent: Agent, officer: Client
     assert (entry.affected_id, (entry.metadata or {})["case_number"]) == (str(agent.id), "C-20")
 
 
+def test_comment_names_no_event_of_another_agent(agent: Agent, officer: Client) -> None:
+    foreign = opened(make_agent(make_tenant("Rival")))
+
+    officer.post(reverse(INBOX), {"act": "comment", "agent": agent.id, "event": foreign.id, "note": "Odd."})
+
+    assert [row.event_id for row in InboxComment.objects.filter(agent=agent)] == [None]
+
+
 def test_events_of_an_agent_are_assigned(acme: Tenant, agent: Agent, officer: Client) -> None:
     event = opened(agent)
     ada = console_of(make_member(acme, Role.OFFICER, "ada"))
