@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 
+from compliance.core.identifiers import new_id
 from compliance.people.doors.sessions import FACTS
 from compliance.people.models import ConsoleSession
 
@@ -21,3 +22,14 @@ class SessionStore(DatabaseStore):
             setattr(row, name, value)
         found: ConsoleSession = row
         return found
+
+    def cycle_key(self) -> None:
+        """Give the session a new id with its new key: until Django deletes the old row there are two."""
+        facts = self._session.get(FACTS)
+        if facts is not None:
+            self[FACTS] = {**facts, "id": str(new_id())}
+        super().cycle_key()
+
+    def _validate_session_key(self, key: str | None) -> bool:
+        """Take a key for none if Django did not make it; PostgreSQL fails on one with NUL."""
+        return bool(key and key.isascii() and key.isalnum() and super()._validate_session_key(key))
