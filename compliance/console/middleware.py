@@ -54,6 +54,8 @@ class ConsoleMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        # UTF-8, whatever charset a client names: others decode to lone surrogates, or fail.
+        request.encoding = None
         if not request.path.startswith(CONSOLE_PREFIX):
             request.COOKIES = {}
             return self.get_response(request)
