@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.sites import AdminSite
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
@@ -151,6 +152,8 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
+        if "\x00" in search_term:  # which a look-up's search may hold
+            return queryset.none(), False
         identifier = parse_id(search_term.strip())
         if identifier is None:
             return super().get_search_results(request, queryset, search_term)
@@ -158,6 +161,13 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
 
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [*(super().get_exclude(request, obj) or ()), *self.secret_fields]
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """Refuse filters that fail only when the rows are read, such as the year 0."""
+        try:
+            return super().get_changelist_instance(request)
+        except ValueError as error:
+            raise IncorrectLookupParameters from error
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:

@@ -29,6 +29,7 @@ CONTENT_SECURITY_POLICY = (
     "frame-ancestors 'none'"
 )
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
+PASSWORD_PAGES = (f"/{SIGN_IN}", "/password_change/")
 A_YEAR = 365 * 24 * 3600
 TITLES = {
     403: "Not yours to see",
@@ -54,6 +55,8 @@ class ConsoleMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        # UTF-8, whatever charset a client names: others decode to lone surrogates, or fail.
+        request.encoding = "utf-8"
         if not request.path.startswith(CONSOLE_PREFIX):
             request.COOKIES = {}
             return self.get_response(request)
@@ -92,8 +95,11 @@ def remember(request: HttpRequest, response: HttpResponse, environment: Environm
 
 
 def too_many_attempts(request: HttpRequest) -> HttpResponse | None:
-    """Return a 429 if the client's address exceeds the limit of sign-in attempts, else None."""
-    if request.method != "POST" or not request.path_info.startswith(f"/{SIGN_IN}"):
+    """Return a 429 if the client's address exceeds the limit of sign-in attempts, else None.
+
+    Where one changes one's own password a stolen session could guess it too.
+    """
+    if request.method != "POST" or not request.path_info.startswith(PASSWORD_PAGES):
         return None
     limit = hit("sign_in", gate.client_address(GateRequest.of(request)))
     if limit.allowed:

@@ -193,7 +193,8 @@ class UserAdmin(DjangoUserAdmin, SystemAdmin):
         if not change:
             return recording.store_new(user=obj, **given)
         with recording.recorded_changes(user_id=obj.pk, **given):
-            obj.save()
+            # Only these: the others may have changed since the form's row was read, the password too.
+            obj.save(update_fields=form.changed_data)
         return None
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:  # noqa: A002

@@ -157,6 +157,15 @@ def test_passwords_are_not_guessed_by_trying(settings: Any) -> None:
     answers = [Client().post("/admin/live/login/", wrong) for _ in range(4)]
 
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+
+
+def test_own_password_is_not_guessed_with_a_stolen_session(settings: Any) -> None:
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "sign_in": 2}
+    client, wrong = console_of(make_operator()), {"old_password": "a guess"}
+
+    answers = [client.post(reverse("admin:password_change"), wrong) for _ in range(3)]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert int(answers[-1].headers["Retry-After"]) >= 1
     assert "Too many attempts to sign in" in answers[-1].content.decode()
     assert Client().get("/admin/live/login/").status_code == 200

@@ -26,8 +26,12 @@ class NewPasswordForm(AdminPasswordChangeForm):
 
 
 def open_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Keep the link's token in the session, so that no address shows it, and go to the form."""
-    pending.keep(request, pending.LINK, token)
+    """Keep the link's token in the session, so that no address shows it, and go to the form.
+
+    A guess is not kept: strangers could fill the table of sessions.
+    """
+    if links.user_of(token, now()) is not None:
+        pending.keep(request, pending.LINK, token)
     return HttpResponseRedirect(reverse("admin:link_password"))
 
 

@@ -14,7 +14,12 @@ LONGEST: Final = timedelta(minutes=10)
 
 
 def begin(request: HttpRequest, user: Any, now: datetime) -> None:
-    """Remember that the user has shown the password; nobody is signed in yet."""
+    """Remember that the user has shown the password; nobody is signed in yet.
+
+    Whoever used the session before knows neither its new key nor the secret that this user may be shown.
+    """
+    request.session.cycle_key()
+    request.session.pop(SECRET, None)
     request.session[PENDING] = {
         "user": user.pk,
         "backend": user.backend,

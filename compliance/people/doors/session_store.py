@@ -1,11 +1,15 @@
 """Sessions in the live database, each with the person it belongs to; Django's engine otherwise."""
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 
+from compliance.core.identifiers import new_id
 from compliance.people.doors.sessions import FACTS
 from compliance.people.models import ConsoleSession
+
+_KEY: Final = re.compile("[a-z0-9]{32}")
 
 
 class SessionStore(DatabaseStore):
@@ -21,3 +25,14 @@ class SessionStore(DatabaseStore):
             setattr(row, name, value)
         found: ConsoleSession = row
         return found
+
+    def cycle_key(self) -> None:
+        """Give the session a new id with its new key: until Django deletes the old row there are two."""
+        facts = self.get(FACTS)
+        if facts is not None:
+            self[FACTS] = {**facts, "id": str(new_id())}
+        super().cycle_key()
+
+    def _validate_session_key(self, key: str | None) -> bool:
+        """Take a key for none if Django did not make it; PostgreSQL fails on one with NUL."""
+        return bool(key and _KEY.fullmatch(key))

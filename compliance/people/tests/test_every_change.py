@@ -40,7 +40,6 @@ READING = {
         "password_change_done",
         "autocomplete",
         "jsi18n",
-        "view_on_site",
         "search",
         *("app_list", "agents_agent_trail", "reports_report_progress"),
         *("console_secret", "console_overview", "console_system", "console_doctor"),

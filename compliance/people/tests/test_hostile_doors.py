@@ -1,0 +1,118 @@
+"""What strangers and thieves try at the doors: sessions, one-time links, keys and charsets of their own."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
+from django.test import Client
+from django.urls import reverse
+
+from compliance.console.addresses import prefix_of
+from compliance.core.environments import Environment
+from compliance.people.doors import pending
+from compliance.people.models import ConsoleSession
+from compliance.people.tests.test_second_factor import PASSWORD, SIGN_IN, required, root, show_password
+from compliance.tests.console import console_of, make_operator, make_staff
+
+__all__ = ["required", "root"]
+LIVE = prefix_of(Environment.LIVE)
+
+
+def secret_shown(client: Client) -> Any:
+    client.get(reverse("admin:login_enrol"))
+    request: Any = SimpleNamespace(session=client.session)
+    return pending.kept(request, pending.SECRET)
+
+
+def test_own_password_is_changed_by_somebody_who_signed_in_and_stays_so() -> None:
+    client, new = Client(), "another long passphrase"
+    show_password(client, make_staff("kim", password=PASSWORD))
+    before = ConsoleSession.objects.get()
+
+    form = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
+    client.post(reverse("admin:password_change"), form)
+
+    after = ConsoleSession.objects.get()
+    assert client.get(reverse("admin:account")).status_code == 200
+    assert after.session_key != before.session_key
+    assert (after.person_id, after.started_at) == (before.person_id, before.started_at)
+
+
+def test_password_gives_the_session_a_new_key_and_no_old_secret(required: None, root: User) -> None:
+    other = make_operator("other")
+    other.set_password(PASSWORD)
+    other.save()
+    client = Client()
+    show_password(client, other)
+    fixed, known = client.session.session_key, secret_shown(client)
+
+    show_password(client, root)
+
+    assert client.session.session_key != fixed
+    assert not ConsoleSession.objects.filter(session_key=fixed).exists()
+    assert known not in (None, secret_shown(client))
+
+
+def test_guessed_link_leaves_no_session(client: Client) -> None:
+    answer = client.get(reverse("admin:link", args=["guess"]), follow=True)
+
+    assert "Ask for a new one" in answer.content.decode()
+    assert not ConsoleSession.objects.exists()
+
+
+def test_session_key_with_nul_is_none(client: Client) -> None:
+    assert client.get(SIGN_IN, headers={"cookie": r'sessionid="abcdefghij\000"'}).status_code == 200
+
+
+@pytest.mark.parametrize("charset", ["utf-7", "rot13", "idna"])
+def test_charset_of_the_client_has_no_say(client: Client, charset: str) -> None:
+    fields = "".join(
+        f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n+2AA-\r\n'
+        for name in ("username", "password")
+    )
+    kind = f"multipart/form-data; boundary=b; charset={charset}"
+
+    answer = client.generic("POST", SIGN_IN, fields + "--b--\r\n", content_type=kind)
+
+    assert answer.status_code == 200
+    assert answer.context["form"].errors
+
+
+@pytest.mark.parametrize("address", ["auth/user/?last_login__year=0", "agents/agent/?created_at__year=0"])
+def test_filter_by_no_year_is_refused(address: str) -> None:
+    answer = console_of(make_operator()).get(LIVE + address)
+
+    assert (answer.status_code, answer.headers["Location"][-4:]) == (302, "?e=1")
+
+
+def test_look_up_of_nul_finds_nothing() -> None:
+    query = "term=%00&app_label=tenancy&model_name=membership&field_name=user"
+
+    assert console_of(make_operator()).get(f"{LIVE}autocomplete/?{query}").json()["results"] == []
+
+
+def test_no_redirect_tells_which_rows_exist() -> None:
+    kind = ContentType.objects.get_for_model(User)
+    user = make_operator()
+
+    assert console_of(user).get(f"{LIVE}r/{kind.pk}/{user.pk}/").status_code == 404
+    assert console_of(user).get(f"{LIVE}r/{kind.pk}/x/").status_code == 404
+
+
+def test_operator_saves_only_what_the_form_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A password set while the form's row is held in memory stays."""
+    user, operator = make_staff("kim", password=PASSWORD), console_of(make_operator())
+    clean = User.clean
+
+    def set_meanwhile(held: User) -> None:
+        clean(held)
+        User.objects.filter(pk=user.pk).update(password="set meanwhile")
+
+    monkeypatch.setattr(User, "clean", set_meanwhile)
+    form = {"username": "kim", "email": "kim@example.org", "is_active": "on", "is_staff": "on"}
+    operator.post(reverse("admin:auth_user_change", args=[user.pk]), form)
+
+    user.refresh_from_db()
+    assert (user.email, user.password) == ("kim@example.org", "set meanwhile")
