@@ -12,6 +12,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.db import connections
 from django.test.utils import setup_databases, teardown_databases
 from hypothesis import HealthCheck, settings
@@ -29,6 +30,11 @@ settings.register_profile("service", deadline=None, suppress_health_check=[Healt
 settings.load_profile("service")
 
 COMMITTED_WEIGHT = 5  # what a test that commits for real takes, in others
+
+
+def pytest_collection() -> None:
+    """Load the console's pages, as web processes do with its routes: tests are generated from them."""
+    admin.autodiscover()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -300,14 +300,18 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         except (NothingSealed, ExportsUnderWay) as error:
             messages.warning(request, f"{error.message}.")
             return self._back_to_list(request)
-        record_download(
-            request,
-            action=AuditAction.AUDIT_EXPORTED,
-            tenant_id=tenant_id,
-            description=f"Audit log exported as {name}",
-            format=name,
-            filters=_filters(request).urlencode()[:LONGEST_QUERY],
-        )
+        try:
+            record_download(
+                request,
+                action=AuditAction.AUDIT_EXPORTED,
+                tenant_id=tenant_id,
+                description=f"Audit log exported as {name}",
+                format=name,
+                filters=_filters(request).urlencode()[:LONGEST_QUERY],
+            )
+        except BaseException:
+            found.close()
+            raise
         return export_file(found, name)
 
     def _exported_tenant(self, request: HttpRequest) -> UUID | None:

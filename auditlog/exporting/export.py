@@ -59,7 +59,10 @@ class Export:
         self._pieces = self._made()
 
     def __iter__(self) -> Iterator[bytes]:
-        return self._pieces
+        try:
+            yield from self._pieces
+        finally:
+            self.close()
 
     def close(self) -> None:
         """End the transaction that the entries are read in; safe to repeat."""

@@ -27,12 +27,11 @@ class ReasonForm(forms.Form):
 
 @dataclass(frozen=True)
 class ActionCall:
-    """A confirmed action: the row, the form's cleaned data, the user and the time."""
+    """A confirmed action: the request, the row, the form's cleaned data and the time."""
 
     request: HttpRequest
     row: Any
     data: dict[str, Any]
-    username: str
     now: datetime
 
 

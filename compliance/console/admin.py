@@ -254,7 +254,7 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         form = action.form_class(request.POST if request.method == "POST" else None)
         if not form.is_valid():
             return self._confirmation(request, action, row, form)
-        call = ActionCall(request, row, form.cleaned_data, request.user.get_username(), now())
+        call = ActionCall(request, row, form.cleaned_data, now())
         return self._run(action, call)
 
     def missing(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -56,7 +56,8 @@ class ConsoleMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         # UTF-8, whatever charset a client names: others decode to lone surrogates, or fail.
-        request.encoding = "utf-8"
+        if "charset" in (request.content_params or {}):
+            request.encoding = "utf-8"
         if not request.path.startswith(CONSOLE_PREFIX):
             request.COOKIES = {}
             return self.get_response(request)

@@ -6,6 +6,8 @@ from django.urls import include, path
 from compliance.api import exceptions
 from compliance.console.secrets import secret_route
 
+admin.autodiscover()
+
 # The admin comes last: its last route matches everything.
 urlpatterns = [secret_route(), path("", include("compliance.ops.urls")), path("", admin.site.urls)]
 

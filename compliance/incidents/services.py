@@ -137,6 +137,10 @@ def _open(tenant_id: UUID, occurrence: Occurrence, actor: Actor, now: datetime) 
 def _join(incident: Incident, occurrence: Occurrence, actor: Actor, now: datetime) -> None:
     _enter_occurrence(incident, EntryKind.JOINED, occurrence, actor)
     _record(incident, AuditAction.INCIDENT_JOINED, "Joined", actor, now, **_named(occurrence))
+    if occurrence.detected_at < incident.detected_at:
+        incident.detected_at = occurrence.detected_at
+        wind(incident)
+        incident.save(update_fields=["detected_at", *_CLOCKWORK])
     if occurrence.is_contained and incident.state == IncidentState.OPEN:
         _change(incident, {"state": IncidentState.CONTAINED}, actor, now)
 

@@ -25,6 +25,7 @@ from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
 from compliance.keys import backend_for
+from compliance.keys.uri import InvalidUri
 from compliance.ops import heartbeat, key_inventory
 from compliance.ops.privileges import role_audit
 from compliance.stores import redis, sql
@@ -224,7 +225,10 @@ def settle_issuances(now: datetime) -> str:
 
 
 def keys_agree(now: datetime) -> str:
-    tokens = key_inventory.reconcile(now=now)
+    try:
+        tokens = key_inventory.reconcile(now=now)
+    except InvalidUri as error:
+        return f"a row names a key by what is no PKCS#11 URI: {error}"
     orphans = sum(len(token.orphans) for token in tokens)
     missing = [uri for token in tokens for uri in token.missing]
     problems = [f"{orphans} keys that no row names"] if orphans else []

@@ -5,11 +5,11 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from unfold.decorators import display
@@ -23,7 +23,6 @@ from compliance.console.admin import RelatedLink, SystemAdmin
 from compliance.console.display import chip, code, column, facts, visible
 from compliance.console.secrets import secret_page
 from compliance.core.clock import now
-from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.people import recording
 from compliance.people.doors import links, second_factor, sessions
@@ -180,13 +179,6 @@ class UserAdmin(DjangoUserAdmin, SystemAdmin):
             return super().get_object(request, object_id, from_field)
         users: QuerySet[User] = self.get_queryset(request)
         return users.filter(person__id=person).first()
-
-    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        try:
-            return super().changeform_view(request, *args, **kwargs)
-        except ServiceError as error:
-            messages.error(request, f"{error.message}.")
-            return HttpResponseRedirect(request.get_full_path())
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         given: dict[str, Any] = {"actor": actor_of(request), "now": now()}

@@ -1,7 +1,7 @@
 """People as a Django app, and the site that they sign in to."""
 
 from django.apps import AppConfig
-from django.contrib.admin.apps import AdminConfig
+from django.contrib.admin.apps import SimpleAdminConfig
 from django.core.checks import register
 
 from compliance.people.checks import check_required, check_second_factor
@@ -16,7 +16,7 @@ class PeopleConfig(AppConfig):
         register(check_required, "security", deploy=True)
 
 
-class ConsoleConfig(AdminConfig):
-    """Django's admin with the console's own doors."""
+class ConsoleConfig(SimpleAdminConfig):
+    """Django's admin with the console's own doors. Its pages are loaded with its routes: only web processes pay."""
 
     default_site = "compliance.people.doors.site.ConsoleSite"

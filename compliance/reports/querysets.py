@@ -30,6 +30,10 @@ class ReportQuerySet(models.QuerySet["Report"]):
     def for_tenant(self, tenant_id: UUID) -> "ReportQuerySet":
         return self.filter(tenant_id=tenant_id)
 
+    def without_files(self, *wanted: str) -> "ReportQuerySet":
+        """Leave the large columns in the database until they are asked for, but those `wanted`."""
+        return self.defer(*(name for name in ("document", "pdf", "evidence") if name not in wanted))
+
     def claimable(self, now: datetime) -> "ReportQuerySet":
         """Return the reports that are pending, or whose worker exceeded the lease."""
         waiting = Q(status=ReportStatus.PENDING)

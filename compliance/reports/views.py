@@ -120,7 +120,7 @@ class ReportViewSet(ApiViewSet):
         kind = read_choice(params, "type", ReportType.values)
         status = read_choice(params, "status", ReportStatus.values)
         chosen = {name: value for name, value in (("type", kind), ("status", status)) if value}
-        reports = Report.objects.for_tenant(request.auth.tenant_id).filter(**chosen).defer("document", "pdf")
+        reports = Report.objects.for_tenant(request.auth.tenant_id).filter(**chosen).without_files()
         found = keyset_page(reports, cursor=read_cursor(params), limit=read_limit(params), field="created_at")
         rows = ReportSerializer(found.rows, many=True).data
         return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
@@ -136,7 +136,7 @@ class ReportViewSet(ApiViewSet):
         },
     )
     def retrieve(self, request: ApiRequest, report_id: str) -> Response:
-        report = Report.objects.for_tenant(request.auth.tenant_id).defer("document", "pdf").find(report_id)
+        report = Report.objects.for_tenant(request.auth.tenant_id).without_files().find(report_id)
         return ok(ReportSerializer(services.finished(report)).data)
 
     @extend_schema(
@@ -150,7 +150,7 @@ class ReportViewSet(ApiViewSet):
         responses={200: enveloped(ReportDocumentSerializer), **errors(*KEYED, **NOT_READY)},
     )
     def document(self, request: ApiRequest, report_id: str) -> Response:
-        report = Report.objects.for_tenant(request.auth.tenant_id).defer("pdf").find(report_id)
+        report = Report.objects.for_tenant(request.auth.tenant_id).without_files("document").find(report_id)
         return ok(ReportDocumentSerializer(services.ready(report)).data)
 
     @extend_schema(
@@ -163,7 +163,7 @@ class ReportViewSet(ApiViewSet):
         },
     )
     def pdf(self, request: ApiRequest, report_id: str) -> HttpResponse:
-        found = Report.objects.for_tenant(request.auth.tenant_id).defer("document").find(report_id)
+        found = Report.objects.for_tenant(request.auth.tenant_id).without_files("pdf").find(report_id)
         report = services.ready(found)
         name = f"{report.type}-{report.period_start:%Y-%m-%d}-{report.id}.pdf"
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "ETag": f'"{report.digest}"'}
@@ -182,7 +182,7 @@ class ReportViewSet(ApiViewSet):
         responses={200: enveloped(ReportManifestSerializer), **errors(*KEYED, **NOT_READY)},
     )
     def manifest(self, request: ApiRequest, report_id: str) -> Response:
-        found = Report.objects.for_tenant(request.auth.tenant_id).defer("document", "pdf", "evidence")
+        found = Report.objects.for_tenant(request.auth.tenant_id).without_files()
         return ok(ReportManifestSerializer(services.signed(found.find(report_id))).data)
 
     @extend_schema(

@@ -15,12 +15,12 @@ from auditlog.vocabulary import Actor
 from compliance.console.display import visible
 from compliance.core.errors import Invalid, ServiceError
 from compliance.core.identifiers import parse_id
-from events.inbox import services
+from events.inbox import reading, services
 from events.inbox.forms import SNOOZES, DecisionForm
 from events.inbox.people import reviewers_of
 from events.models import ReviewVerdict
 
-MOST_AT_ONCE = 50
+MOST_AT_ONCE = reading.WINDOW
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,7 @@ def _comment(
     told = {
         "event_id": None if event_id is None else str(event_id),
         "kind": kind.value,
-        "text": text,
+        "comment": text,
         "case_number": case_number,
     }
     _record(agent, AuditAction.INBOX_COMMENTED, f"Comment on agent {agent.name}", told, actor, now)

@@ -15,7 +15,6 @@ MOMENTS: Final = (
     *("aware_at", "ai_act_reported_at", "classified_at"),
     *("dora_initial_at", "dora_intermediate_at", "dora_final_at"),
 )
-FIELDS: Final = ("title", "state", "severity", "owner", "serious_harm", "dora_class", *MOMENTS)
 EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _CHAIN: Final = ("classified_at", "dora_initial_at", "dora_intermediate_at", "dora_final_at")
 

@@ -67,6 +67,22 @@ def test_second_occurrence_of_the_agent_joins_and_contains() -> None:
     assert audited(tenant)["incident.joined"] == 1
 
 
+def test_earlier_detection_that_joins_moves_the_clocks() -> None:
+    tenant, agent_id = make_tenant(), new_id()
+    later = now()
+    earlier = later - timedelta(hours=5)
+    opened = make_incident(tenant, agent_id=agent_id, at=later)
+
+    make_incident(tenant, agent_id=agent_id, at=earlier)
+    make_incident(tenant, agent_id=agent_id, at=later + timedelta(hours=1))
+
+    incident = Incident.objects.get(id=opened.id)
+    assert incident.detected_at == earlier
+    assert {clock.started_at for clock in incident.clocks() if clock.started_at} == {earlier}
+    assert opened.next_due_at is not None
+    assert incident.next_due_at == opened.next_due_at - timedelta(hours=5)
+
+
 def test_closed_incident_is_not_joined() -> None:
     tenant, agent_id = make_tenant(), new_id()
     closed = make_closed_incident(tenant, agent_id=agent_id)

@@ -150,6 +150,15 @@ def test_key_that_is_gone_is_missing(stray: KeyRef) -> None:
     assert stray.uri in {uri for shelf in shown for uri in shelf["missing"]}
 
 
+def test_row_that_names_no_key_is_told_and_the_other_checks_still_run() -> None:
+    PooledKey.objects.create(id=new_id(), key_uri="pkcs11:object=nowhere", spki=b"", created_at=now())
+
+    found = {each.check: each for each in examine(chosen=[Environment.LIVE], fix=False, now=now())}
+
+    assert "no PKCS#11 URI: token and id are required" in found["keys"].detail
+    assert found["database"].ok
+
+
 def test_log_key_is_named_and_missing_once_it_is_gone() -> None:
     key = log_keys.bootstrap(actor=ACTOR, now=now())
     named = key.key_uri not in orphans()

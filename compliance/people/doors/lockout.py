@@ -63,12 +63,11 @@ def count_success(request: HttpRequest, *, person: Person) -> None:
 
 
 def remember_browser(request: HttpRequest, response: HttpResponse, *, person: Person) -> None:
-    """Give the browser a door of its own next time."""
-    if _browser(request, person):
-        return
+    """Give the browser a door of its own next time, and each time for so long again."""
+    browser = _browser(request, person) or str(new_id())
     response.set_cookie(
         COOKIE,
-        signing.dumps([str(person.id), str(new_id())], salt=SALT),
+        signing.dumps([str(person.id), browser], salt=SALT),
         max_age=KNOWN_FOR,
         path="/admin/",
         secure=settings.SESSION_COOKIE_SECURE,

@@ -140,7 +140,7 @@ def closed_for(user: User, now: datetime) -> timedelta | None:
 def verify(*, user: User, code: str, now: datetime) -> Factor | None:
     """Use up a code of the app or a recovery code; None if it is wrong, used, or comes while closed.
 
-    After three wrong codes each further one closes the door for twice as long as the one before.
+    From the third wrong code on, each closes the door for twice as long as the one before.
     """
     code = "".join(code.split()).replace("-", "").lower()
     with environments.use(Environment.LIVE), environments.atomic():

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from auditlog.vocabulary import Actor, AuditAction
+from compliance.console.display import counted
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
@@ -58,7 +59,7 @@ def end(
         found = of(user, now).exclude(id__in=but)
         count, _ = (found if only is None else found.filter(id=only)).delete()
         if count:
-            text = f"{count} sessions of {user.username} ended"
+            text = f"{counted(count, 'session')} of {user.username} ended"
             metadata = {"count": count} | ({"reason": reason} if reason else {})
             recording.record(AuditAction.PERSON_SESSIONS_ENDED, user, text, actor, now, **metadata)
     return count

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core import signing
 from django.test import Client
 from django.urls import reverse
 
@@ -104,6 +105,17 @@ def test_cookie_of_another_person_opens_nothing(kim: User) -> None:
     guess(5)
 
     assert attempt(client, PASSWORD).status_code == 200
+
+
+def test_known_browser_keeps_its_door_and_is_known_for_longer(kim: User) -> None:
+    client = Client()
+    first = attempt(client, PASSWORD).cookies[lockout.COOKIE].value
+    client.post(reverse("admin:logout"))
+
+    again = attempt(client, PASSWORD).cookies[lockout.COOKIE]
+
+    assert signing.loads(again.value, salt=lockout.SALT) == signing.loads(first, salt=lockout.SALT)
+    assert again["max-age"] == lockout.KNOWN_FOR.total_seconds()
 
 
 def test_cookie_is_only_the_consoles(kim: User) -> None:

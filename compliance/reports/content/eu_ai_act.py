@@ -17,7 +17,11 @@ from compliance.reports.content.sources import Rows
 
 SIX_MONTHS = timedelta(days=183)
 # Article 73(2), (4) and (3): days from awareness to report.
-REPORTING_CLOCKS = {"in general": 15, "on a death": 10, "on a widespread infringement": 2}
+REPORTING_CLOCKS = {
+    "in general": 15,
+    "on a death": 10,
+    "on a widespread infringement or harm to critical infrastructure": 2,
+}
 
 
 def controls(frame: Frame, facts: Facts) -> list[Control]:

@@ -298,6 +298,8 @@ def test_comment_is_kept_and_audited(acme: Tenant, agent: Agent, officer: Client
     assert "asked &lt;b&gt;the owner" in officer.get(answer.url).content.decode()
     (entry,) = entries(acme, "inbox.commented")
     assert (entry.affected_id, (entry.metadata or {})["case_number"]) == (str(agent.id), "C-20")
+    listed: Any = officer.get(reverse("admin:auditlog_auditentry_changelist"), {"q": "owner"})
+    assert list(listed.context["cl"].result_list) == [entry]
 
 
 def test_comment_names_no_event_of_another_agent(agent: Agent, officer: Client) -> None:
