@@ -17,6 +17,9 @@ class PeopleConfig(AppConfig):
 
 
 class ConsoleConfig(SimpleAdminConfig):
-    """Django's admin with the console's own doors. Its pages are loaded with its routes: only web processes pay."""
+    """Django's admin with the console's own doors.
+
+    Its pages are loaded with its routes, so only by web processes.
+    """
 
     default_site = "compliance.people.doors.site.ConsoleSite"
