@@ -1,4 +1,4 @@
-"""The whole record of an incident as one JSON document."""
+"""The record of an incident, each list up to a limit, as one JSON document."""
 
 from datetime import datetime
 from typing import Any, Final
