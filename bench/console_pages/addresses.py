@@ -102,9 +102,11 @@ def _is_sortable(found: ChangeList, column: Any) -> bool:
 def _filtered(spec: Any) -> Iterator[str]:
     """Query strings of a filter's values."""
     if isinstance(spec, TextFilter):
-        yield from (urlencode({spec.parameter_name: text}) for text in ("officer", "system:sweeper", NOTHING))
+        yield from (
+            urlencode({str(spec.parameter_name): text}) for text in ("officer", "system:sweeper", NOTHING)
+        )
     elif isinstance(spec, SimpleListFilter):
-        yield from (urlencode({spec.parameter_name: value}) for value, _ in spec.lookup_choices)
+        yield from (urlencode({str(spec.parameter_name): value}) for value, _ in spec.lookup_choices)
     elif isinstance(spec, RangeDateTimeFilter):
         today = datetime.now(tz=UTC).date()
         for start, end in ((today - timedelta(7), today), (today - timedelta(60), today - timedelta(53))):

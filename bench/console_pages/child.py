@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
@@ -224,7 +224,7 @@ def plain(only: str) -> dict[str, float]:
     return found
 
 
-COMMANDS = {"plain": plain, "people": people, "settle": settle, "look": look}
+COMMANDS: dict[str, Callable[..., Any]] = {"plain": plain, "people": people, "settle": settle, "look": look}
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ class PageRow:
 
     @property
     def queries(self) -> int:
-        return max(timed.page["queries"] for timed in self.timed)
+        return max(int(timed.page["queries"]) for timed in self.timed)
 
     def problems(self) -> list[str]:
         """What of the targets is not held."""

@@ -29,7 +29,7 @@ def acme() -> Tenant:
 
 
 @pytest.fixture
-def rows(acme: Tenant, transactional_db: None) -> dict[str, Any]:
+def rows(acme: Tenant) -> dict[str, Any]:
     for number in range(ROWS):
         made = populate(acme, Environment.LIVE, f"row{number}")
     seal_and_sign()
