@@ -15,6 +15,7 @@ from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.people.doors import pending, second_factor, sessions
 from compliance.people.doors.signing_in import WRONG, CodeForm, Enrolment
+from compliance.people.passkeys import keys, proofs, relying_party
 
 NEW_CODES, REMOVE, ALL_OTHERS = "codes", "remove", "others"
 
@@ -34,6 +35,8 @@ def account_page(request: HttpRequest) -> HttpResponse:
         "codes_left": user.person.recovery_codes.count(),
         "sessions": sessions.of(user, now()),
         "own_session": sessions.own_id(request),
+        "security_keys": keys.of(user),
+        "keys_problem": relying_party.problem(),
         "is_required": second_factor.is_required_of(user),
     }
     return TemplateResponse(request, "admin/people/account.html", context)
@@ -72,6 +75,8 @@ class OwnEnrolment(Enrolment):
         self.user = user
         if second_factor.authenticator_of(user) is not None:
             return HttpResponseRedirect(reverse("admin:account"))
+        if proofs.is_needed(request, now()):
+            return proofs.ask_for_it(request)
         return super().dispatch(request, *args, **kwargs)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -96,7 +101,7 @@ def _changed(request: HttpRequest, user: User, form: CodeForm) -> HttpResponse |
             codes = second_factor.remake_codes(user=user, actor=actor_of(request), now=now())
             pending.keep(request, pending.CODES, "\n".join(codes))
             return HttpResponseRedirect(reverse("admin:recovery_codes"))
-        second_factor.remove(user=user, reason="by the person", actor=actor_of(request), now=now())
+        second_factor.remove_app(user=user, reason="by the person", actor=actor_of(request), now=now())
         messages.success(request, "The authenticator app is removed.")
     except ServiceError as error:
         messages.error(request, f"{error.message}.")

@@ -1,0 +1,47 @@
+"""Challenges of security keys: each for one person, one session and one purpose, and taken once."""
+
+import secrets
+from datetime import datetime
+from typing import Final
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.core.identifiers import parse_id
+from compliance.people.doors import pending
+from compliance.people.models import ChallengePurpose, KeyChallenge, Person
+from compliance.people.passkeys.ceremonies import LIFE
+
+OCTETS: Final = 32
+
+
+def give(request: HttpRequest, *, user: User, purpose: ChallengePurpose, now: datetime) -> bytes:
+    """Return a new challenge, which replaces the session's last one; those that are over are removed."""
+    with environments.use(Environment.LIVE), environments.atomic():
+        KeyChallenge.objects.filter(expires_at__lte=now).delete()
+        KeyChallenge.objects.filter(id=parse_id(request.session.get(pending.CHALLENGE, ""))).delete()
+        challenge = KeyChallenge.objects.create(
+            person=Person.objects.get(user=user),
+            purpose=purpose,
+            octets=secrets.token_bytes(OCTETS),
+            expires_at=now + LIFE,
+        )
+    request.session[pending.CHALLENGE] = str(challenge.id)
+    return challenge.octets
+
+
+def take(request: HttpRequest, *, user: User, purpose: ChallengePurpose, now: datetime) -> bytes | None:
+    """Return the challenge that the session was given, for the last time; None if it is over."""
+    wanted = parse_id(request.session.pop(pending.CHALLENGE, ""))
+    with environments.use(Environment.LIVE), environments.atomic():
+        mine = KeyChallenge.objects.filter(
+            id=wanted, person__user=user, purpose=purpose, expires_at__gt=now
+        )
+        # Of two at the same time one gets the row's lock; the other finds none.
+        found = mine.select_for_update(of=("self",)).first()
+        if found is None:
+            return None
+        found.delete()
+    return bytes(found.octets)
