@@ -61,8 +61,8 @@ RESET_SECOND_FACTOR = ConfirmedAction(
     label="Reset second factor",
     icon="phonelink_erase",
     explanation=(
-        "Removes this person's authenticator app, security keys and recovery codes. Make sure who asks for it: from now on "
-        "the password alone signs in, and whoever needs a second factor sets up a new one then."
+        "Removes this person's authenticator app, security keys and recovery codes. Make sure who asks for "
+        "it: from now on the password alone signs in, and whoever needs a second factor sets up a new one then."
     ),
     run=reset_second_factor,
     is_offered=second_factor.is_set_up,
@@ -137,7 +137,8 @@ def _since(user: User) -> str:
 
 def _keys(user: User) -> SafeString | str:
     rows = [
-        (f"{key.created_at:%Y-%m-%d %H:%M} UTC", f"{visible(key.name)}, {_last_use(key)}") for key in keys.of(user)
+        (f"{key.created_at:%Y-%m-%d %H:%M} UTC", f"{visible(key.name)}, {_last_use(key)}")
+        for key in keys.of(user)
     ]
     return facts(rows) if rows else "none"
 

@@ -4,7 +4,12 @@ from django.apps import AppConfig
 from django.contrib.admin.apps import SimpleAdminConfig
 from django.core.checks import register
 
-from compliance.people.checks import check_keys_possible, check_relying_party, check_required, check_second_factor
+from compliance.people.checks import (
+    check_keys_possible,
+    check_relying_party,
+    check_required,
+    check_second_factor,
+)
 
 
 class PeopleConfig(AppConfig):

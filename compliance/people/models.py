@@ -98,7 +98,7 @@ class SecondStepTries(models.Model):
 
 
 class RecoveryCode(models.Model):
-    """A code that signs in once without app or security key; stored as a SHA-256 digest, removed when used."""
+    """A code that signs in once without app or key; stored as a SHA-256 digest, removed when used."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="recovery_codes")

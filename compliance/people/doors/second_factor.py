@@ -124,7 +124,7 @@ def remake_codes(*, user: User, actor: Actor, now: datetime) -> list[str]:
 
 
 def remove_app(*, user: User, reason: str, actor: Actor, now: datetime) -> None:
-    """Remove the authenticator app, and the recovery codes if nothing else is left. Raises: NoSecondFactor."""
+    """Remove the app, and the recovery codes if nothing else is left. Raises: NoSecondFactor."""
     with environments.use(Environment.LIVE), environments.atomic():
         person = locked(user)
         removed, _ = Authenticator.objects.filter(person=person).delete()

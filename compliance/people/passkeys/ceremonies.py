@@ -179,14 +179,14 @@ def _registered(party: RelyingParty, answer: str, challenge: bytes) -> NewKey:
         raise KeyRefused(INVALID)
     if not _is_usable(verified.credential_public_key):
         raise KeyRefused(INVALID)
-    transports = tuple(one.value for one in AuthenticatorTransport if one in (parsed.response.transports or ()))
-    return NewKey(
-        verified.credential_id, verified.credential_public_key, verified.sign_count, transports
+    transports = tuple(
+        one.value for one in AuthenticatorTransport if one in (parsed.response.transports or ())
     )
+    return NewKey(verified.credential_id, verified.credential_public_key, verified.sign_count, transports)
 
 
 def _is_usable(public_key: bytes) -> bool:
-    """Whether the key is of the kind that its algorithm says: without attestation nothing was verified by it."""
+    """Whether the key is what its algorithm says: without attestation nothing was verified by it."""
     decoded = decode_credential_public_key(public_key)
     key = decoded_public_key_to_cryptography(decoded)
     if decoded.alg == COSEAlgorithmIdentifier.ECDSA_SHA_256:

@@ -104,6 +104,7 @@ def remove(*, user: User, key_id: UUID, actor: Actor, now: datetime) -> None:
             name=key.name,
         )
 
+
 def record_refusal(*, user: User, refusal: KeyRefused, actor: Actor, now: datetime) -> None:
     """Audit that a signed-in person's key, or a new one, was refused."""
     text = f"Security key of {user.username} refused"

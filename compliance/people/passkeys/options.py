@@ -10,9 +10,7 @@ from compliance.people.models import ChallengePurpose, Person
 from compliance.people.passkeys import ceremonies, challenges, keys, relying_party
 
 
-def to_sign(
-    request: HttpRequest, *, user: User, purpose: ChallengePurpose, now: datetime
-) -> HttpResponse:
+def to_sign(request: HttpRequest, *, user: User, purpose: ChallengePurpose, now: datetime) -> HttpResponse:
     """Answer with a new challenge for the keys of the user."""
     challenge = challenges.give(request, user=user, purpose=purpose, now=now)
     known = keys.known(keys.of(user))

@@ -19,8 +19,8 @@ WORDS: Final = {
     keys.CHALLENGE: "This took too long, or another tab of yours asked as well. Try again.",
     keys.UNKNOWN: "This security key is not registered for this account.",
     keys.COUNTER: (
-        "This security key was refused: its counter went back, as that of a copy would. Use another way to sign "
-        "in, and tell an operator."
+        "This security key was refused: its counter went back, as that of a copy would. "
+        "Use another way, and tell an operator."
     ),
     keys.CLOSED: "Too many wrong codes or keys: wait, then try again.",
 }

@@ -55,9 +55,7 @@ class StepView(CodeView):
         answer = form.cleaned_data["credential"]
         if not answer:
             return super().form_valid(form)
-        challenge = challenges.take(
-            self.request, user=self.user, purpose=ChallengePurpose.SIGN_IN, now=now()
-        )
+        challenge = challenges.take(self.request, user=self.user, purpose=ChallengePurpose.SIGN_IN, now=now())
         try:
             key = keys.use(user=self.user, answer=answer, challenge=challenge, now=now())
         except KeyRefused as error:
