@@ -61,8 +61,8 @@ RESET_SECOND_FACTOR = ConfirmedAction(
     label="Reset second factor",
     icon="phonelink_erase",
     explanation=(
-        "Removes this person's authenticator app, security keys and recovery codes. Make sure who asks for "
-        "it: from now on the password alone signs in, and whoever needs a second factor sets up a new one then."
+        "Removes this person's authenticator app, keys and recovery codes. Make sure who asks for it: "
+        "from now on the password alone signs in, and whoever needs a second factor sets up a new one."
     ),
     run=reset_second_factor,
     is_offered=second_factor.is_set_up,

@@ -81,7 +81,7 @@ class SignInView(LoginView):
 class SecondStep(RedirectURLMixin, FormView):
     """A page for somebody who has shown the password and is not signed in yet."""
 
-    form_class = CodeForm
+    form_class: type[forms.Form] = CodeForm
     user: User
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -123,7 +123,7 @@ class CodeView(SecondStep):
 class Enrolment(FormView):
     """Shows a new secret, kept in the session until a code proves that an app has it."""
 
-    form_class = CodeForm
+    form_class: type[forms.Form] = CodeForm
     user: User
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

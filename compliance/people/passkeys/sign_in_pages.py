@@ -99,7 +99,7 @@ class KeyForm(forms.Form):
 class KeyRegistration(FormView):
     """Registers a new key of `user`."""
 
-    form_class = KeyForm
+    form_class: type[forms.Form] = KeyForm
     request: HttpRequest
     user: User
 
@@ -137,7 +137,7 @@ class KeyRegistration(FormView):
 class EnrolKeyView(SecondStep, KeyRegistration):
     """Registers the first key of somebody who may not sign in without a second factor."""
 
-    form_class = KeyForm
+    form_class: type[forms.Form] = KeyForm
     template_name = "admin/people/keys/sign_in_enrol.html"
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:

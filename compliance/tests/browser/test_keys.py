@@ -1,4 +1,4 @@
-"""Security keys in Chromium, with its virtual authenticators: registered, used, removed, and refused in words."""
+"""Security keys in Chromium, with its virtual authenticators: registered, used, removed, refused in words."""
 
 from collections.abc import Iterator
 from itertools import count
