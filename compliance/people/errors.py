@@ -25,7 +25,7 @@ class NoSecondFactor(Conflict):
     message = "There is no second factor"
 
 
-class KeyNotFound(NotFound):
+class SecurityKeyNotFound(NotFound):
     message = "This security key is not yours, or was removed already"
 
 

@@ -13,7 +13,7 @@ from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.people import recording
 from compliance.people.doors import second_factor, tries
-from compliance.people.errors import KeyNotFound, KeyRefused, KeyRegisteredAlready, TooManyKeys
+from compliance.people.errors import KeyRefused, KeyRegisteredAlready, SecurityKeyNotFound, TooManyKeys
 from compliance.people.models import SecurityKey
 from compliance.people.passkeys import ceremonies, relying_party
 from compliance.people.passkeys.ceremonies import Assertion, KnownKey
@@ -88,12 +88,15 @@ def use(*, user: User, answer: str, challenge: bytes | None, now: datetime) -> S
 
 
 def remove(*, user: User, key_id: UUID, actor: Actor, now: datetime) -> None:
-    """Remove one of the user's keys, and the recovery codes if nothing else is left. Raises: KeyNotFound."""
+    """Remove one of the user's keys, and the recovery codes if nothing else is left.
+
+    Raises: SecurityKeyNotFound.
+    """
     with environments.use(Environment.LIVE), environments.atomic():
         second_factor.locked(user)
         key = of(user).filter(id=key_id).first()
         if key is None:
-            raise KeyNotFound()
+            raise SecurityKeyNotFound()
         SecurityKey.objects.filter(pk=key.pk).delete()
         second_factor.drop_codes_of_nothing(user)
         text = f"Security key of {user.username} removed"
