@@ -1,6 +1,7 @@
 """What is sent in the name of security keys: lies, replays, copies, and what is no answer at all."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ from webauthn.helpers import bytes_to_base64url
 
 from auditlog.models import AuditEntry
 from compliance.core.clock import now
+from compliance.core.identifiers import new_id
 from compliance.people.doors import pending
-from compliance.people.models import KeyChallenge
+from compliance.people.models import ChallengePurpose, KeyChallenge
 from compliance.people.passkeys import challenges, keys
 from compliance.people.passkeys.tests.security_keys import (
     EDDSA,
@@ -37,10 +39,10 @@ from compliance.people.tests.test_second_factor import (
     target,
     types_of,
 )
-from compliance.tests.console import console_of
+from compliance.tests.console import console_of, make_staff
+from compliance.tests.threads import at_once
 
-ACCOUNT, ADD, KEYS = (reverse(f"admin:{name}") for name in ("account", "account_key_add", "account_keys"))
-ENROL_KEY = reverse("admin:login_enrol_key")
+ADD = reverse("admin:account_key_add")
 
 
 @pytest.mark.parametrize(
@@ -137,6 +139,19 @@ def test_challenge_of_one_browser_is_not_anothers(root: User) -> None:
     thief.post(CODE, {"credential": answer})
 
     assert not is_signed_in(thief)
+
+
+@pytest.mark.usefixtures("committed")
+def test_two_requests_at_once_take_a_challenge_once() -> None:
+    user = make_staff(f"twice-{new_id()}")
+    request: Any = SimpleNamespace(session={})
+    challenges.give(request, user=user, purpose=ChallengePurpose.SIGN_IN, now=now())
+
+    def take() -> bytes | None:
+        copy: Any = SimpleNamespace(session=dict(request.session))
+        return challenges.take(copy, user=user, purpose=ChallengePurpose.SIGN_IN, now=now())
+
+    assert sum(taken is not None for taken in at_once(take)) == 1
 
 
 def test_counter_that_goes_back_is_refused_and_audited(root: User) -> None:

@@ -9,8 +9,7 @@ from django.urls import reverse
 from compliance.people.passkeys import relying_party
 from compliance.tests.console import console_of
 
-ACCOUNT, ADD, KEYS = (reverse(f"admin:{name}") for name in ("account", "account_key_add", "account_keys"))
-ENROL_KEY = reverse("admin:login_enrol_key")
+ACCOUNT = reverse("admin:account")
 
 
 @pytest.mark.parametrize(
