@@ -3,11 +3,13 @@
 import base64
 import re
 import secrets
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote
+from uuid import UUID
 
 import segno
 from django.conf import settings
@@ -20,6 +22,7 @@ from compliance.core import environments
 from compliance.core.encryption import decrypt, encrypt
 from compliance.core.environments import Environment
 from compliance.people import recording
+from compliance.people.doors import sessions
 from compliance.people.errors import NoSecondFactor, SecondFactorExists
 from compliance.people.models import Authenticator, Person, RecoveryCode
 
@@ -117,8 +120,11 @@ def remake_codes(*, user: User, actor: Actor, now: datetime) -> list[str]:
         return _new_codes(person)
 
 
-def remove(*, user: User, reason: str, actor: Actor, now: datetime) -> None:
-    """Remove authenticator and recovery codes. Raises: NoSecondFactor."""
+def remove(*, user: User, reason: str, keep: Collection[UUID] = (), actor: Actor, now: datetime) -> None:
+    """Remove authenticator and recovery codes, and end the user's sessions but those to keep.
+
+    Raises: NoSecondFactor.
+    """
     with environments.use(Environment.LIVE), environments.atomic():
         person = _locked(user)
         removed, _ = Authenticator.objects.filter(person=person).delete()
@@ -127,6 +133,7 @@ def remove(*, user: User, reason: str, actor: Actor, now: datetime) -> None:
         RecoveryCode.objects.filter(person=person).delete()
         text = f"Second factor of {user.username} removed"
         recording.record(AuditAction.PERSON_SECOND_FACTOR_REMOVED, user, text, actor, now, reason=reason)
+        sessions.end(user=user, but=keep, reason="the second factor was removed", actor=actor, now=now)
 
 
 def closed_for(user: User, now: datetime) -> timedelta | None:
