@@ -1,4 +1,4 @@
-"""*Your account* keeps a thief of a session from guessing: wrong passwords and codes count and are audited."""
+"""*Your account* is no place to guess at: wrong passwords and codes count, and are audited."""
 
 from typing import Any
 
