@@ -62,7 +62,8 @@ RESET_SECOND_FACTOR = ConfirmedAction(
     icon="phonelink_erase",
     explanation=(
         "Removes this person's authenticator app, keys and recovery codes. Make sure who asks for it: "
-        "from now on the password alone signs in, and whoever needs a second factor sets up a new one."
+        "from now on the password alone signs in, and whoever needs a second factor sets up a new one. "
+        "Signs this person out everywhere."
     ),
     run=reset_second_factor,
     is_offered=second_factor.is_set_up,
@@ -118,14 +119,14 @@ END_SESSIONS = ConfirmedAction(
     icon="logout",
     explanation="Signs this person out everywhere, at once. Deactivate the person to keep them out.",
     run=end_sessions,
-    is_offered=lambda user: sessions.of(user, now()).exists(),
+    is_offered=lambda user: bool(sessions.living(user, now())),
     roles=OPERATORS,
     is_destructive=True,
 )
 
 
 def _sessions(user: User) -> SafeString | str:
-    found = sessions.of(user, now())[:MOST_SESSIONS]
+    found = sessions.living(user, now())[:MOST_SESSIONS]
     rows = [(f"{one.started_at:%Y-%m-%d %H:%M} UTC", f"{one.address}, {one.browser}") for one in found]
     return facts(rows) if rows else "none"
 
