@@ -84,7 +84,7 @@ class Grid(LongTable):
 def grid(
     cells: Sequence[Sequence[Any]], *, style: Sequence[Any], scope: str | None = None, **options: Any
 ) -> Grid:
-    """Make a table; `scope` is `Column` if the first row heads the columns, `Row` if the first column does."""
+    """Make a table; its first row heads the columns (`Column`), or its first column the rows (`Row`)."""
     made = Grid(cells, renderCB=_furniture, style=[EMBEDDED, *style], **options)
     made.scope = scope
     return made

@@ -17,6 +17,7 @@ BANDS = ("low", "medium", "high")
 MOST_LABELS = 12
 RISKIEST = 10
 LEFT = 14 * mm
+SAME_FIGURES = "The table after it has the same figures."
 
 
 def events_by_band(points: list[Json]) -> Iterable[Figure]:
@@ -43,8 +44,7 @@ def events_by_band(points: list[Json]) -> Iterable[Figure]:
     drawing.add(_legend(height))
     yield Figure(
         drawing,
-        f"Stacked columns of the events received in {len(points)} steps, by risk band. The table after it has "
-        "the same figures.",
+        f"Stacked columns of the events received in {len(points)} steps, by risk band. {SAME_FIGURES}",
     )
 
 
@@ -66,7 +66,7 @@ def riskiest(agents: list[Json]) -> Iterable[Figure]:
     drawing.add(chart)
     yield Figure(
         drawing,
-        f"Bars of the risk scores of the {len(shown)} riskiest agents. The table after it has the same figures.",
+        f"Bars of the risk scores of the {len(shown)} riskiest agents. {SAME_FIGURES}",
     )
 
 

@@ -130,7 +130,7 @@ def _control(control: Json) -> Flowable:
         ("SPAN", (0, 1), (1, 1)),
         ("VALIGN", (0, 0), (-1, 0), "MIDDLE"),
     ]
-    cells = [[Text(title, CONTROL), chip], [findings, ""]]
+    cells: list[list[Any]] = [[Text(title, CONTROL), chip], [findings, ""]]
     return grid(cells, colWidths=[WIDTH - 34 * mm, 34 * mm], style=style)
 
 

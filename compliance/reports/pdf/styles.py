@@ -17,6 +17,7 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import ParagraphStyle
 from reportlab.lib.units import mm
 from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.pdfdoc import PDFDocument
 from reportlab.pdfbase.ttfonts import TTFont
 
 REGULAR, BOLD, FIXED = "Report", "Report-Bold", "Report-Fixed"
@@ -47,12 +48,22 @@ GRID = [
 ]
 
 
+class EmbeddedFont(TTFont):
+    """A font whose unused codes mean U+FFFD; reportlab lets them mean U+0000, which PDF/UA forbids."""
+
+    def addObjects(self, doc: PDFDocument) -> None:  # noqa: N802  (reportlab's name)
+        super().addObjects(doc)
+        for name, part in doc.idToObject.items():
+            if name.startswith("toUnicodeCMap:"):
+                part.content = part.content.replace("> <0000>", "> <FFFD>")
+
+
 @cache
 def fonts() -> TTFont:
     """Register the fonts, once a process; return the regular one."""
     files = {REGULAR: NotoSans_Regular, BOLD: NotoSans_Bold, FIXED: UbuntuMono_Regular}
     for name, file in files.items():
-        pdfmetrics.registerFont(TTFont(name, io.BytesIO(file.fontbuffer)))
+        pdfmetrics.registerFont(EmbeddedFont(name, io.BytesIO(file.fontbuffer)))
     pdfmetrics.registerFontFamily(REGULAR, normal=REGULAR, bold=BOLD, italic=REGULAR, boldItalic=BOLD)
     return pdfmetrics.getFont(REGULAR)
 
