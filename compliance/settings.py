@@ -6,7 +6,7 @@ from typing import Any
 
 import environ
 
-from compliance.core.unfold_settings import unfold_settings
+from compliance.console.unfold_settings import unfold_settings
 
 env = environ.Env()
 

@@ -31,7 +31,7 @@ Figures = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Part:
+class SystemPart:
     """The names of the doctor's checks that say whether a part is well, and its figures."""
 
     checks: tuple[str, ...]
@@ -99,14 +99,14 @@ def lists(now: datetime) -> Figures:
 
 
 PARTS: Final = {
-    "Database": Part(("database",), database),
-    "Redis": Part(("redis",), memory_store),
-    "HSM": Part(("hsm", "hsm parts", "key pool"), hsm),
-    "Workers": Part(("workers and beat",), workers),
-    "Webhook senders": Part(("webhook senders",), senders),
-    "Audit log": Part(("audit log sealing",), sealing),
-    "Authorities": Part(("certificate authorities",), authorities),
-    "Revocation lists": Part(("revocation lists",), lists),
+    "Database": SystemPart(("database",), database),
+    "Redis": SystemPart(("redis",), memory_store),
+    "HSM": SystemPart(("hsm", "hsm parts", "key pool"), hsm),
+    "Workers": SystemPart(("workers and beat",), workers),
+    "Webhook senders": SystemPart(("webhook senders",), senders),
+    "Audit log": SystemPart(("audit log sealing",), sealing),
+    "Authorities": SystemPart(("certificate authorities",), authorities),
+    "Revocation lists": SystemPart(("revocation lists",), lists),
 }
 
 
@@ -118,7 +118,7 @@ def look(now: datetime) -> list[PartState]:
     return [_state(name, part, by_name, now) for name, part in PARTS.items()]
 
 
-def _state(name: str, part: Part, findings: Mapping[str, Finding], now: datetime) -> PartState:
+def _state(name: str, part: SystemPart, findings: Mapping[str, Finding], now: datetime) -> PartState:
     bad = [finding for check in part.checks if not (finding := findings[check]).ok]
     down = next((finding.detail for finding in bad if finding.is_down), None)
     if down is not None:
