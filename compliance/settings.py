@@ -55,6 +55,7 @@ INSTALLED_APPS = [
     "certificates",
     "events",
     "events.inbox",
+    "events.figures",
     "delegation",
     "compliance.reports",
     "compliance.ops",

@@ -1,6 +1,6 @@
 """The overview's charts: bars drawn as SVG on the server, each with the table of its numbers.
 
-They read the daily figures of `events.inbox.days`, a row a tenant and day, and the daily sums of five agents.
+They read the daily figures of `events.figures`, a row a tenant and day, and the daily sums of five agents.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from agents.risk import HIGH, MEDIUM
 from compliance.console.access import EVERYONE, access_of
 from compliance.console.display import visible
 from compliance.core.wording import measured
-from events.inbox.models import DayFigures
+from events.figures.models import DayFigures
 from events.models import RiskDay
 
 DAYS, RISK_DAYS, AGENTS = 14, 30, 5

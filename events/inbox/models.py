@@ -1,4 +1,4 @@
-"""Events that wait for a verdict, the state of each agent's queue, comments, and daily figures."""
+"""Events that wait for a verdict, the state of each agent's queue, and comments."""
 
 from django.db import models
 from django.db.models import Q
@@ -123,31 +123,3 @@ class InboxComment(AppendOnlyRow):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.created_at:%Y-%m-%d %H:%M:%S}"
-
-
-class DayFigures(models.Model):
-    """A tenant's UTC day in numbers, for the overview's charts (`events.inbox.days`).
-
-    Delays are in seconds: from an event's receipt to its first review (the median, by day of the review), and
-    from the event that breached the threshold to the revocation (the median and the longest, by day of it).
-    """
-
-    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
-    day = models.DateField()
-    events = models.BigIntegerField(default=0)
-    medium = models.BigIntegerField(default=0)
-    high = models.BigIntegerField(default=0)
-    delivered = models.BigIntegerField(default=0)
-    undelivered = models.BigIntegerField(default=0)
-    reviews = models.BigIntegerField(default=0)
-    review_delay = models.FloatField(null=True)
-    revocations = models.BigIntegerField(default=0)
-    revocation_delay = models.FloatField(null=True)
-    longest_revocation_delay = models.FloatField(null=True)
-
-    class Meta:
-        ordering = ["-day", "tenant_id", "id"]
-        constraints = [models.UniqueConstraint(fields=["day", "tenant"], name="inbox_day_once")]
-
-    def __str__(self) -> str:
-        return f"{self.day:%Y-%m-%d}"

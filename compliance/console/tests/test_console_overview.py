@@ -18,8 +18,8 @@ from compliance.core.wording import measured
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import console_of, make_member, make_operator, make_staff, populate
-from events.inbox import days
-from events.inbox.models import DayFigures
+from events.figures import days
+from events.figures.models import DayFigures
 from events.models import RiskDay
 
 
