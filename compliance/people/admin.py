@@ -24,6 +24,7 @@ from compliance.console.display import chip, code, column, facts, visible
 from compliance.console.secrets import secret_page
 from compliance.core.clock import now
 from compliance.core.identifiers import parse_id
+from compliance.core.wording import counted
 from compliance.people import recording
 from compliance.people.doors import links, second_factor, sessions
 from compliance.people.models import SecurityKey
@@ -110,7 +111,7 @@ def end_sessions(call: ActionCall) -> str:
     count = sessions.end(
         user=call.row, reason=call.data["reason"], actor=actor_of(call.request), now=call.now
     )
-    return f"{count} {'session' if count == 1 else 'sessions'} of {visible(call.row)} ended."
+    return f"{counted(count, 'session')} of {visible(call.row)} ended."
 
 
 END_SESSIONS = ConfirmedAction(

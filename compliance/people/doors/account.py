@@ -13,6 +13,7 @@ from auditlog.actors.requests import actor_of
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
+from compliance.core.wording import counted
 from compliance.people.doors import attempts, lockout, pending, second_factor, sessions
 from compliance.people.doors.signing_in import WRONG, CodeForm, Enrolment
 from compliance.people.passkeys import keys, proofs, relying_party
@@ -68,7 +69,7 @@ def end_sessions(request: HttpRequest) -> HttpResponse:
     if wanted == ALL_OTHERS or only is not None:
         but = [own] if own else []
         count = sessions.end(user=user, only=only, but=but, actor=actor_of(request), now=now())
-        messages.success(request, f"{count} {'session' if count == 1 else 'sessions'} ended.")
+        messages.success(request, f"{counted(count, 'session')} ended.")
     return HttpResponseRedirect(reverse("admin:account"))
 
 

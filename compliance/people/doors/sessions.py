@@ -11,10 +11,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from auditlog.vocabulary import Actor, AuditAction
-from compliance.console.display import counted
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
+from compliance.core.wording import counted
 from compliance.people import recording
 from compliance.people.doors.attempts import address_of
 from compliance.people.models import ConsoleSession, Person
