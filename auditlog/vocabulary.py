@@ -37,6 +37,7 @@ class AuditAction(models.TextChoices):
     PERSON_SIGNED_IN = "person.signed_in"
     PERSON_SIGNED_OUT = "person.signed_out"
     PERSON_SIGN_IN_FAILED = "person.sign_in_failed"
+    PERSON_CHECK_FAILED = "person.check_failed"
     AGENT_CREATED = "agent.created"
     AGENT_UPDATED = "agent.updated"
     AGENT_ACTIVATED = "agent.activated"

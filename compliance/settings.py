@@ -6,7 +6,7 @@ from typing import Any
 
 import environ
 
-from compliance.core.unfold_settings import unfold_settings
+from compliance.console.unfold_settings import unfold_settings
 
 env = environ.Env()
 
@@ -55,6 +55,7 @@ INSTALLED_APPS = [
     "certificates",
     "events",
     "events.inbox",
+    "events.figures",
     "delegation",
     "compliance.reports",
     "compliance.ops",

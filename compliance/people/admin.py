@@ -24,6 +24,7 @@ from compliance.console.display import chip, code, column, facts, visible
 from compliance.console.secrets import secret_page
 from compliance.core.clock import now
 from compliance.core.identifiers import parse_id
+from compliance.core.wording import counted
 from compliance.people import recording
 from compliance.people.doors import links, second_factor, sessions
 from compliance.people.models import SecurityKey
@@ -62,7 +63,8 @@ RESET_SECOND_FACTOR = ConfirmedAction(
     icon="phonelink_erase",
     explanation=(
         "Removes this person's authenticator app, keys and recovery codes. Make sure who asks for it: "
-        "from now on the password alone signs in, and whoever needs a second factor sets up a new one."
+        "from now on the password alone signs in, and whoever needs a second factor sets up a new one. "
+        "Signs this person out everywhere."
     ),
     run=reset_second_factor,
     is_offered=second_factor.is_set_up,
@@ -109,7 +111,7 @@ def end_sessions(call: ActionCall) -> str:
     count = sessions.end(
         user=call.row, reason=call.data["reason"], actor=actor_of(call.request), now=call.now
     )
-    return f"{count} {'session' if count == 1 else 'sessions'} of {visible(call.row)} ended."
+    return f"{counted(count, 'session')} of {visible(call.row)} ended."
 
 
 END_SESSIONS = ConfirmedAction(
@@ -118,14 +120,14 @@ END_SESSIONS = ConfirmedAction(
     icon="logout",
     explanation="Signs this person out everywhere, at once. Deactivate the person to keep them out.",
     run=end_sessions,
-    is_offered=lambda user: sessions.of(user, now()).exists(),
+    is_offered=lambda user: bool(sessions.living(user, now())),
     roles=OPERATORS,
     is_destructive=True,
 )
 
 
 def _sessions(user: User) -> SafeString | str:
-    found = sessions.of(user, now())[:MOST_SESSIONS]
+    found = sessions.living(user, now())[:MOST_SESSIONS]
     rows = [(f"{one.started_at:%Y-%m-%d %H:%M} UTC", f"{one.address}, {one.browser}") for one in found]
     return facts(rows) if rows else "none"
 

@@ -8,9 +8,10 @@ from django.db import models
 from django.utils.module_loading import import_string
 
 from compliance.core.identifiers import new_id
+from compliance.stores.append_only import AppendOnlyRow
 
 
-class Person(models.Model):
+class Person(AppendOnlyRow):
     """The identity of one user, by which the audit log names the user for ever.
 
     The database makes it with the user and refuses to delete either: a name may change, an id never means

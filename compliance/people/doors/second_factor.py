@@ -3,6 +3,7 @@
 import base64
 import re
 import secrets
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
@@ -21,7 +22,7 @@ from compliance.core import environments
 from compliance.core.encryption import decrypt, encrypt
 from compliance.core.environments import Environment
 from compliance.people import recording
-from compliance.people.doors import tries
+from compliance.people.doors import sessions, tries
 from compliance.people.errors import NoSecondFactor, SecondFactorExists
 from compliance.people.models import Authenticator, Person, RecoveryCode, SecurityKey
 
@@ -123,8 +124,11 @@ def remake_codes(*, user: User, actor: Actor, now: datetime) -> list[str]:
         return _new_codes(person)
 
 
-def remove_app(*, user: User, reason: str, actor: Actor, now: datetime) -> None:
-    """Remove the app, and the recovery codes if nothing else is left. Raises: NoSecondFactor."""
+def remove_app(*, user: User, reason: str, keep: Collection[UUID] = (), actor: Actor, now: datetime) -> None:
+    """Remove the app, the recovery codes if nothing else is left, and the user's sessions but those to keep.
+
+    Raises: NoSecondFactor.
+    """
     with environments.use(Environment.LIVE), environments.atomic():
         person = locked(user)
         removed, _ = Authenticator.objects.filter(person=person).delete()
@@ -133,10 +137,14 @@ def remove_app(*, user: User, reason: str, actor: Actor, now: datetime) -> None:
         drop_codes_of_nothing(user)
         text = f"Second factor of {user.username} removed"
         recording.record(AuditAction.PERSON_SECOND_FACTOR_REMOVED, user, text, actor, now, reason=reason)
+        sessions.end(user=user, but=keep, reason="the second factor was removed", actor=actor, now=now)
 
 
 def remove(*, user: User, reason: str, actor: Actor, now: datetime) -> None:
-    """Remove authenticator, security keys and recovery codes. Raises: NoSecondFactor."""
+    """Remove authenticator, security keys and recovery codes, and end the user's sessions.
+
+    Raises: NoSecondFactor.
+    """
     with environments.use(Environment.LIVE), environments.atomic():
         person = locked(user)
         keys = SecurityKey.objects.filter(person=person)
@@ -151,6 +159,7 @@ def remove(*, user: User, reason: str, actor: Actor, now: datetime) -> None:
         recording.record(
             AuditAction.PERSON_SECOND_FACTOR_REMOVED, user, text, actor, now, reason=reason, **more
         )
+        sessions.end(user=user, reason="the second factor was removed", actor=actor, now=now)
 
 
 def closed_for(user: User, now: datetime) -> timedelta | None:

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import path, reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
@@ -12,7 +13,7 @@ from django.views.generic import View
 
 from auditlog.actors.requests import actor_of
 from compliance.core.clock import now
-from compliance.people.doors import account, attempts, link_pages, second_factor
+from compliance.people.doors import account, attempts, link_pages, lockout, second_factor
 from compliance.people.doors.signing_in import SignInView
 from compliance.people.passkeys import own_pages, sign_in_pages
 from compliance.people.recording import recorded_changes
@@ -102,7 +103,14 @@ class ConsoleSite(UnfoldAdminSite):
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         if request.method != "POST":
             return super().password_change(request, extra_context)
-        user_id: Any = request.user.pk
-        with recorded_changes(user_id=user_id, actor=actor_of(request), now=now()):
-            answer: HttpResponse = super().password_change(request, extra_context)
+        if account.is_closed_to(request, proof="password"):
+            messages.error(request, account.CLOSED)
+            return HttpResponseRedirect(reverse("admin:password_change"))
+        user: Any = request.user
+        with recorded_changes(user_id=user.pk, actor=actor_of(request), now=now()):
+            answer: Any = super().password_change(request, extra_context)
+        if isinstance(answer, HttpResponseRedirect):
+            lockout.count_success(request, person=user.person)
+        elif answer.context_data["form"].has_error("old_password", "password_incorrect"):
+            account.count_wrong(request, proof="password")
         return answer

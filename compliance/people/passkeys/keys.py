@@ -1,6 +1,6 @@
 """A person's security keys: registered, used, listed, removed; each in the audit log."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -12,7 +12,7 @@ from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.people import recording
-from compliance.people.doors import second_factor, tries
+from compliance.people.doors import second_factor, sessions, tries
 from compliance.people.errors import KeyRefused, KeyRegisteredAlready, SecurityKeyNotFound, TooManyKeys
 from compliance.people.models import SecurityKey
 from compliance.people.passkeys import ceremonies, relying_party
@@ -87,8 +87,8 @@ def use(*, user: User, answer: str, challenge: bytes | None, now: datetime) -> S
     return key
 
 
-def remove(*, user: User, key_id: UUID, actor: Actor, now: datetime) -> None:
-    """Remove one of the user's keys, and the recovery codes if nothing else is left.
+def remove(*, user: User, key_id: UUID, keep: Collection[UUID] = (), actor: Actor, now: datetime) -> None:
+    """Remove one of the user's keys, the recovery codes if nothing else is left, and other sessions.
 
     Raises: SecurityKeyNotFound.
     """
@@ -106,6 +106,7 @@ def remove(*, user: User, key_id: UUID, actor: Actor, now: datetime) -> None:
             security_key=str(key_id),
             name=key.name,
         )
+        sessions.end(user=user, but=keep, reason="a security key was removed", actor=actor, now=now)
 
 
 def record_refusal(*, user: User, refusal: KeyRefused, actor: Actor, now: datetime) -> None:

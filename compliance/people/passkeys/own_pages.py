@@ -13,7 +13,7 @@ from auditlog.actors.requests import actor_of
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
-from compliance.people.doors import pending, second_factor
+from compliance.people.doors import pending, second_factor, sessions
 from compliance.people.doors.second_factor import Factor
 from compliance.people.doors.signing_in import WRONG
 from compliance.people.errors import KeyRefused
@@ -55,7 +55,8 @@ def change_keys(request: HttpRequest) -> HttpResponse:
             pending.keep(request, pending.CODES, "\n".join(codes))
             return HttpResponseRedirect(reverse("admin:recovery_codes"))
         if key_id is not None:
-            keys.remove(user=user, key_id=key_id, actor=actor_of(request), now=now())
+            kept = sessions.own_ids(request)
+            keys.remove(user=user, key_id=key_id, keep=kept, actor=actor_of(request), now=now())
             messages.success(request, "The security key is removed.")
     except ServiceError as error:
         messages.error(request, f"{error.message}.")
