@@ -12,7 +12,7 @@ from compliance.reports.errors import ReportNotFound, ScheduleNotFound
 from compliance.reports.vocabulary import ReportStatus
 
 if TYPE_CHECKING:
-    from compliance.reports.models import Report, ReportSchedule  # noqa: F401
+    from compliance.reports.models import Report, ReportSchedule
 
 LEASE = timedelta(minutes=30)
 """The time after which another worker may take a report over."""

@@ -36,7 +36,7 @@ SHOWN = {
 EXAMPLE = OpenApiExample("A monthly report", {"data": SHOWN}, response_only=True, status_codes=["200", "201"])
 LISTED = OpenApiExample(
     "One schedule",
-    {"data": [SHOWN], "nextCursor": None, "hasNextPage": False},
+    {"data": [SHOWN], "next_cursor": None, "has_next_page": False},
     response_only=True,
     status_codes=["200"],
 )

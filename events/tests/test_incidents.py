@@ -83,7 +83,7 @@ def test_confirmed_high_event_opens_an_incident_that_its_revocation_contains(wor
 
 
 def test_attack_confirmed_after_the_reinstatement_opens_the_incident_again(world: World) -> None:
-    first, third = make_high_event(world.agent).id, stop(world.agent)
+    first, _, third = [make_high_event(world.agent).id for _ in range(3)]
     confirm(world.agent, first)
     assert incident_of(world.agent).state == "contained"
     made = certificates.reinstate_agent(

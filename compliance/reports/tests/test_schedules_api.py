@@ -48,7 +48,7 @@ def test_schedule_is_made_and_shown(client: ApiClient, tenant: Tenant) -> None:
     assert set(made) == {"id", "type", "cadence", "next_start", "created_at", "ended_at"}
     assert client.get(f"{PATH}/{made['id']}").json()["data"] == made
     entry = AuditEntry.objects.for_tenant(tenant.id).of_type("report.scheduled").get()
-    assert (entry.actor_type, entry.affected_id) == ("api_key", made["id"])
+    assert (entry.actor_kind, entry.affected_id) == ("api_key", made["id"])
 
 
 def test_one_that_lasts_is_answered_again(client: ApiClient) -> None:
@@ -60,7 +60,7 @@ def test_one_that_lasts_is_answered_again(client: ApiClient) -> None:
 
 def test_same_idempotency_key_makes_one(client: ApiClient) -> None:
     def ask(cadence: str) -> Any:
-        return client.post(PATH, {**BODY, "cadence": cadence}, headers={"Idempotency-Key": "once"})
+        return client.post(PATH, {**BODY, "cadence": cadence}, Idempotency_Key="once")
 
     first, again, other = ask("month"), ask("month"), ask("quarter")
 
@@ -72,10 +72,10 @@ def test_list_pages_newest_first(client: ApiClient, tenant: Tenant) -> None:
     old, new = make_schedule(tenant), make_schedule(tenant, FEBRUARY, type="eu_ai_act")
 
     first = client.get(f"{PATH}?limit=1").json()
-    second = client.get(f"{PATH}?limit=1&before={first['nextCursor']}").json()
+    second = client.get(f"{PATH}?limit=1&before={first['next_cursor']}").json()
 
     assert [row["id"] for row in first["data"] + second["data"]] == [str(new.id), str(old.id)]
-    assert (first["hasNextPage"], second["hasNextPage"]) == (True, False)
+    assert (first["has_next_page"], second["has_next_page"]) == (True, False)
 
 
 def test_longer_cadence_goes_on_with_the_period_of_the_next_start(client: ApiClient, tenant: Tenant) -> None:
