@@ -13,8 +13,10 @@ from auditlog.actors.requests import actor_of
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
+from compliance.core.wording import counted
 from compliance.people.doors import attempts, lockout, pending, second_factor, sessions
 from compliance.people.doors.signing_in import WRONG, CodeForm, Enrolment
+from compliance.people.passkeys import keys, proofs, relying_party
 
 NEW_CODES, REMOVE, ALL_OTHERS = "codes", "remove", "others"
 CLOSED = "Too many wrong passwords or codes: try again later."
@@ -35,6 +37,8 @@ def account_page(request: HttpRequest) -> HttpResponse:
         "codes_left": user.person.recovery_codes.count(),
         "sessions": sessions.living(user, now()),
         "own_session": sessions.own_id(request),
+        "security_keys": keys.of(user),
+        "keys_problem": relying_party.problem(),
         "is_required": second_factor.is_required_of(user),
     }
     return TemplateResponse(request, "admin/people/account.html", context)
@@ -65,7 +69,7 @@ def end_sessions(request: HttpRequest) -> HttpResponse:
     if wanted == ALL_OTHERS or only is not None:
         but = [own] if own else []
         count = sessions.end(user=user, only=only, but=but, actor=actor_of(request), now=now())
-        messages.success(request, f"{count} {'session' if count == 1 else 'sessions'} ended.")
+        messages.success(request, f"{counted(count, 'session')} ended.")
     return HttpResponseRedirect(reverse("admin:account"))
 
 
@@ -89,6 +93,8 @@ class OwnEnrolment(Enrolment):
         self.user = user
         if second_factor.authenticator_of(user) is not None:
             return HttpResponseRedirect(reverse("admin:account"))
+        if proofs.is_needed(request, now()):
+            return proofs.ask_for_it(request)
         return super().dispatch(request, *args, **kwargs)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -117,13 +123,9 @@ def _changed(request: HttpRequest, user: User, form: CodeForm) -> HttpResponse |
             codes = second_factor.remake_codes(user=user, actor=actor_of(request), now=now())
             pending.keep(request, pending.CODES, "\n".join(codes))
             return HttpResponseRedirect(reverse("admin:recovery_codes"))
-        own = sessions.own_id(request)
-        second_factor.remove(
-            user=user,
-            reason="by the person",
-            keep=[own] if own else [],
-            actor=actor_of(request),
-            now=now(),
+        kept = sessions.own_ids(request)
+        second_factor.remove_app(
+            user=user, reason="by the person", keep=kept, actor=actor_of(request), now=now()
         )
         messages.success(request, "The authenticator app is removed.")
     except ServiceError as error:

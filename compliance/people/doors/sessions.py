@@ -11,10 +11,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from auditlog.vocabulary import Actor, AuditAction
-from compliance.console.display import counted
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
+from compliance.core.wording import counted
 from compliance.people import recording
 from compliance.people.doors.attempts import address_of
 from compliance.people.models import ConsoleSession, Person
@@ -39,6 +39,12 @@ def own_id(request: HttpRequest) -> UUID | None:
     """Return the id of the request's session."""
     found = request.session.get(FACTS)
     return UUID(found["id"]) if found else None
+
+
+def own_ids(request: HttpRequest) -> list[UUID]:
+    """Return what to keep where a person's other sessions end."""
+    found = own_id(request)
+    return [] if found is None else [found]
 
 
 def of(user: User, now: datetime) -> QuerySet[ConsoleSession]:
