@@ -100,6 +100,7 @@ class AuditAction(models.TextChoices):
     REPORT_FAILED = "report.failed"
     REPORT_DOWNLOADED = "report.downloaded"
     REPORT_SCHEDULED = "report.scheduled"
+    REPORT_SCHEDULE_CHANGED = "report.schedule_changed"
     REPORT_SCHEDULE_ENDED = "report.schedule_ended"
 
 

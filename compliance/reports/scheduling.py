@@ -5,13 +5,16 @@ the report: a run may be repeated, overlap another, or be lost.
 """
 
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
+
+from django.db import IntegrityError
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.reports import services
-from compliance.reports.errors import ScheduleEnded
+from compliance.reports.errors import PeriodReported, ScheduleEnded, ScheduleExists
 from compliance.reports.models import ReportSchedule
 from compliance.reports.periods import following, start_of
 from compliance.reports.vocabulary import Cadence
@@ -42,6 +45,35 @@ def create_schedule(
         )
         if is_new:
             _record(schedule, AuditAction.REPORT_SCHEDULED, actor, now)
+    return schedule
+
+
+def change_schedule(
+    *, tenant_id: UUID, schedule_id: Any, cadence: str, actor: Actor, now: datetime
+) -> ReportSchedule:
+    """Let a schedule report in another cadence, from the period on that holds the start of its next one.
+
+    Raises ScheduleNotFound, ScheduleEnded, ScheduleExists; PeriodReported if that period has a report.
+    """
+    with environments.atomic():
+        found = ReportSchedule.objects.for_tenant(tenant_id)
+        schedule = found.select_for_update(of=("self",)).find(schedule_id)
+        if schedule.ended_at is not None:
+            raise ScheduleEnded()
+        if cadence == schedule.cadence:
+            return schedule
+        if found.lasting().filter(type=schedule.type, cadence=cadence).exists():
+            raise ScheduleExists()
+        start = start_of(Cadence(cadence), schedule.next_start)
+        if schedule.reports.filter(period_start__gte=start).exists():
+            raise PeriodReported()
+        schedule.cadence, schedule.next_start = cadence, start
+        try:
+            with environments.atomic():
+                schedule.save(update_fields=["cadence", "next_start"])
+        except IntegrityError as error:  # made meanwhile
+            raise ScheduleExists() from error
+        _record(schedule, AuditAction.REPORT_SCHEDULE_CHANGED, actor, now)
     return schedule
 
 
@@ -90,12 +122,15 @@ def _run(schedule_id: UUID, now: datetime) -> int:
 
 
 def _record(schedule: ReportSchedule, action: AuditAction, actor: Actor, now: datetime) -> None:
-    ended = " ended" if action == AuditAction.REPORT_SCHEDULE_ENDED else ""
+    verb = {
+        AuditAction.REPORT_SCHEDULE_ENDED: " ended",
+        AuditAction.REPORT_SCHEDULE_CHANGED: " changed",
+    }.get(action, "")
     auditlog.record(
         tenant_id=schedule.tenant_id,
         action=action,
         affected_id=schedule.id,
-        description=f"Report schedule{ended}: {schedule}",
+        description=f"Report schedule{verb}: {schedule}",
         metadata={
             "type": schedule.type,
             "cadence": schedule.cadence,

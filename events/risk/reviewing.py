@@ -12,7 +12,7 @@ from uuid import UUID
 
 from redis.exceptions import RedisError
 
-from agents.models import Agent
+from agents.models import Agent, AgentStatus
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from certificates.models import Certificate
@@ -152,13 +152,15 @@ def _mark(event: BehaviorEvent, made: EventReview, now: datetime) -> None:
 
 
 def _open_incident(agent: Agent, event: BehaviorEvent, actor: Actor, now: datetime) -> None:
+    certificates = Certificate.objects.of_agent(agent.id).active(now)
+    is_at_large = agent.status == AgentStatus.ACTIVE and certificates.exists()
     occurrence = Occurrence(
         cause=IncidentCause.VERDICT,
         agent_id=agent.id,
         agent_name=agent.name,
         text=f"High-risk {event.action_type} confirmed, score {event.risk_score:.2f}",
         detected_at=event.received_at,
-        is_contained=False,
+        is_contained=not is_at_large,
         event_id=event.id,
     )
     incidents.open_or_join(tenant_id=agent.tenant_id, occurrence=occurrence, actor=actor, now=now)
