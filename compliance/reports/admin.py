@@ -154,8 +154,7 @@ class ReportAdmin(TenantScopedAdmin):
         if kind == "zip":
             return bundle_file(ready)
         body = bytes(ready.pdf) if kind == "pdf" else ready.document
-        name = f"{ready.type}-{ready.period_start:%Y-%m-%d}-{ready.id}.{kind}"
-        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        headers = {"Content-Disposition": f'attachment; filename="{ready.file_name(kind)}"'}
         return HttpResponse(body, content_type=f"application/{kind}", headers=headers)
 
     @display(description="period", ordering="period_start")
