@@ -380,6 +380,9 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 # Who signs in with a second factor: operators, everyone or nobody.
 SECOND_FACTOR: str = env.str("SECOND_FACTOR", default="operators")
+# The origin of the console's pages and the domain that security keys are bound to; empty takes BASE_URL's.
+WEBAUTHN_ORIGIN: str = env.str("WEBAUTHN_ORIGIN", default="")
+WEBAUTHN_RP_ID: str = env.str("WEBAUTHN_RP_ID", default="")
 # For how long a one-time link works that sets a password.
 SIGN_IN_LINK_HOURS: int = env.int("SIGN_IN_LINK_HOURS", default=72)
 # After so many failed sign-ins within an hour an address is refused for the rest of it.
