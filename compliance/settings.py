@@ -23,6 +23,7 @@ ENCRYPTION_KEYS: list[str] = env.list("ENCRYPTION_KEYS")
 DEBUG: bool = env.bool("DEBUG", default=False)
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost"])
 ROOT_URLCONF = "compliance.urls"
+CONSOLE_URLCONF = "compliance.ops.console_urls"
 WSGI_APPLICATION = "compliance.wsgi.application"
 APPEND_SLASH = False
 USE_TZ = True

@@ -37,6 +37,7 @@ from compliance.console.filters import (
     RangeDateTimeFilter,
     tenant_filter,
 )
+from compliance.console.navigation import NavigationLine
 from events.models import BehaviorEvent, EventReview, MarkedPlace, ReviewVerdict, RiskBand, Simulation
 from events.querysets import BehaviorEventQuerySet
 from events.risk import reviewing
@@ -140,6 +141,7 @@ class EventRowAdmin(TenantScopedAdmin):
 class BehaviorEventAdmin(EventRowAdmin):
     """Newest first; read-only but for officers' verdicts, as an event is evidence."""
 
+    navigation = NavigationLine("Agents", 3, "Events", "timeline")
     confirmed_actions = (CONFIRM, DISMISS)
     related_links = (
         OF_AGENT,

@@ -107,7 +107,7 @@ class BehaviorEvent(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.action_type} {self.risk_score:.2f}"
+        return f"{self.action_type.replace('_', ' ')} {self.risk_score:.2f}"
 
 
 class ReviewVerdict(models.TextChoices):

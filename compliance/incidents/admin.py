@@ -1,7 +1,6 @@
 """Incidents in the console: a list with running clocks, and a page with timeline and actions."""
 
 from functools import partial
-from types import MethodType
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -14,6 +13,7 @@ from compliance.console.actions import ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import EMPTY, chip, column, moment, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.errors import NotFound
 from compliance.incidents.console import shown
@@ -44,6 +44,7 @@ def _attachments(incident: Incident) -> str:
 class IncidentAdmin(TenantScopedAdmin):
     """Incidents, which officers assess and everyone of the tenant reads; rooms further right add parts."""
 
+    navigation = NavigationLine("Agents", 4, "Incidents", "emergency_home")
     confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = ACTIONS
     related_links = (
         RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
@@ -81,7 +82,7 @@ class IncidentAdmin(TenantScopedAdmin):
         ("Attachments, by digest", {"fields": ("attachments",)}),
     )
     readonly_fields = ("aware",)
-    files: tuple[IncidentFile, ...] = ()
+    files: ClassVar[tuple[IncidentFile, ...]] = ()
 
     class Media:
         js = ("console/clocks.js",)
@@ -109,15 +110,16 @@ class IncidentAdmin(TenantScopedAdmin):
     def aware(self, incident: Incident) -> str:
         return moment(incident.aware_at) if incident.aware_at else "the detection"
 
-    def add_part(self, part: IncidentPart) -> None:
+    @classmethod
+    def add_part(cls, part: IncidentPart) -> None:
         """Add a section, an action and files to the page; to be called while the console is loaded."""
-        for name, column_of_part in part.columns.items():
-            setattr(self, name, MethodType(column_of_part, self))
+        for name, shown_column in part.columns.items():
+            setattr(cls, name, shown_column)
         section = (part.title, {"fields": tuple(part.columns)})
-        self.fieldsets = (*self.fieldsets[:PARTS_AFTER], section, *self.fieldsets[PARTS_AFTER:])
-        actions = self.confirmed_actions
-        self.confirmed_actions = (*actions[:PARTS_AFTER], part.action, *actions[PARTS_AFTER:])
-        self.files = (*self.files, *part.files)
+        cls.fieldsets = (*cls.fieldsets[:PARTS_AFTER], section, *cls.fieldsets[PARTS_AFTER:])
+        actions = cls.confirmed_actions
+        cls.confirmed_actions = (*actions[:PARTS_AFTER], part.action, *actions[PARTS_AFTER:])
+        cls.files = (*cls.files, *part.files)
 
     def get_urls(self) -> list[URLPattern]:
         pages = [

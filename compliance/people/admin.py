@@ -21,6 +21,7 @@ from compliance.console.access import OPERATORS, access_of
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import RelatedLink, SystemAdmin
 from compliance.console.display import chip, code, column, facts, visible
+from compliance.console.navigation import NavigationLine
 from compliance.console.secrets import secret_page
 from compliance.core.clock import now
 from compliance.core.identifiers import parse_id
@@ -158,6 +159,7 @@ admin.site.unregister(Group)
 class UserAdmin(DjangoUserAdmin, SystemAdmin):
     """Console users. A page's address has the user's id, or the person's, which the audit log names."""
 
+    navigation = NavigationLine("Access", 3, "Users", "person")
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm

@@ -1,7 +1,7 @@
 """Reports and their schedules in the console: officers request them, all members of the tenant read them."""
 
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -18,10 +18,10 @@ from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import EMPTY, code, pretty_json, status_chip
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.incidents.admin import IncidentAdmin
-from compliance.incidents.models import Incident
 from compliance.reports import scheduling, services
 from compliance.reports.bundles.responses import bundle_file
 from compliance.reports.forms import NewReportForm, NewScheduleForm
@@ -66,6 +66,7 @@ END = ConfirmedAction(
 class ReportAdmin(TenantScopedAdmin):
     """Reports; a task generates them, and a script keeps the page of an unfinished one up to date."""
 
+    navigation = NavigationLine("Evidence", 3, "Reports", "summarize")
     form = NewReportForm
     add_roles = OFFICERS
     confirmed_actions = (RETRY,)
@@ -153,8 +154,7 @@ class ReportAdmin(TenantScopedAdmin):
         if kind == "zip":
             return bundle_file(ready)
         body = bytes(ready.pdf) if kind == "pdf" else ready.document
-        name = f"{ready.type}-{ready.period_start:%Y-%m-%d}-{ready.id}.{kind}"
-        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        headers = {"Content-Disposition": f'attachment; filename="{ready.file_name(kind)}"'}
         return HttpResponse(body, content_type=f"application/{kind}", headers=headers)
 
     @display(description="period", ordering="period_start")
@@ -211,6 +211,7 @@ class ReportAdmin(TenantScopedAdmin):
 class ReportScheduleAdmin(TenantScopedAdmin):
     """Schedules: a report of each month or quarter, an hour after its end."""
 
+    navigation = NavigationLine("Evidence", 4, "Report schedules", "event_repeat")
     form = NewScheduleForm
     add_roles = OFFICERS
     confirmed_actions = (END,)
@@ -252,4 +253,4 @@ class ReportScheduleAdmin(TenantScopedAdmin):
         obj.pk = made.pk
 
 
-cast("IncidentAdmin", admin.site.get_model_admin(Incident)).add_part(PART)
+IncidentAdmin.add_part(PART)

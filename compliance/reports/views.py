@@ -169,7 +169,7 @@ class ReportViewSet(ApiViewSet):
         found = Report.objects.for_tenant(request.auth.tenant_id).without_files("pdf").find(report_id)
         report = services.ready(found)
         _record_taken(request, report, "pdf")
-        name = f"{report.type}-{report.period_start:%Y-%m-%d}-{report.id}.pdf"
+        name = report.file_name("pdf")
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "ETag": f'"{report.digest}"'}
         return HttpResponse(bytes(report.pdf), content_type="application/pdf", headers=headers)
 

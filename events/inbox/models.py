@@ -42,7 +42,7 @@ class OpenEvent(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.action_type} {self.risk_score:.2f}"
+        return f"{self.action_type.replace('_', ' ')} {self.risk_score:.2f}"
 
 
 class AgentQueue(models.Model):

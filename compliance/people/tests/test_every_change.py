@@ -15,12 +15,12 @@ from auditlog.models import AuditEntry
 from auditlog.sealing import keys as log_keys
 from auditlog.tests.factories import ACTOR, seal_and_sign
 from compliance.console.access import ConsoleAccess
-from compliance.console.urls import urlpatterns as console_urls
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.incidents.models import NotificationDraft
 from compliance.incidents.vocabulary import NotificationTemplate
+from compliance.ops.console_urls import urlpatterns as console_urls
 from compliance.people.passkeys.tests.security_keys import confirmed, make_security_key, registered
 from compliance.people.tests.authenticators import code_of, make_authenticator, offered_code
 from compliance.reports import services

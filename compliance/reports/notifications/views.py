@@ -27,6 +27,7 @@ EXPORTED = OpenApiExample(
             "format": FORMAT,
             "exported_at": "2026-11-20T10:00:00Z",
             "environment": "live",
+            "truncated": [],
             "incident": INCIDENT,
             "timeline": TIMELINE,
             "attachments": [],
