@@ -24,11 +24,10 @@ from events.risk import scoring
 from events.risk.compiling import runs_compiled
 from events.risk.scoring.contract import Context, Event
 from events.risk.scoring.details import read
-from events.risk.scoring.habits.comparison import compare
 from events.risk.scoring.habits.state import AgentState
 from events.risk.scoring.model import fold
 
-TURNS = 5
+TURNS = 7
 SHARES = (0.5, 0.99)
 AIMS = {"compiled": 25.0, "Python": 150.0}
 """The most microseconds of processor time that the 99th percentile may take."""
@@ -40,12 +39,8 @@ def _read(_: AgentState, event: Event, __: Context) -> None:
     read(event.details)
 
 
-def _compare(state: AgentState, event: Event, _: Context) -> None:
-    compare(state, event)
-
-
-STEPS: dict[str, Timed] = {"all": fold, "reading": _read, "reading, comparing": _compare}
-"""What is timed: an event from its details to the learned state, and its first steps alone."""
+STEPS: dict[str, Timed] = {"all": fold, "reading alone": _read}
+"""What is timed: an event from its details to the learned state; and reading its details, the floor."""
 
 
 class Replayed(NamedTuple):
