@@ -36,9 +36,7 @@ SWITCH = """theme => window.Alpine && document.documentElement.hasAttribute("x-d
     && Alpine.$data(document.documentElement).switchTheme(theme)"""
 
 
-def violations(
-    page: Page, *, only: list[str] | None = None, also: list[str] | None = None
-) -> list[str]:
+def violations(page: Page, *, only: list[str] | None = None, also: list[str] | None = None) -> list[str]:
     """Return a line for each violation: the rule, what is wrong, the element.
 
     `only` names the rules to check instead of WCAG's, `also` further ones.
