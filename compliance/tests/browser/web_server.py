@@ -32,7 +32,7 @@ def web_server(folder: Path) -> Iterator[str]:
             process = subprocess.Popen(
                 command,
                 cwd=settings.BASE_DIR,
-                env=_environ(),
+                env=_environ() | {"WEBAUTHN_ORIGIN": address.replace("127.0.0.1", "localhost")},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
