@@ -49,6 +49,20 @@ def _login_enrol(world: World) -> Page:
     return page
 
 
+def _login_enrol_key(world: World) -> Page:
+    page = _login_enrol(world)
+    follow(page, "login_enrol_key")
+    return page
+
+
+def _account_confirm(world: World) -> Page:
+    user = make_person()
+    make_authenticator(user)
+    page = world.browser_of(user)
+    follow(page, "account_confirm")
+    return page
+
+
 def _recovery_codes(world: World) -> Page:
     page = _login_enrol(world)
     set_up_app(page)
@@ -86,11 +100,13 @@ def _console_doctor(world: World) -> Page:
 
 
 WAYS: dict[str, Callable[[World], Page]] = {
+    "account_confirm": _account_confirm,
     "console_doctor": _console_doctor,
     "console_secret": _console_secret,
     "link_password": _link_password,
     "login": _login,
     "login_code": _login_code,
     "login_enrol": _login_enrol,
+    "login_enrol_key": _login_enrol_key,
     "recovery_codes": _recovery_codes,
 }
