@@ -51,7 +51,7 @@ def _login_enrol(world: World) -> Page:
 
 def _login_enrol_key(world: World) -> Page:
     page = _login_enrol(world)
-    press(page, page.get_by_role("link", name="Use a security key or passkey instead"))
+    follow(page, "login_enrol_key")
     return page
 
 

@@ -31,6 +31,11 @@ def button(page: Page, label: str) -> Locator:
     return page.get_by_role("main").get_by_role("button", name=label, exact=True)
 
 
+def save(page: Page) -> None:
+    """Send the form of a row, whose buttons stand below the content."""
+    press(page, page.get_by_role("button", name="Save", exact=True))
+
+
 def act(page: Page, label: str, reason: str = "", **fields: Any) -> None:
     """Choose an action of the row's page, fill in what it asks for, and confirm.
 
@@ -43,6 +48,12 @@ def act(page: Page, label: str, reason: str = "", **fields: Any) -> None:
         field = page.locator(f"main [name={name}]")
         (field.select_option if field.evaluate("one => one.tagName") == "SELECT" else field.fill)(value)
     press(page, button(page, label))
+
+
+def look_for(page: Page, words: str) -> None:
+    """Search the list for these words."""
+    page.locator("#searchbar").fill(words)
+    press(page, "Enter")
 
 
 def expect_told(page: Page, text: str) -> None:

@@ -16,6 +16,7 @@ NAMED = {route.name: route for route in ROUTES}
 # Addresses without a page of their own: redirects, downloads, parts of pages, and those that take POST only.
 PAGELESS = {
     *("link", "logout", "account_sessions", "autocomplete", "jsi18n", "search"),
+    *("login_key", "login_enrol_key_options", "account_key", "account_keys", "account_key_add_options"),
     *("auditlog_auditentry_export", "auditlog_auditentry_proof", "auditlog_treehead_change"),
     *("account_key", "account_key_add_options", "account_keys", "login_key", "login_enrol_key_options"),
     *("incidents_incident_export", "incidents_incident_draft_pdf", "incidents_incident_draft_json"),
