@@ -29,6 +29,8 @@ class AuditAction(models.TextChoices):
     PERSON_SECOND_FACTOR_ADDED = "person.second_factor_added"
     PERSON_SECOND_FACTOR_REMOVED = "person.second_factor_removed"
     PERSON_RECOVERY_CODES_MADE = "person.recovery_codes_made"
+    PERSON_SIGN_ON_LINKED = "person.sign_on_linked"
+    PERSON_SIGN_ON_UNLINKED = "person.sign_on_unlinked"
     PERSON_SESSIONS_ENDED = "person.sessions_ended"
     PERSON_SIGNED_IN = "person.signed_in"
     PERSON_SIGNED_OUT = "person.signed_out"

@@ -1,6 +1,6 @@
 """Errors of changing people."""
 
-from compliance.core.errors import Conflict, NotFound
+from compliance.core.errors import Conflict, Forbidden, NotFound, Unavailable
 
 
 class UserNotFound(NotFound):
@@ -21,3 +21,35 @@ class SecondFactorExists(Conflict):
 
 class NoSecondFactor(Conflict):
     message = "There is no authenticator app"
+
+
+class ProviderUnavailable(Unavailable):
+    """The identity provider gave no answer that can be used; the message says what it did instead."""
+
+    message = "could not be asked"
+
+
+class SignOnRefused(Forbidden):
+    """A single sign-on that is refused; `reason` names the cause in the audit log."""
+
+    message = "This sign-in was refused"
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__()
+
+
+class IdentityTaken(Conflict):
+    message = "This account of the identity provider signs in somebody else"
+
+
+class IdentityExists(Conflict):
+    message = "This person is linked to an account of the identity provider already: unlink it first"
+
+
+class NoIdentity(Conflict):
+    message = "This person is not linked to the identity provider"
+
+
+class LastWayIn(Conflict):
+    message = "You could not sign in any more: set a password first, or ask an operator"

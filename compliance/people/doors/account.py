@@ -15,6 +15,7 @@ from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.people.doors import pending, second_factor, sessions
 from compliance.people.doors.signing_in import WRONG, CodeForm, Enrolment
+from compliance.people.sso import pages
 
 NEW_CODES, REMOVE, ALL_OTHERS = "codes", "remove", "others"
 
@@ -35,6 +36,7 @@ def account_page(request: HttpRequest) -> HttpResponse:
         "sessions": sessions.of(user, now()),
         "own_session": sessions.own_id(request),
         "is_required": second_factor.is_required_of(user),
+        **pages.context_of(user),
     }
     return TemplateResponse(request, "admin/people/account.html", context)
 

@@ -24,9 +24,9 @@ LONGEST_ACCOUNT: Final = 150
 BUCKET: Final = "sign_in_entries"
 
 
-def record_sign_in(request: HttpRequest, *, second_factor: str | None, now: datetime) -> None:
-    """Audit that the request's user has signed in."""
-    metadata = {"second_factor": second_factor}
+def record_sign_in(request: HttpRequest, *, second_factor: str | None, now: datetime, **more: Any) -> None:
+    """Audit that the request's user has signed in; `more` tells of the first factor."""
+    metadata = {"second_factor": second_factor, **more}
     _record_own(request, AuditAction.PERSON_SIGNED_IN, "signed in", now, **metadata)
 
 

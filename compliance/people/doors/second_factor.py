@@ -46,6 +46,7 @@ class Factor(StrEnum):
 
     APP = "app"
     RECOVERY_CODE = "recovery_code"
+    PROVIDER = "provider"
 
 
 def is_required_of(user: Any) -> bool:

@@ -15,6 +15,8 @@ from compliance.core.clock import now
 from compliance.people.doors import account, attempts, link_pages, second_factor
 from compliance.people.doors.signing_in import CodeView, EnrolView, SignInView
 from compliance.people.recording import recorded_changes
+from compliance.people.sso import marks, pages
+from compliance.people.sso.configuration import sign_on
 
 if TYPE_CHECKING:  # Unfold carries no types; its classes extend Django's.
     from django.contrib.admin import AdminSite as UnfoldAdminSite
@@ -30,6 +32,7 @@ class ConsoleSite(UnfoldAdminSite):
         if request.method == "GET" and self.has_permission(request):
             return HttpResponseRedirect(reverse("admin:index"))
         context = {**self.each_context(request), "title": "Sign in", "app_path": request.get_full_path()}
+        context |= pages.context_of()
         if REDIRECT_FIELD_NAME not in {*request.GET, *request.POST}:
             context[REDIRECT_FIELD_NAME] = reverse("admin:index")
         request.current_app = self.name
@@ -49,6 +52,10 @@ class ConsoleSite(UnfoldAdminSite):
             path("login/enrol/", self._outside(EnrolView, "Second step"), name="login_enrol"),
             path("join/<str:token>/", never_cache(link_pages.open_link), name="link"),
             path("join/", self._outside(link_pages.LinkPasswordView, "Your password"), name="link_password"),
+            path("login/sso/", pages.begin, name="sso_begin"),
+            path("login/sso/callback/", pages.callback, name="sso_callback"),
+            path("join/sso/", pages.accept_invitation, name="sso_invitation"),
+            path("account/sso/", self.admin_view(pages.own_identity), name="account_sso"),
             path("account/", self.admin_view(account.account_page), name="account"),
             path("account/sessions/", self.admin_view(account.end_sessions), name="account_sessions"),
             path("account/enrol/", self.admin_view(account.OwnEnrolment.as_view()), name="account_enrol"),
@@ -61,7 +68,7 @@ class ConsoleSite(UnfoldAdminSite):
         """Return a page for people who are not signed in yet."""
 
         def shown(request: HttpRequest) -> Any:
-            context = {**self.each_context(request), "title": title}
+            context = {**self.each_context(request), **pages.context_of(), "title": title}
             return view.as_view(extra_context=context)(request)
 
         return never_cache(csrf_protect(shown))
@@ -70,7 +77,11 @@ class ConsoleSite(UnfoldAdminSite):
     def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         if request.method == "POST" and request.user.is_authenticated:
             attempts.record_sign_out(request, now=now())
-        return super().logout(request, extra_context)
+        farewell, config = marks.farewell(request) if request.method == "POST" else None, sign_on()
+        answer = super().logout(request, extra_context)
+        if farewell and config and not request.user.is_authenticated:
+            return pages.leaving(request, farewell, config.label)
+        return answer
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         if request.method != "POST":
