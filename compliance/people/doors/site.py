@@ -50,11 +50,12 @@ class ConsoleSite(UnfoldAdminSite):
         return [
             path("login/code/", self._outside(CodeView, "Second step"), name="login_code"),
             path("login/enrol/", self._outside(EnrolView, "Second step"), name="login_enrol"),
+            # Before the links, one of which it would be.
+            path("join/sso/", pages.accept_invitation, name="sso_invitation"),
             path("join/<str:token>/", never_cache(link_pages.open_link), name="link"),
             path("join/", self._outside(link_pages.LinkPasswordView, "Your password"), name="link_password"),
             path("login/sso/", pages.begin, name="sso_begin"),
             path("login/sso/callback/", pages.callback, name="sso_callback"),
-            path("join/sso/", pages.accept_invitation, name="sso_invitation"),
             path("account/sso/", self.admin_view(pages.own_identity), name="account_sso"),
             path("account/", self.admin_view(account.account_page), name="account"),
             path("account/sessions/", self.admin_view(account.end_sessions), name="account_sessions"),

@@ -44,7 +44,7 @@ def fetch(
     """
     if not is_safe_address(url):
         raise ProviderUnavailable("named an address without HTTPS")
-    exchange = _Exchange(url, config, body, {"Accept": "application/json", **(headers or {})})
+    exchange = _Inquiry(url, config, body, {"Accept": "application/json", **(headers or {})})
     with circuit.guarding():
         # In a thread, as the system's resolver takes no timeout, and a socket's bounds one read alone.
         thread = threading.Thread(target=exchange.run, name="sign-on-request", daemon=True)
@@ -53,7 +53,7 @@ def fetch(
         return exchange.finish(in_time=not thread.is_alive())
 
 
-class _Exchange:
+class _Inquiry:
     """A request and its answer, which another thread can cut off."""
 
     def __init__(self, url: str, config: SignOn, body: str | None, headers: dict[str, str]) -> None:

@@ -75,7 +75,7 @@ class Forger:
         body = self.answer if isinstance(self.answer, bytes) else json.dumps(self.answer)
         return Response(body, self.status, content_type="application/json")
 
-    def claims(self, nonce: str, **changed: Any) -> dict[str, Any]:
+    def claims(self, nonce: str, /, **changed: Any) -> dict[str, Any]:
         """Return claims that are right but for what is `changed`; None takes a claim away."""
         moment = int(now().timestamp())
         right = {
