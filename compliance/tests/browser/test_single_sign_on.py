@@ -81,7 +81,7 @@ def test_account_is_linked_signs_in_and_out(page: Page) -> None:
     expect(page.get_by_role("main")).to_contain_text("account-of-kim")
     assert_usable_by_all(page)
     sign_out(page)
-    expect(page.get_by_label("Username")).to_be_visible()
+    expect(page.get_by_role("link", name="Log in again")).to_be_visible()
 
     page.goto("/admin/live/agents/agent/")
     page.get_by_role("button", name=LABEL).click()
