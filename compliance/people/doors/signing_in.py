@@ -38,16 +38,20 @@ class CodeForm(forms.Form):
     )
 
 
-def finish(request: HttpRequest, user: User, factor: Factor | None, next_url: str) -> HttpResponse:
-    """Sign the user in, who has shown all that is needed, audit it, and go on."""
+def finish(
+    request: HttpRequest, user: User, factor: Factor | None, next_url: str, **details: str
+) -> HttpResponse:
+    """Sign the user in, who has shown all that is needed, audit it with the `details`, and go on."""
     moment, person = now(), Person.objects.get(user=user)
     with environments.use(Environment.LIVE), environments.atomic():
         login(request, user)
         pending.end(request)
         request.session[second_factor.SESSION_FLAG] = factor is not None
+        pending.confirm(request, moment if factor else None)
         sessions.begin(request, user=user, now=moment)
         lockout.count_success(request, person=person)
-        attempts.record_sign_in(request, second_factor=factor, now=moment, **marks.facts(request))
+        more = {**details, **marks.facts(request)}
+        attempts.record_sign_in(request, second_factor=factor, now=moment, **more)
     answer = HttpResponseRedirect(next_url)
     lockout.remember_browser(request, answer, person=person)
     return answer
@@ -55,7 +59,7 @@ def finish(request: HttpRequest, user: User, factor: Factor | None, next_url: st
 
 def go_on(request: HttpRequest, user: User, next_url: str) -> HttpResponse:
     """Ask the user, who has shown the first factor, for the second; sign in who needs none."""
-    enrolled = second_factor.authenticator_of(user) is not None
+    enrolled = second_factor.is_set_up(user)
     if not enrolled and not second_factor.is_required_of(user):
         return finish(request, user, None, next_url)
     pending.begin(request, user, now())
@@ -97,7 +101,7 @@ class SignInView(LoginView):
 class SecondStep(RedirectURLMixin, FormView):
     """A page for somebody who has shown the password and is not signed in yet."""
 
-    form_class = CodeForm
+    form_class: type[forms.Form] = CodeForm
     user: User
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -139,7 +143,7 @@ class CodeView(SecondStep):
 class Enrolment(FormView):
     """Shows a new secret, kept in the session until a code proves that an app has it."""
 
-    form_class = CodeForm
+    form_class: type[forms.Form] = CodeForm
     user: User
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -183,7 +187,7 @@ class EnrolView(SecondStep, Enrolment):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         user = pending.user_of(request, now())
-        if user is not None and second_factor.authenticator_of(user) is not None:
+        if user is not None and second_factor.is_set_up(user):
             return HttpResponseRedirect(reverse("admin:login_code"))
         return super().dispatch(request, *args, **kwargs)
 

@@ -21,6 +21,7 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.incidents.models import NotificationDraft
 from compliance.incidents.vocabulary import NotificationTemplate
+from compliance.people.passkeys.tests.security_keys import confirmed, make_security_key, registered
 from compliance.people.sso import identities
 from compliance.people.sso.tests.providers import configure
 from compliance.people.tests.authenticators import code_of, make_authenticator, offered_code
@@ -49,6 +50,7 @@ READING = {
     ),
     *("auditlog_auditentry_proof", "auditlog_auditentry_verify"),
     *("login_code", "login_enrol", "recovery_codes", "link", "link_password"),
+    *("login_key", "login_enrol_key", "login_enrol_key_options", "account_key", "account_key_add_options"),
     # What follows at the provider is audited: compliance/people/sso/tests.
     *("sso_begin", "sso_callback", "sso_invitation"),
 }
@@ -149,6 +151,11 @@ def give_user_an_app(world: World) -> None:
     make_authenticator(world.user)
 
 
+def give_operator_a_key(world: World) -> None:
+    make_security_key(world.operator)
+    world.client = confirmed(world.operator)
+
+
 def open_enrolment(world: World) -> None:
     world.client.get(reverse("admin:account_enrol"))
 
@@ -201,6 +208,8 @@ def seal(world: World) -> None:
 PREPARED: dict[str, Callable[[World], None]] = {
     "account": give_operator_an_app,
     "account_enrol": open_enrolment,
+    "account_confirm": give_operator_an_app,
+    "account_keys": give_operator_a_key,
     "account_sessions": sign_in_elsewhere,
     "account_sso": link_accounts,
     "auth_user_unlink_sign_on": link_accounts,
@@ -228,7 +237,9 @@ FIXED_ARGUMENTS = {
     "password_change": [],
     "logout": [],
     "account": [],
+    "account_confirm": [],
     "account_enrol": [],
+    "account_keys": [],
     "account_sessions": [],
     "account_sso": [],
 }
@@ -248,6 +259,9 @@ FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
     },
     "logout": lambda world: {},
     "account": lambda world: {"do": "codes", "code": code_of(world.operator)},
+    "account_confirm": lambda world: {"code": code_of(world.operator)},
+    "account_keys": lambda world: {"do": "codes"},
+    "account_key_add": lambda world: {"name": "blue key", "credential": registered(world.client)},
     "account_sessions": lambda world: {"session": "others"},
     "account_sso": lambda world: {"do": "unlink"},
     "account_enrol": lambda world: {"code": offered_code(world.client)},

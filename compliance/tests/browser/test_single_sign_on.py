@@ -83,10 +83,10 @@ def test_account_is_linked_signs_in_and_out(page: Page) -> None:
     sign_out(page)
     expect(page.get_by_role("link", name="Log in again")).to_be_visible()
 
-    page.goto("/admin/live/agents/agent/")
+    page.goto("/admin/live/account/")
     page.get_by_role("button", name=LABEL).click()
     # The provider knows the browser still: signing out after a password ended the session here alone.
-    page.wait_for_url("**/admin/live/agents/agent/")
+    expect(page.get_by_role("main")).to_contain_text("account-of-kim")
     sign_out(page)
     page.wait_for_url("**/admin/live/login/**")
     page.get_by_role("button", name=LABEL).click()

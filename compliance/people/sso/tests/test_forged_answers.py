@@ -138,7 +138,7 @@ def by_client_secret(claims: dict[str, Any]) -> str:
 
 
 def with_own_key(claims: dict[str, Any]) -> str:
-    header = {"jwk": public(OTHER_KEY, "rsa"), "jku": "https://evil.example/keys"}
+    header: dict[str, Any] = {"jwk": public(OTHER_KEY, "rsa"), "jku": "https://evil.example/keys"}
     return signed(claims, key=OTHER_KEY, **header)
 
 

@@ -225,7 +225,7 @@ def test_operator_gets_in_while_the_provider_is_away(
 
     opened = client.get(address, follow=True)
     looked = who(client)
-    asked = client.post(reverse("admin:link_password"))
+    asked: Any = client.post(reverse("admin:link_password"))
     client.post(asked.url, {"code": code_of(root)})
     again = Client().get(address, follow=True)
 

@@ -111,7 +111,7 @@ def test_unknown_account_makes_a_person_without_any_role(
     made = User.objects.get(username="kim")
     assert (again.status_code, who(client)) == (302, "kim")
     assert (made.email, made.is_superuser, made.has_usable_password()) == ("kim@example.org", False, False)
-    assert not made.memberships.exists()  # type: ignore[attr-defined]
+    assert not made.memberships.exists()
     assert [entry.actor_id for entry in of_type("person.created")] == ["single_sign_on"]
     (linked,) = of_type("person.sign_on_linked")
     assert (linked.metadata or {})["via"] == "creation"

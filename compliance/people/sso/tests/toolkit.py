@@ -13,7 +13,6 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 import django
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
 from django.core.wsgi import get_wsgi_application
@@ -80,7 +79,8 @@ def configure(port: int, folder: Path) -> None:
 
 def populate(console: str) -> None:
     call_command("migrate", verbosity=0)
-    people, application = apps.get_model("auth.User"), apps.get_model("oauth2_provider.Application")
+    people: Any = import_string("django.contrib.auth.models.User")
+    application: Any = import_string("oauth2_provider.models.Application")
     for name in ("kim", "ada"):
         people.objects.create_user(name, password=PASSWORD)
     application.objects.create(

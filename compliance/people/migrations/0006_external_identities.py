@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('people', '0004_sessions_and_doors'),
+        ('people', '0005_security_keys'),
     ]
 
     operations = [
