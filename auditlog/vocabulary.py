@@ -33,6 +33,8 @@ class AuditAction(models.TextChoices):
     PERSON_SECURITY_KEY_REMOVED = "person.security_key_removed"
     PERSON_SECURITY_KEY_REFUSED = "person.security_key_refused"
     PERSON_CONFIRMED = "person.confirmed"
+    PERSON_SIGN_ON_LINKED = "person.sign_on_linked"
+    PERSON_SIGN_ON_UNLINKED = "person.sign_on_unlinked"
     PERSON_SESSIONS_ENDED = "person.sessions_ended"
     PERSON_SIGNED_IN = "person.signed_in"
     PERSON_SIGNED_OUT = "person.signed_out"

@@ -387,6 +387,28 @@ WEBAUTHN_RP_ID: str = env.str("WEBAUTHN_RP_ID", default="")
 SIGN_IN_LINK_HOURS: int = env.int("SIGN_IN_LINK_HOURS", default=72)
 # After so many failed sign-ins within an hour an address is refused for the rest of it.
 SIGN_IN_FAILURES_PER_ADDRESS: int = env.int("SIGN_IN_FAILURES_PER_ADDRESS", default=100)
+# Single sign-on by OpenID Connect: off without issuer, client id and client secret (itself, or in a file).
+OIDC_ISSUER: str = env.str("OIDC_ISSUER", default="")
+OIDC_CLIENT_ID: str = env.str("OIDC_CLIENT_ID", default="")
+OIDC_CLIENT_SECRET: str = env.str("OIDC_CLIENT_SECRET", default="")
+OIDC_CLIENT_SECRET_FILE: str = env.str("OIDC_CLIENT_SECRET_FILE", default="")
+OIDC_SCOPES: list[str] = env.list("OIDC_SCOPES", default=["openid", "profile", "email"])
+# The words of the button.
+OIDC_LABEL: str = env.str("OIDC_LABEL", default="Single sign-on")
+OIDC_ALGORITHMS: list[str] = env.list("OIDC_ALGORITHMS", default=["RS256", "ES256"])
+# A claim that must have one of these values, as of a group; empty: every account of the provider will do.
+OIDC_ALLOWED_CLAIM: str = env.str("OIDC_ALLOWED_CLAIM", default="")
+OIDC_ALLOWED_VALUES: list[str] = env.list("OIDC_ALLOWED_VALUES", default=[])
+# Whether an unknown account makes a new person, without any membership.
+OIDC_CREATE_PEOPLE: bool = env.bool("OIDC_CREATE_PEOPLE", default=False)
+# Whether nobody signs in with a password.
+OIDC_ONLY: bool = env.bool("OIDC_ONLY", default=False)
+# Values of `amr` or `acr` that stand for our second factor; empty: none does.
+OIDC_SECOND_FACTOR_AMR: list[str] = env.list("OIDC_SECOND_FACTOR_AMR", default=[])
+OIDC_SECOND_FACTOR_ACR: list[str] = env.list("OIDC_SECOND_FACTOR_ACR", default=[])
+# A PEM file of root certificates to check the provider against, instead of the public ones.
+OIDC_CA_FILE: str = env.str("OIDC_CA_FILE", default="")
+OIDC_TIMEOUT_SECONDS: float = env.float("OIDC_TIMEOUT_SECONDS", default=5.0)
 # Without a host no e-mail is sent: operators hand links over themselves.
 EMAIL_HOST: str = env.str("EMAIL_HOST", default="")
 EMAIL_PORT: int = env.int("EMAIL_PORT", default=587)

@@ -30,6 +30,7 @@ from compliance.people import recording
 from compliance.people.doors import links, second_factor, sessions
 from compliance.people.models import SecurityKey
 from compliance.people.passkeys import keys
+from compliance.people.sso import actions as sign_on
 
 MOST_SESSIONS = 20
 log = logging.getLogger(__name__)
@@ -167,22 +168,26 @@ class UserAdmin(DjangoUserAdmin, SystemAdmin):
     list_filter = ("is_active", "is_staff", "is_superuser")
     search_fields = ("username", "email", "first_name", "last_name")
     add_roles = OPERATORS
-    confirmed_actions = (MAKE_LINK, END_SESSIONS, RESET_SECOND_FACTOR)
+    confirmed_actions = (MAKE_LINK, END_SESSIONS, RESET_SECOND_FACTOR, sign_on.LINK, sign_on.UNLINK)
     related_links = (TRAIL, ACTS)
     fieldsets = (
         (None, {"fields": ("username", "password", "identity")}),
         ("Person", {"fields": ("first_name", "last_name", "email")}),
-        ("Signing in", {"fields": ("authenticator", "security_keys", "signed_in")}),
+        ("Signing in", {"fields": ("authenticator", "security_keys", "single_sign_on", "signed_in")}),
         ("Access", {"fields": ("is_active", "is_staff", "is_superuser"), "description": ACCESS_EXPLANATION}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
     )
-    readonly_fields = ("identity", "authenticator", "security_keys", "signed_in", "last_login", "date_joined")
+    readonly_fields = (
+        *("identity", "authenticator", "security_keys", "single_sign_on", "signed_in"),
+        *("last_login", "date_joined"),
+    )
     add_fieldsets = (
         (None, {"fields": ("username", "email", "is_staff", "usable_password", "password1", "password2")}),
     )
 
     authenticator = column("authenticator app", _since)
     security_keys = column("security keys since", _keys)
+    single_sign_on = column("single sign-on", sign_on.shown)
     signed_in = column("sessions since", _sessions)
     identity = column("ID", lambda user: code(f"{PERSON}{user.person.id}"))
 

@@ -10,6 +10,7 @@ from compliance.people.checks import (
     check_required,
     check_second_factor,
 )
+from compliance.people.sso.checks import check_sign_on, check_who_enters
 
 
 class PeopleConfig(AppConfig):
@@ -19,8 +20,10 @@ class PeopleConfig(AppConfig):
     def ready(self) -> None:
         register(check_second_factor)
         register(check_relying_party)
+        register(check_sign_on)
         register(check_required, "security", deploy=True)
         register(check_keys_possible, "security", deploy=True)
+        register(check_who_enters, "security", deploy=True)
 
 
 class ConsoleConfig(SimpleAdminConfig):

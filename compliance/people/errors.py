@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from compliance.core.errors import Conflict, Invalid, NotFound
+from compliance.core.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 
 
 class UserNotFound(NotFound):
@@ -53,3 +53,35 @@ class KeyRefused(Invalid):
     def metadata(self) -> dict[str, str]:
         """What the audit log says of the refusal."""
         return {"why": self.why} | ({"security_key": str(self.key_id)} if self.key_id else {})
+
+
+class ProviderUnavailable(Unavailable):
+    """The identity provider gave no answer that can be used; the message says what it did instead."""
+
+    message = "could not be asked"
+
+
+class SignOnRefused(Forbidden):
+    """A single sign-on that is refused; `reason` names the cause in the audit log."""
+
+    message = "This sign-in was refused"
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__()
+
+
+class IdentityTaken(Conflict):
+    message = "This account of the identity provider signs in somebody else"
+
+
+class IdentityExists(Conflict):
+    message = "This person is linked to an account of the identity provider already: unlink it first"
+
+
+class NoIdentity(Conflict):
+    message = "This person is not linked to the identity provider"
+
+
+class LastWayIn(Conflict):
+    message = "You could not sign in any more: set a password first, or ask an operator"

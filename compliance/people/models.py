@@ -113,11 +113,15 @@ class RecoveryCode(models.Model):
 
 
 class OneTimeLink(models.Model):
-    """The link by which a person sets a password once, stored as a SHA-256 digest; a new one replaces it."""
+    """The link by which a person sets a password once, stored as a SHA-256 digest; a new one replaces it.
+
+    One that `signs_in` does that instead of setting a password, where single sign-on is the only way.
+    """
 
     person = models.OneToOneField(Person, primary_key=True, on_delete=models.PROTECT, related_name="link")
     digest = models.CharField(max_length=64, unique=True)
     expires_at = models.DateTimeField()
+    signs_in = models.BooleanField(default=False, db_default=False)
 
     def __str__(self) -> str:
         return str(self.person_id)
@@ -155,6 +159,28 @@ class Door(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["person", "browser"], name="people_one_door")]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class ExternalIdentity(models.Model):
+    """The account at an identity provider by which a person signs in: its issuer and subject.
+
+    Never its e-mail address, which the provider may give to somebody else.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="external_identities")
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+    linked_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["issuer", "subject"], name="people_identity_of_one"),
+            models.UniqueConstraint(fields=["person", "issuer"], name="people_one_identity"),
+        ]
 
     def __str__(self) -> str:
         return str(self.id)

@@ -65,6 +65,7 @@ TABLES: Final[Mapping[str, Access]] = {
     "people_keychallenge": Access(ADD_AND_REMOVE, NOTHING),
     "people_session": Access(CHANGE_AND_REMOVE, NOTHING),
     "people_door": Access(CHANGE_AND_REMOVE),
+    "people_externalidentity": Access(ADD_AND_REMOVE),
     # Of the release before.
     "django_session": Access(CHANGE_AND_REMOVE, NOTHING),
     "tenancy_tenant": Access(APPEND | {"UPDATE (enforcement)"}, auditor=READ),

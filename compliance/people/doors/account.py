@@ -17,6 +17,7 @@ from compliance.core.wording import counted
 from compliance.people.doors import attempts, lockout, pending, second_factor, sessions
 from compliance.people.doors.signing_in import WRONG, CodeForm, Enrolment
 from compliance.people.passkeys import keys, proofs, relying_party
+from compliance.people.sso import pages
 
 NEW_CODES, REMOVE, ALL_OTHERS = "codes", "remove", "others"
 CLOSED = "Too many wrong passwords or codes: try again later."
@@ -40,6 +41,7 @@ def account_page(request: HttpRequest) -> HttpResponse:
         "security_keys": keys.of(user),
         "keys_problem": relying_party.problem(),
         "is_required": second_factor.is_required_of(user),
+        **pages.context_of(user),
     }
     return TemplateResponse(request, "admin/people/account.html", context)
 

@@ -24,7 +24,7 @@ BUCKET: Final = "sign_in_entries"
 
 
 def record_sign_in(request: HttpRequest, *, second_factor: str | None, now: datetime, **details: str) -> None:
-    """Audit that the request's user has signed in; `details` tell of the second factor."""
+    """Audit that the request's user has signed in; `details` tell of both factors."""
     metadata = {"second_factor": second_factor, **details}
     _record_own(request, AuditAction.PERSON_SIGNED_IN, "signed in", now, **metadata)
 

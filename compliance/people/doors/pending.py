@@ -54,7 +54,11 @@ def keep(request: HttpRequest, name: str, plain: str) -> None:
 
 
 def kept(request: HttpRequest, name: str) -> str | None:
-    found = request.session.get(name)
+    return unsealed(request.session.get(name))
+
+
+def unsealed(found: str | None) -> str | None:
+    """Return in clear what a session holds of a secret that is kept."""
     return None if found is None else decrypt(found.encode()).decode()
 
 

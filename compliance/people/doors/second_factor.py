@@ -48,6 +48,7 @@ class Factor(StrEnum):
     APP = "app"
     RECOVERY_CODE = "recovery_code"
     SECURITY_KEY = "security_key"
+    PROVIDER = "provider"
 
 
 def is_required_of(user: Any) -> bool:

@@ -3,7 +3,7 @@
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -22,8 +22,11 @@ STOP_SECONDS = 30
 
 
 @contextmanager
-def web_server(folder: Path) -> Iterator[str]:
-    """Serve on a free port of loopback until the block ends; yield the address. Its log is in `folder`."""
+def web_server(folder: Path, more: Callable[[str], Mapping[str, str]] = lambda address: {}) -> Iterator[str]:
+    """Serve on a free port of loopback until the block ends; yield the address. Its log is in `folder`.
+
+    `more` gives environment variables for the address.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         number = listening.fileno()
@@ -32,7 +35,9 @@ def web_server(folder: Path) -> Iterator[str]:
             process = subprocess.Popen(
                 command,
                 cwd=settings.BASE_DIR,
-                env=_environ() | {"WEBAUTHN_ORIGIN": address.replace("127.0.0.1", "localhost")},
+                env=_environ()
+                | {"WEBAUTHN_ORIGIN": address.replace("127.0.0.1", "localhost")}
+                | dict(more(address)),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
