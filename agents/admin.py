@@ -18,6 +18,7 @@ from compliance.console import filters
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import chips, code, pretty_json, score_chip, status_chip, visible
+from compliance.console.navigation import NavigationLine
 from compliance.tenancy.console_actions import AgentModeForm, mode_chip
 from compliance.tenancy.models import Enforcement
 
@@ -85,6 +86,7 @@ SET_MODE = ConfirmedAction(
 class AgentAdmin(TenantScopedAdmin):
     """Agents, read-only but for their mode; `certificates` adds the actions that touch certificates."""
 
+    navigation = NavigationLine("Agents", 1, "Agents", "smart_toy")
     confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = (SET_MODE,)
     related_links = (
         RelatedLink("Certificates", "workspace_premium", "certificates_certificate", "agent__id__exact"),

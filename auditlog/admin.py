@@ -52,6 +52,7 @@ from compliance.console.display import (
     short_code,
     visible,
 )
+from compliance.console.navigation import NavigationLine
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.identifiers import parse_id
@@ -146,6 +147,7 @@ def _filters(request: HttpRequest) -> QueryDict:
 class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
     """Every state change, with its actor."""
 
+    navigation = NavigationLine("Evidence", 1, "Audit log", "history")
     related_links = ()
     list_display = (
         *("created_at", "action", "seal", "short_description", "kind", "short_actor", "tenant"),

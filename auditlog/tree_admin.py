@@ -13,6 +13,7 @@ from auditlog.proving.state import WitnessReport, log_state
 from compliance.console.access import access_of
 from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import chip, code, visible
+from compliance.console.navigation import NavigationLine
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -25,6 +26,7 @@ QUORUM_TONES = {MET: "success", MISSING: "danger", NO_POLICY: "default"}
 class TreeAdmin(TenantScopedAdmin):
     """One page in the place of a list; members see it without the witnesses' addresses and errors."""
 
+    navigation = NavigationLine("Evidence", 2, "Tree and witnesses", "account_tree")
     tenant_field = None
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:

@@ -84,15 +84,20 @@ def _ceiling(data: Path) -> object:
     _print(ceiling.lines(found))
     fitted = own_weights.aucs(suites)
     _print(own_weights.lines(fitted))
+    goals = fitting.price_of_goals(regimes.load(data))
+    _print(goals)
     return {
         "of the fields": _named(found),
         "of the differences": {", ".join(key): auc for key, auc in fitted.items()},
+        "price of goals": goals,
     }
 
 
 def _attackers(_: Path) -> object:
-    found = attackers.lines(attackers.outcomes())
-    _print(found)
+    outcomes = attackers.outcomes()
+    found = [attackers.lines(outcomes), attackers.missed_lines(outcomes)]
+    for table in found:
+        _print(table)
     return found
 
 
@@ -109,12 +114,9 @@ def _verdicts(data: Path) -> object:
 
 
 def _time(data: Path) -> object:
-    times = timing.measured(data)
-    lines = [["µs an event", "p50", "p99", "p99 undisturbed", "aim"]]
-    for (name, costs), aim in zip(times.items(), ("p99 ≤ 25", "p99 ≤ 150"), strict=True):
-        lines.append([name, *([f"{cost:.1f}" for cost in costs] or ["not compiled", "-", "-"]), aim])
-    _print(lines)
-    return times
+    found = timing.measured(data)
+    _print(timing.lines(found))
+    return _named(found)
 
 
 SECTIONS: dict[str, Callable[[Path], object]] = {

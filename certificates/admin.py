@@ -24,7 +24,6 @@ from compliance.console.display import (
     chips,
     code,
     column,
-    counted,
     facts,
     moment,
     pretty_json,
@@ -38,7 +37,9 @@ from compliance.console.filters import (
     RangeDateTimeFilter,
     tenant_filter,
 )
+from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
+from compliance.core.wording import counted, spoken
 
 SOON, VERY_SOON = timedelta(days=30), timedelta(days=7)
 
@@ -131,6 +132,7 @@ class StateFilter(DropdownFilter):
 class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
     """Certificates, which officers may revoke; the decoded fields come from the certificate itself."""
 
+    navigation = NavigationLine("Agents", 2, "Certificates", "workspace_premium")
     confirmed_actions = (REVOKE,)
     related_links = (
         RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
@@ -198,6 +200,7 @@ class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
 
 @admin.register(models.CertificateAuthority)
 class CertificateAuthorityAdmin(KeyFields, SystemAdmin):
+    navigation = NavigationLine("Trust", 1, "Authorities", "account_balance")
     view_roles = EVERYONE
     related_links = (
         RelatedLink(
@@ -226,6 +229,7 @@ class CertificateAuthorityAdmin(KeyFields, SystemAdmin):
 
 @admin.register(models.OcspResponder)
 class OcspResponderAdmin(KeyFields, SystemAdmin):
+    navigation = NavigationLine("Trust", 3, "OCSP responders", "vpn_key")
     view_roles = EVERYONE
     related_links = ()
     list_display = ("authority", "state", "short_serial", "not_before", "not_after")
@@ -245,6 +249,7 @@ class OcspResponderAdmin(KeyFields, SystemAdmin):
 
 @admin.register(models.RevocationList)
 class RevocationListAdmin(SystemAdmin):
+    navigation = NavigationLine("Trust", 2, "Revocation lists", "playlist_remove")
     view_roles = EVERYONE
     related_links = ()
     list_display = ("authority_name", "scope", "number", "state", "entry_count", "this_update", "next_update")
@@ -263,11 +268,12 @@ class RevocationListAdmin(SystemAdmin):
     def state(self, published: models.RevocationList) -> str:
         return chip("out of date", "danger") if published.next_update <= now() else chip("valid", "success")
 
-    age = column("age", lambda row: counted((now() - row.this_update) // timedelta(minutes=1), "minute"))
+    age = column("age", lambda row: spoken(now() - row.this_update))
 
 
 @admin.register(models.Issuance)
 class IssuanceAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
+    navigation = NavigationLine("Trust", 4, "Issuances", "draw")
     related_links = ()
     list_display = (
         "short_serial",

@@ -6,7 +6,7 @@ from typing import Any
 
 import environ
 
-from compliance.core.unfold_settings import unfold_settings
+from compliance.console.unfold_settings import unfold_settings
 
 env = environ.Env()
 
@@ -23,6 +23,7 @@ ENCRYPTION_KEYS: list[str] = env.list("ENCRYPTION_KEYS")
 DEBUG: bool = env.bool("DEBUG", default=False)
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost"])
 ROOT_URLCONF = "compliance.urls"
+CONSOLE_URLCONF = "compliance.ops.console_urls"
 WSGI_APPLICATION = "compliance.wsgi.application"
 APPEND_SLASH = False
 USE_TZ = True
@@ -55,6 +56,7 @@ INSTALLED_APPS = [
     "certificates",
     "events",
     "events.inbox",
+    "events.figures",
     "delegation",
     "compliance.reports",
     "compliance.ops",
@@ -378,10 +380,35 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 # Who signs in with a second factor: operators, everyone or nobody.
 SECOND_FACTOR: str = env.str("SECOND_FACTOR", default="operators")
+# The origin of the console's pages and the domain that security keys are bound to; empty takes BASE_URL's.
+WEBAUTHN_ORIGIN: str = env.str("WEBAUTHN_ORIGIN", default="")
+WEBAUTHN_RP_ID: str = env.str("WEBAUTHN_RP_ID", default="")
 # For how long a one-time link works that sets a password.
 SIGN_IN_LINK_HOURS: int = env.int("SIGN_IN_LINK_HOURS", default=72)
 # After so many failed sign-ins within an hour an address is refused for the rest of it.
 SIGN_IN_FAILURES_PER_ADDRESS: int = env.int("SIGN_IN_FAILURES_PER_ADDRESS", default=100)
+# Single sign-on by OpenID Connect: off without issuer, client id and client secret (itself, or in a file).
+OIDC_ISSUER: str = env.str("OIDC_ISSUER", default="")
+OIDC_CLIENT_ID: str = env.str("OIDC_CLIENT_ID", default="")
+OIDC_CLIENT_SECRET: str = env.str("OIDC_CLIENT_SECRET", default="")
+OIDC_CLIENT_SECRET_FILE: str = env.str("OIDC_CLIENT_SECRET_FILE", default="")
+OIDC_SCOPES: list[str] = env.list("OIDC_SCOPES", default=["openid", "profile", "email"])
+# The words of the button.
+OIDC_LABEL: str = env.str("OIDC_LABEL", default="Single sign-on")
+OIDC_ALGORITHMS: list[str] = env.list("OIDC_ALGORITHMS", default=["RS256", "ES256"])
+# A claim that must have one of these values, as of a group; empty: every account of the provider will do.
+OIDC_ALLOWED_CLAIM: str = env.str("OIDC_ALLOWED_CLAIM", default="")
+OIDC_ALLOWED_VALUES: list[str] = env.list("OIDC_ALLOWED_VALUES", default=[])
+# Whether an unknown account makes a new person, without any membership.
+OIDC_CREATE_PEOPLE: bool = env.bool("OIDC_CREATE_PEOPLE", default=False)
+# Whether nobody signs in with a password.
+OIDC_ONLY: bool = env.bool("OIDC_ONLY", default=False)
+# Values of `amr` or `acr` that stand for our second factor; empty: none does.
+OIDC_SECOND_FACTOR_AMR: list[str] = env.list("OIDC_SECOND_FACTOR_AMR", default=[])
+OIDC_SECOND_FACTOR_ACR: list[str] = env.list("OIDC_SECOND_FACTOR_ACR", default=[])
+# A PEM file of root certificates to check the provider against, instead of the public ones.
+OIDC_CA_FILE: str = env.str("OIDC_CA_FILE", default="")
+OIDC_TIMEOUT_SECONDS: float = env.float("OIDC_TIMEOUT_SECONDS", default=5.0)
 # Without a host no e-mail is sent: operators hand links over themselves.
 EMAIL_HOST: str = env.str("EMAIL_HOST", default="")
 EMAIL_PORT: int = env.int("EMAIL_PORT", default=587)

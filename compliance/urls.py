@@ -19,7 +19,7 @@ urlpatterns = [
     path("health/live", health.LiveView.as_view()),
     path("health/ready", health.ReadyView.as_view()),
     # Only for `reverse` outside a request: the console's middleware routes its requests.
-    path("admin/live/", include("compliance.console.urls")),
+    path("admin/live/", include("compliance.ops.console_urls")),
     path("admin/", to_environment),
     path("admin/<path:page>", to_environment),
 ]

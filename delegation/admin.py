@@ -5,11 +5,13 @@ from django.contrib import admin
 from compliance.console.admin import SystemAdmin
 from compliance.console.display import code, column, pretty_json, status_chip
 from compliance.console.filters import ChoicesDropdownFilter
+from compliance.console.navigation import NavigationLine
 from delegation.models import TokenKey
 
 
 @admin.register(TokenKey)
 class TokenKeyAdmin(SystemAdmin):
+    navigation = NavigationLine("Trust", 5, "Token keys", "vpn_key")
     related_links = ()
     list_display = ("key_id", "state", "published_at", "active_from", "retired_at", "destroyed_at")
     list_filter = (("status", ChoicesDropdownFilter),)

@@ -37,6 +37,7 @@ from compliance.console.filters import (
     RangeDateTimeFilter,
     tenant_filter,
 )
+from compliance.console.navigation import NavigationLine
 from compliance.core.identifiers import parse_id
 from events.listing import console
 from events.models import BehaviorEvent, EventReview, MarkedPlace, ReviewVerdict, Simulation
@@ -147,6 +148,7 @@ class EventRowAdmin(TenantScopedAdmin):
 class BehaviorEventAdmin(EventRowAdmin):
     """Newest first; read-only but for officers' verdicts, as an event is evidence."""
 
+    navigation = NavigationLine("Agents", 3, "Events", "timeline")
     confirmed_actions = (CONFIRM, DISMISS)
     related_links = (
         OF_AGENT,

@@ -25,6 +25,7 @@ from compliance.console.access import OFFICERS
 from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import EMPTY, STATUS_COLOURS, chip, column, facts, status_chip, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from events.models import Simulation
@@ -128,6 +129,7 @@ class NewSimulationForm(forms.ModelForm):
 class SimulationAdmin(NamesActors, TenantScopedAdmin):
     """Simulations; a task works on them step by step."""
 
+    navigation = NavigationLine("Agents", 6, "Simulate a policy", "flight_takeoff")
     form = NewSimulationForm
     actor_field = "requested_by"
     add_roles = OFFICERS

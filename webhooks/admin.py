@@ -29,6 +29,7 @@ from compliance.console.display import (
     visible,
 )
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.navigation import NavigationLine
 from compliance.console.secrets import secret_page
 from compliance.core.clock import now
 from compliance.core.identifiers import parse_id
@@ -72,6 +73,7 @@ def success_chip(outcomes: list[str]) -> SafeString | str:
 
 @admin.register(Webhook)
 class WebhookAdmin(TenantScopedAdmin):
+    navigation = NavigationLine("Integration", 1, "Webhooks", "webhook")
     form = WebhookForm
     add_roles = DEVELOPERS
     secret_fields = frozenset({"secret", "previous_secret"})
@@ -201,6 +203,7 @@ OF_THIS_WEBHOOK = RelatedLink(
 
 @admin.register(Delivery)
 class DeliveryAdmin(HistoryAdmin):
+    navigation = NavigationLine("Integration", 2, "Deliveries", "outbox")
     tenant_field = "webhook__tenant_id"
     confirmed_actions = (redeliver,)
     related_links = (OF_THIS_WEBHOOK,)

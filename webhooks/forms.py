@@ -35,5 +35,6 @@ class WebhookForm(forms.ModelForm):
         try:
             check_url(url, url_policy())
         except UrlRefused as refusal:
-            raise forms.ValidationError(f"{refusal}.") from refusal
+            text = str(refusal)
+            raise forms.ValidationError(f"{text[0].upper()}{text[1:]}.") from refusal
         return url

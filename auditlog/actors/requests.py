@@ -1,4 +1,4 @@
-"""The actor of a console request, and the downloads that one makes."""
+"""The actor of a console request, and the downloads that people and API keys make."""
 
 from typing import Any
 from uuid import UUID
@@ -17,16 +17,21 @@ def actor_of(request: HttpRequest) -> Actor:
     return Actor.person(user.person.id)
 
 
-def record_download(
-    request: HttpRequest,
+def record_download(request: HttpRequest, *, action: AuditAction, **more: Any) -> None:
+    """Audit that the signed-in user takes a file of the tenant's away; arguments as `record_taken`'s."""
+    record_taken(actor=actor_of(request), action=action, **more)
+
+
+def record_taken(
     *,
+    actor: Actor,
     action: AuditAction,
     tenant_id: UUID,
     affected_id: object = None,
     description: str,
     **metadata: Any,
 ) -> None:
-    """Audit that the signed-in user takes a file of the tenant's away; call it before the file is sent."""
+    """Audit that somebody takes a file of the tenant's away; call it before the file is sent."""
     with environments.atomic():
         services.record(
             tenant_id=tenant_id,
@@ -34,6 +39,6 @@ def record_download(
             affected_id=affected_id,
             description=description,
             metadata=metadata,
-            actor=actor_of(request),
+            actor=actor,
             now=now(),
         )

@@ -183,6 +183,8 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
         "period_end": "2026-02-01",
         "agent_ids": [holdings.agent],
     },
+    "POST v1/report-schedules": lambda _: {"type": "mica", "cadence": "month"},
+    "PATCH v1/report-schedules/<str:schedule_id>": lambda _: {"cadence": "month"},
 }
 
 

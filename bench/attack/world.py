@@ -48,6 +48,7 @@ class Holdings:
     webhook: str
     delivery: str
     report: str
+    schedule: str
     incident: str
     entry: str
     did: str
@@ -65,6 +66,7 @@ class Holdings:
             "webhook_id": self.webhook,
             "delivery_id": self.delivery,
             "report_id": self.report,
+            "schedule_id": self.schedule,
             "incident_id": self.incident,
             "entry_id": self.entry,
             "level": "0",
@@ -82,7 +84,7 @@ class Holdings:
         return frozenset(
             {
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
-                *(self.incident, self.entry, self.serial),
+                *(self.schedule, self.incident, self.entry, self.serial),
             }
         )
 
@@ -97,6 +99,7 @@ def absent(like: Holdings) -> Holdings:
         webhook=str(uuid4()),
         delivery=str(uuid4()),
         report=str(uuid4()),
+        schedule=str(uuid4()),
         incident=str(uuid4()),
         entry=str(uuid4()),
     )
@@ -193,6 +196,8 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     delivery = _made(line.ask(call("POST", f"/v1/webhooks/{webhook['id']}/test", key=key)))
     period = {"type": "eu_ai_act", "period_start": "2026-01-01", "period_end": "2026-02-01"}
     report = _made(line.ask(call("POST", "/v1/reports", key=key, body=period)))
+    monthly = {"type": "eu_ai_act", "cadence": "month"}
+    schedule = _made(line.ask(call("POST", "/v1/report-schedules", key=key, body=monthly)))
     incident = _incident(line, key)
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     token = _made(line.ask(call("POST", f"/v1/agents/{agent}/delegation", key=key, body=grant)))
@@ -208,6 +213,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         webhook=webhook["id"],
         delivery=delivery["id"],
         report=report["id"],
+        schedule=schedule["id"],
         incident=incident,
         entry=entry["id"],
         did=f"did:{_service_name(key)}:{environment}:{agent}",

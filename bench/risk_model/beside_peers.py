@@ -48,8 +48,11 @@ def costs(columns: Table, payments: Stream) -> list[Line]:
     """Microseconds a payment: the scorer, and its online peer with and without making the columns."""
     found: dict[str, list[list[int]]] = {"service": [], TREES: [], f"{TREES}, columns made": []}
     for _ in range(TURNS):
-        found["service"].append(replayed([payments], fold))
-        trees, making = _ask("costs", {"payments": columns.events}), replayed([payments], _differences)
+        found["service"].append(replayed([payments], fold).processor)
+        trees, making = (
+            _ask("costs", {"payments": columns.events}),
+            replayed([payments], _differences).processor,
+        )
         found[TREES].append(trees)
         found[f"{TREES}, columns made"].append([sum(pair) for pair in zip(making, trees, strict=True)])
     return [["payments, µs an event", "p50", "p99"]] + [

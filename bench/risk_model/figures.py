@@ -85,14 +85,19 @@ def goals(judged: Judged) -> list[Line]:
     return lines
 
 
+OF_THE_YOUNG = ("first", "first_acts", "met_before")
+"""What of a judgement concerns agents without a past."""
+
+
 def ordinary(judged: Judged) -> list[Line]:
     """What happens to ordinary events and innocent agents, for each stream and way, and over all."""
-    lines = [["ordinary events", "at medium", "first 20", "first 20 acts", "at 0.85", "innocent stopped"]]
+    heads = ["ordinary events", "at medium", "first 20", "first 20 acts", "where it went before"]
+    lines = [[*heads, "at 0.85", "innocent stopped"]]
     for (name, way), each in judged.items():
-        first = (each.first.percent, each.first_acts.percent) if way == COLD else ("", "")
+        first = [getattr(each, field).percent if way == COLD else "" for field in OF_THE_YOUNG]
         lines.append([f"{name}, {way}", each.medium.percent, *first, _count(each.high), str(each.innocent)])
     high, innocent = together(each.high for each in judged.values()), sum(e.innocent for e in judged.values())
-    return [*lines, ["all", "", "", "", _count(high), str(innocent)], *_means(judged)]
+    return [*lines, ["all", *[""] * 4, _count(high), str(innocent)], *_means(judged)]
 
 
 def others(judged: Judged) -> list[Line]:
@@ -116,9 +121,9 @@ def _means(judged: Judged) -> list[Line]:
     lines = []
     for way, aim in ((MATURE, "≤ 1.5 %"), (UNSEEN, ""), (COLD, "≤ 4 %, first ≤ 3 %")):
         met = [judged[suite, way] for suite in suites_of(judged)]
-        first = ("first", "first_acts") if way == COLD else ()
+        first = OF_THE_YOUNG if way == COLD else ()
         shares = [together(getattr(each, field) for each in met).percent for field in ("medium", *first)]
-        lines.append([f"suites, {way}", *shares, *[""] * (4 - len(shares)), aim])
+        lines.append([f"suites, {way}", *shares, *[""] * (5 - len(shares)), aim])
     return lines
 
 

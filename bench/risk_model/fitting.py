@@ -11,10 +11,20 @@ from multiprocessing import get_context
 from typing import NamedTuple, Self
 
 from bench.risk_model.columns import WEIGHTS, weighed
-from bench.risk_model.figures import COLD, LABELLED, MATURE, PAYMENTS, REAL_TIME, UNSEEN, asked
+from bench.risk_model.figures import (
+    COLD,
+    LABELLED,
+    MATURE,
+    PAYMENTS,
+    REAL_TIME,
+    UNSEEN,
+    asked,
+    decimals,
+)
 from bench.risk_model.judging import PROCESSES, Judgement, Key, Prepared, judge_prepared, prepared, together
 from bench.risk_model.regimes import Stream, Streams, Way
 from compliance.localdev.console import say
+from events.risk.scoring import weights
 
 JUDGED = frozenset({
     "NEAR_TRADE_LIMIT", "DRIFTED_AMOUNT", "MANY_RESOURCES", "MANY_DESTINATIONS", "OUTFLOW", "BURST",
@@ -39,6 +49,8 @@ WORST, RECALL, CAUGHT, VERBATIM, OF_PAYMENTS = 0.25, 0.1, 0.2, 0.25, 0.2
 """What these count beside the mean AUC of a way to meet the suites."""
 PRICE, PRICE_GOALS, PRICE_HIGH = 3.0, 0.4, 50.0
 """What one more of those costs, a missed goal, and an ordinary event at 0.85, of which none should be."""
+MORE_FOR_ACTS = (1.0, 1.03, 1.1, 1.2)
+"""By how much more privileged acts are tried to weigh, to see what the bad goals that they catch cost."""
 OTHERS = (PAYMENTS, REAL_TIME)
 EVERYTHING = ""
 Weights = Mapping[str, float]
@@ -180,6 +192,28 @@ def judge_with(met: Asked, chosen: Weights) -> dict[Key, Judgement]:
     """Replay each stream with these weights."""
     with Replays(met) as replays:
         return replays.judged(chosen)
+
+
+def price_of_goals(streams: Streams) -> list[list[str]]:
+    """What bad goals at medium cost elsewhere: the weight of privileged acts raised, the others as they are.
+
+    `worth` is what the fit goes by: it keeps the weight at which all suites together are served best.
+    """
+    met = labelled(streams)
+    present = {name: getattr(weights, name) for name in FITTED}
+    suites = list(streams.suites)
+    lines = [
+        ["privileged acts weigh", "bad goals, mature", "worth", *(f"{name}, {UNSEEN}" for name in suites)]
+    ]
+    with Replays(met) as replays:
+        for more in MORE_FOR_ACTS:
+            weight = present["PRIVILEGED_ACT"] * more
+            found = replays.judged(present | {"PRIVILEGED_ACT": weight})
+            goals = together(one for name in suites for one in found[name, MATURE].goals.values())
+            aucs = [found[name, UNSEEN].non_read.auc for name in suites]
+            told = f"{goals.part} of {goals.whole}", f"{worth(found):.3f}"
+            lines.append([f"{weight:.3f}", *told, *map(decimals, aucs)])
+    return lines
 
 
 def judge_apart(met: Asked, fits: Fits) -> dict[Key, Judgement]:

@@ -17,6 +17,7 @@ from events.risk.evaluation.backtest import (
     ReplayedEvent,
     revoked,
 )
+from events.risk.scoring.details import read
 
 PROCESSES = 2
 Result = TypeVar("Result")
@@ -69,7 +70,8 @@ class Judgement(NamedTuple):
     are of ordinary events, medium at 0.30 or above; `first` is `medium` among each agent's first events,
     `first_acts` among its first events that are no reads. `caught`: attacks at 0.30 or
     above. `innocent`: agents stopped without an attack.
-    `goals`: of attacks that reach a goal of each class, those at 0.30 or above.
+    `goals`: of attacks that reach a goal of each class, those at 0.30 or above. `met_before`: ordinary
+    events at medium that only go where the agent went earlier in the stream, which is on probation still.
     """
 
     all: Ranking
@@ -82,6 +84,7 @@ class Judgement(NamedTuple):
     caught: Share
     innocent: int
     goals: dict[str, Share]
+    met_before: Share = Share()
 
 
 class Prepared(NamedTuple):
@@ -123,6 +126,7 @@ def judge_prepared(known: Prepared) -> Judgement:
         share((one for one in found if one.row.is_attack and one.row.stage != PREPARATION), MEDIUM),
         0 if known.apart else len(revoked(found)[1]),
         {goal: share(_reaching(found, words), MEDIUM) for goal, words in GOALS.items()},
+        Share(sum(one.verdict.score >= MEDIUM for one in _met_before(found)), len(ordinary)),
     )
 
 
@@ -165,6 +169,18 @@ def _first(found: list[ReplayedEvent]) -> list[ReplayedEvent]:
         if met[one.row.agent] <= FIRST and not one.row.is_attack:
             first.append(one)
     return first
+
+
+def _met_before(found: list[ReplayedEvent]) -> list[ReplayedEvent]:
+    """The ordinary events that only go to places which their agent named in an earlier one."""
+    known: dict[str, set[str]] = {}
+    again = []
+    for one in found:
+        places, earlier = set(read(one.row.details).targets), known.setdefault(one.row.agent, set())
+        if places and places <= earlier and not one.row.is_attack:
+            again.append(one)
+        earlier |= places
+    return again
 
 
 def _reaching(found: list[ReplayedEvent], words: tuple[str, ...]) -> list[ReplayedEvent]:

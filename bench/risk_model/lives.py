@@ -116,9 +116,14 @@ LIVES = (
 
 
 class Lived(NamedTuple):
-    """How many events of each day were medium, over all agents, and how many agents were stopped."""
+    """How many events of each day were medium, over all agents, and how many agents were stopped.
+
+    `others`: the same without sends to a place on probation hours after a read, which every simulated attack
+    on messages is as well: nothing in the fields tells the one from the other.
+    """
 
     days: list[Share]
+    others: list[Share]
     stopped: int
 
 
@@ -132,7 +137,8 @@ def outcomes(seeds: int = SEEDS) -> dict[tuple[str, str], Lived]:
 def lines(found: dict[tuple[str, str], Lived]) -> list[list[str]]:
     """The share of medium events before the change and by day after it; from when on a life is quiet."""
     heads = ["lives: medium", "before", *(f"day {number}" for number in range(SHOWN)), "later", "worst week"]
-    result = [[*heads, "quiet from day", "aim", "stopped"]]
+    apart = ["apart from sends after a read: worst week", "quiet from day"]
+    result = [[*heads, "quiet from day", "aim", "stopped", *apart]]
     for life in LIVES:
         for spelling in SPELLINGS:
             name = life.day.__name__
@@ -150,15 +156,21 @@ def quiet_from(days: list[Share]) -> int | None:
 
 def _cells(life: Life, lived: Lived) -> list[str]:
     days, later = lived.days, lived.days[life.changed + life.within :]
-    worst = max(_weeks(later), key=lambda week: week.value or 0.0)
     shown = [together(days[SETTLED : life.changed]), *days[life.changed : life.changed + SHOWN]]
-    quiet = quiet_from(days[life.changed :])
     return [
-        *(each.percent for each in (*shown, together(later), worst)),
-        "never" if quiet is None else str(quiet),
+        *(each.percent for each in (*shown, together(later))),
+        *_weekly(life, days),
         f"≤ {life.within}",
         str(lived.stopped),
+        *_weekly(life, lived.others),
     ]
+
+
+def _weekly(life: Life, days: list[Share]) -> list[str]:
+    """The loudest week after the days that a life has to become quiet, and the day from which it is."""
+    worst = max(_weeks(days[life.changed + life.within :]), key=lambda week: week.value or 0.0)
+    quiet = quiet_from(days[life.changed :])
+    return [worst.percent, "never" if quiet is None else str(quiet)]
 
 
 def _weeks(days: list[Share]) -> list[Share]:
@@ -171,7 +183,16 @@ def _lived(day: Day, spelling: str, seeds: int) -> Lived:
     days: list[list[ReplayedEvent]] = [[] for _ in range(DAYS)]
     for one in chain.from_iterable(lived):
         days[min((one.row.t - START) // DAY, DAYS - 1)].append(one)
-    return Lived([share(each, MEDIUM) for each in days], sum(len(revoked(found)[1]) for found in lived))
+    return Lived(
+        [share(each, MEDIUM) for each in days],
+        [Share(sum(map(_is_loud_otherwise, each)), len(each)) for each in days],
+        sum(len(revoked(found)[1]) for found in lived),
+    )
+
+
+def _is_loud_otherwise(one: ReplayedEvent) -> bool:
+    sends_after_reading = any(reason.name == "read_then_send" for reason in one.verdict.reasons)
+    return one.verdict.score >= MEDIUM and not sends_after_reading
 
 
 def _one(day: Day, spelling: str, seed: int) -> list[ReplayedEvent]:

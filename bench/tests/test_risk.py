@@ -7,7 +7,7 @@ from bench.risk_model.columns import WEIGHTS, columns, table
 from bench.risk_model.judging import Share, judge, judge_all
 from bench.risk_model.novelty import new_destinations
 from bench.risk_model.regimes import WAYS, Stream, Streams
-from bench.risk_model.timing import quantiles, undisturbed
+from bench.risk_model.timing import Replayed, quantiles, times_of, undisturbed
 from events.risk.evaluation.backtest import NOBODY, StreamEvent, read_stream
 from events.risk.scoring import weights
 from events.risk.scoring.contract import Context, Event
@@ -82,6 +82,16 @@ def test_costs_are_the_medians_of_each_replays_quantiles() -> None:
 
 def test_an_event_undisturbed_costs_what_its_quickest_replay_took() -> None:
     assert undisturbed([[5, 90, 7], [6, 8, 70], [50, 9, 6]]) == [5, 8, 6]
+
+
+def test_only_what_is_slow_in_every_replay_is_slow_by_itself() -> None:
+    replays = [Replayed(costs, [2 * cost for cost in costs]) for costs in ([50_000, 9_000], [40_000, 30_000])]
+
+    found = times_of(replays, most=25.0)
+
+    assert found.least == [40.0, 40.0]
+    assert found.wall == [90.0, 90.0]
+    assert (found.slow, found.always_slow) == (0.75, 0.5)
 
 
 def test_the_plain_rule_knows_what_was_met_before() -> None:

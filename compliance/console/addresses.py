@@ -1,6 +1,6 @@
 """The addresses of the console: each page exists once in each environment, under a prefix of its own.
 
-`/admin/live/…` and `/admin/test/…` are the same routes (`compliance.console.urls`). Inside `within()`,
+`/admin/live/…` and `/admin/test/…` are the same routes (`CONSOLE_URLCONF`). Inside `within()`,
 `reverse` and `{% url %}` give the addresses of its environment; elsewhere they give the live ones.
 """
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.urls import (
     Resolver404,
@@ -23,7 +24,7 @@ from django.urls import (
 from compliance.core.environments import Environment
 
 CONSOLE_PREFIX = "/admin/"
-URLCONF = "compliance.console.urls"
+URLCONF: str = settings.CONSOLE_URLCONF
 SIGN_IN = "login/"
 
 

@@ -26,6 +26,7 @@ from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.choices import KnownChoice
 from compliance.console.context import may_see
 from compliance.console.display import shortened, spelled, visible
+from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
@@ -82,6 +83,7 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
     confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = ()
     related_links: ClassVar[tuple[RelatedLink, ...]] = (AUDIT_TRAIL,)
     row_pages: ClassVar[tuple[RowPage, ...]] = ()
+    navigation: ClassVar[NavigationLine | None] = None
     change_form_before_template = "admin/console/related.html"
     list_filter_submit = True
     list_per_page = 50

@@ -1,22 +1,30 @@
 """Incidents in the console: a list with running clocks, and a page with timeline and actions."""
 
+from functools import partial
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.http import HttpRequest
+from django.contrib.admin.utils import unquote
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
 from unfold.decorators import display
 
 from compliance.console.actions import ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import EMPTY, chip, column, moment, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
+from compliance.core.errors import NotFound
 from compliance.incidents.console import shown
 from compliance.incidents.console.actions import ACTIONS
+from compliance.incidents.console.parts import IncidentFile, IncidentPart
 from compliance.incidents.models import Incident, TimelineEntry
 
 ENTRIES_SHOWN = 200
 MOST_COUNTED = 99
+PARTS_AFTER = 2
+"""Parts come after so many sections, and their actions after so many actions."""
 
 
 @shown.once
@@ -34,8 +42,9 @@ def _attachments(incident: Incident) -> str:
 
 @admin.register(Incident)
 class IncidentAdmin(TenantScopedAdmin):
-    """Incidents, which officers assess and everyone of the tenant reads; drafts are added by their room."""
+    """Incidents, which officers assess and everyone of the tenant reads; rooms further right add parts."""
 
+    navigation = NavigationLine("Agents", 4, "Incidents", "emergency_home")
     confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = ACTIONS
     related_links = (
         RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
@@ -73,6 +82,7 @@ class IncidentAdmin(TenantScopedAdmin):
         ("Attachments, by digest", {"fields": ("attachments",)}),
     )
     readonly_fields = ("aware",)
+    files: ClassVar[tuple[IncidentFile, ...]] = ()
 
     class Media:
         js = ("console/clocks.js",)
@@ -99,6 +109,40 @@ class IncidentAdmin(TenantScopedAdmin):
     @display(description="aware since")
     def aware(self, incident: Incident) -> str:
         return moment(incident.aware_at) if incident.aware_at else "the detection"
+
+    @classmethod
+    def add_part(cls, part: IncidentPart) -> None:
+        """Add a section, an action and files to the page; to be called while the console is loaded."""
+        for name, shown_column in part.columns.items():
+            setattr(cls, name, shown_column)
+        section = (part.title, {"fields": tuple(part.columns)})
+        cls.fieldsets = (*cls.fieldsets[:PARTS_AFTER], section, *cls.fieldsets[PARTS_AFTER:])
+        actions = cls.confirmed_actions
+        cls.confirmed_actions = (*actions[:PARTS_AFTER], part.action, *actions[PARTS_AFTER:])
+        cls.files = (*cls.files, *part.files)
+
+    def get_urls(self) -> list[URLPattern]:
+        pages = [
+            path(
+                f"<path:object_id>/{file.route}",
+                self.admin_site.admin_view(partial(self.file_view, file=file)),
+                name=f"incidents_incident_{file.name}",
+            )
+            for file in self.files
+        ]
+        return pages + super().get_urls()
+
+    def file_view(
+        self, request: HttpRequest, object_id: str, file: IncidentFile, **arguments: Any
+    ) -> HttpResponse:
+        """Answer with a file of an incident that the user may see."""
+        incident = self.get_object(request, unquote(object_id))
+        if incident is None:
+            return self.missing(request, object_id)
+        try:
+            return file.view(request, incident, **arguments)
+        except NotFound:
+            return self.missing(request, object_id)
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).defer("announced")

@@ -1,7 +1,7 @@
 """Incidents, their timelines and drafts; agents, certificates and events are named by id."""
 
 import json
-from typing import Any, NoReturn
+from typing import Any
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -21,6 +21,7 @@ from compliance.incidents.vocabulary import (
     NotificationTemplate,
     SeriousHarm,
 )
+from compliance.stores.append_only import AppendOnlyRow
 from compliance.tenancy.models import Tenant
 
 
@@ -111,21 +112,6 @@ class Incident(models.Model):
     def clocks(self) -> tuple[Clock, ...]:
         """Return the clocks by what is stated now."""
         return clocks_of(self, settings.INCIDENT_REGIMES)
-
-
-class AppendOnlyRow(models.Model):
-    """A row that is never changed or deleted; triggers hold it as well (migration 0002)."""
-
-    class Meta:
-        abstract = True
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        if not self._state.adding:
-            raise RuntimeError(f"A row of {self._meta.label} can't be changed")
-        super().save(*args, **kwargs)
-
-    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise RuntimeError(f"A row of {self._meta.label} can't be deleted")
 
 
 class TimelineEntry(AppendOnlyRow):

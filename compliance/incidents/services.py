@@ -111,7 +111,7 @@ def _open(tenant_id: UUID, occurrence: Occurrence, actor: Actor, now: datetime) 
         agent_name=occurrence.agent_name,
         title=_TITLES[occurrence.cause],
         cause=occurrence.cause,
-        state=IncidentState.CONTAINED if occurrence.is_contained else IncidentState.OPEN,
+        state=_state_after(occurrence),
         contained_at=now if occurrence.is_contained else None,
         detected_at=occurrence.detected_at,
         opened_at=now,
@@ -141,8 +141,7 @@ def _join(incident: Incident, occurrence: Occurrence, actor: Actor, now: datetim
         incident.detected_at = occurrence.detected_at
         wind(incident)
         incident.save(update_fields=["detected_at", *_CLOCKWORK])
-    if occurrence.is_contained and incident.state == IncidentState.OPEN:
-        _change(incident, {"state": IncidentState.CONTAINED}, actor, now)
+    _change(incident, {"state": _state_after(occurrence)}, actor, now)
 
 
 def _change(incident: Incident, changes: Mapping[str, Any], actor: Actor, now: datetime) -> None:
@@ -161,6 +160,10 @@ def _change(incident: Incident, changes: Mapping[str, Any], actor: Actor, now: d
     data = {name: {"before": _plain(before[name]), "after": _plain(after[name])} for name in before}
     _enter(incident, EntryKind.CHANGED, text, actor, now, data=data)
     _record(incident, AuditAction.INCIDENT_UPDATED, "Changed", actor, now, changes=data)
+
+
+def _state_after(occurrence: Occurrence) -> IncidentState:
+    return IncidentState.CONTAINED if occurrence.is_contained else IncidentState.OPEN
 
 
 def _enter_occurrence(incident: Incident, kind: EntryKind, occurrence: Occurrence, actor: Actor) -> None:

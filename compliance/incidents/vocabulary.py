@@ -79,7 +79,8 @@ class NotificationTemplate(models.TextChoices):
 class Occurrence:
     """What another room saw of an agent: `text` says it in a sentence without the agent's own words.
 
-    `detected_at` is when the service knew. `is_contained`: the agent's certificate is revoked.
+    `detected_at` is when the service knew. `is_contained`: the agent is stopped, or has no certificate in
+    force.
     """
 
     cause: IncidentCause

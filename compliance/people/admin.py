@@ -21,11 +21,16 @@ from compliance.console.access import OPERATORS, access_of
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import RelatedLink, SystemAdmin
 from compliance.console.display import chip, code, column, facts, visible
+from compliance.console.navigation import NavigationLine
 from compliance.console.secrets import secret_page
 from compliance.core.clock import now
 from compliance.core.identifiers import parse_id
+from compliance.core.wording import counted
 from compliance.people import recording
 from compliance.people.doors import links, second_factor, sessions
+from compliance.people.models import SecurityKey
+from compliance.people.passkeys import keys
+from compliance.people.sso import actions as sign_on
 
 MOST_SESSIONS = 20
 log = logging.getLogger(__name__)
@@ -59,11 +64,12 @@ RESET_SECOND_FACTOR = ConfirmedAction(
     label="Reset second factor",
     icon="phonelink_erase",
     explanation=(
-        "Removes this person's authenticator app and recovery codes. Make sure who asks for it: from now on "
-        "the password alone signs in, and whoever needs a second factor sets up a new one then."
+        "Removes this person's authenticator app, keys and recovery codes. Make sure who asks for it: "
+        "from now on the password alone signs in, and whoever needs a second factor sets up a new one. "
+        "Signs this person out everywhere."
     ),
     run=reset_second_factor,
-    is_offered=lambda user: second_factor.authenticator_of(user) is not None,
+    is_offered=second_factor.is_set_up,
     roles=OPERATORS,
     is_destructive=True,
 )
@@ -107,7 +113,7 @@ def end_sessions(call: ActionCall) -> str:
     count = sessions.end(
         user=call.row, reason=call.data["reason"], actor=actor_of(call.request), now=call.now
     )
-    return f"{count} {'session' if count == 1 else 'sessions'} of {visible(call.row)} ended."
+    return f"{counted(count, 'session')} of {visible(call.row)} ended."
 
 
 END_SESSIONS = ConfirmedAction(
@@ -116,14 +122,14 @@ END_SESSIONS = ConfirmedAction(
     icon="logout",
     explanation="Signs this person out everywhere, at once. Deactivate the person to keep them out.",
     run=end_sessions,
-    is_offered=lambda user: sessions.of(user, now()).exists(),
+    is_offered=lambda user: bool(sessions.living(user, now())),
     roles=OPERATORS,
     is_destructive=True,
 )
 
 
 def _sessions(user: User) -> SafeString | str:
-    found = sessions.of(user, now())[:MOST_SESSIONS]
+    found = sessions.living(user, now())[:MOST_SESSIONS]
     rows = [(f"{one.started_at:%Y-%m-%d %H:%M} UTC", f"{one.address}, {one.browser}") for one in found]
     return facts(rows) if rows else "none"
 
@@ -131,6 +137,18 @@ def _sessions(user: User) -> SafeString | str:
 def _since(user: User) -> str:
     found = second_factor.authenticator_of(user)
     return f"since {found.created_at:%Y-%m-%d %H:%M} UTC" if found else "none"
+
+
+def _keys(user: User) -> SafeString | str:
+    rows = [
+        (f"{key.created_at:%Y-%m-%d %H:%M} UTC", f"{visible(key.name)}, {_last_use(key)}")
+        for key in keys.of(user)
+    ]
+    return facts(rows) if rows else "none"
+
+
+def _last_use(key: SecurityKey) -> str:
+    return f"last used {key.last_used_at:%Y-%m-%d %H:%M} UTC" if key.last_used_at else "never used"
 
 
 admin.site.unregister(User)
@@ -142,6 +160,7 @@ admin.site.unregister(Group)
 class UserAdmin(DjangoUserAdmin, SystemAdmin):
     """Console users. A page's address has the user's id, or the person's, which the audit log names."""
 
+    navigation = NavigationLine("Access", 3, "Users", "person")
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -149,21 +168,26 @@ class UserAdmin(DjangoUserAdmin, SystemAdmin):
     list_filter = ("is_active", "is_staff", "is_superuser")
     search_fields = ("username", "email", "first_name", "last_name")
     add_roles = OPERATORS
-    confirmed_actions = (MAKE_LINK, END_SESSIONS, RESET_SECOND_FACTOR)
+    confirmed_actions = (MAKE_LINK, END_SESSIONS, RESET_SECOND_FACTOR, sign_on.LINK, sign_on.UNLINK)
     related_links = (TRAIL, ACTS)
     fieldsets = (
         (None, {"fields": ("username", "password", "identity")}),
         ("Person", {"fields": ("first_name", "last_name", "email")}),
-        ("Signing in", {"fields": ("authenticator", "signed_in")}),
+        ("Signing in", {"fields": ("authenticator", "security_keys", "single_sign_on", "signed_in")}),
         ("Access", {"fields": ("is_active", "is_staff", "is_superuser"), "description": ACCESS_EXPLANATION}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
     )
-    readonly_fields = ("identity", "authenticator", "signed_in", "last_login", "date_joined")
+    readonly_fields = (
+        *("identity", "authenticator", "security_keys", "single_sign_on", "signed_in"),
+        *("last_login", "date_joined"),
+    )
     add_fieldsets = (
         (None, {"fields": ("username", "email", "is_staff", "usable_password", "password1", "password2")}),
     )
 
     authenticator = column("authenticator app", _since)
+    security_keys = column("security keys since", _keys)
+    single_sign_on = column("single sign-on", sign_on.shown)
     signed_in = column("sessions since", _sessions)
     identity = column("ID", lambda user: code(f"{PERSON}{user.person.id}"))
 

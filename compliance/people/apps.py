@@ -4,7 +4,13 @@ from django.apps import AppConfig
 from django.contrib.admin.apps import SimpleAdminConfig
 from django.core.checks import register
 
-from compliance.people.checks import check_required, check_second_factor
+from compliance.people.checks import (
+    check_keys_possible,
+    check_relying_party,
+    check_required,
+    check_second_factor,
+)
+from compliance.people.sso.checks import check_sign_on, check_who_enters
 
 
 class PeopleConfig(AppConfig):
@@ -13,7 +19,11 @@ class PeopleConfig(AppConfig):
 
     def ready(self) -> None:
         register(check_second_factor)
+        register(check_relying_party)
+        register(check_sign_on)
         register(check_required, "security", deploy=True)
+        register(check_keys_possible, "security", deploy=True)
+        register(check_who_enters, "security", deploy=True)
 
 
 class ConsoleConfig(SimpleAdminConfig):

@@ -18,13 +18,15 @@ from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import EMPTY, code, pretty_json, status_chip
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
+from compliance.incidents.admin import IncidentAdmin
 from compliance.reports import scheduling, services
 from compliance.reports.bundles.responses import bundle_file
 from compliance.reports.forms import NewReportForm, NewScheduleForm
 from compliance.reports.models import Report, ReportSchedule
-from compliance.reports.notifications import admin as notifications  # noqa: F401  (registers its page)
+from compliance.reports.notifications.incident_part import PART
 from compliance.reports.periods import DAY, following
 from compliance.reports.vocabulary import Cadence, ReportStatus
 
@@ -64,6 +66,7 @@ END = ConfirmedAction(
 class ReportAdmin(TenantScopedAdmin):
     """Reports; a task generates them, and a script keeps the page of an unfinished one up to date."""
 
+    navigation = NavigationLine("Evidence", 3, "Reports", "summarize")
     form = NewReportForm
     add_roles = OFFICERS
     confirmed_actions = (RETRY,)
@@ -151,8 +154,7 @@ class ReportAdmin(TenantScopedAdmin):
         if kind == "zip":
             return bundle_file(ready)
         body = bytes(ready.pdf) if kind == "pdf" else ready.document
-        name = f"{ready.type}-{ready.period_start:%Y-%m-%d}-{ready.id}.{kind}"
-        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        headers = {"Content-Disposition": f'attachment; filename="{ready.file_name(kind)}"'}
         return HttpResponse(body, content_type=f"application/{kind}", headers=headers)
 
     @display(description="period", ordering="period_start")
@@ -209,6 +211,7 @@ class ReportAdmin(TenantScopedAdmin):
 class ReportScheduleAdmin(TenantScopedAdmin):
     """Schedules: a report of each month or quarter, an hour after its end."""
 
+    navigation = NavigationLine("Evidence", 4, "Report schedules", "event_repeat")
     form = NewScheduleForm
     add_roles = OFFICERS
     confirmed_actions = (END,)
@@ -248,3 +251,6 @@ class ReportScheduleAdmin(TenantScopedAdmin):
             now=now(),
         )
         obj.pk = made.pk
+
+
+IncidentAdmin.add_part(PART)

@@ -1,6 +1,6 @@
 """The errors of reports."""
 
-from compliance.core.errors import Invalid, InvalidState, NotFound, TooEarly
+from compliance.core.errors import Conflict, Invalid, InvalidState, NotFound, TooEarly
 
 
 class ReportNotFound(NotFound):
@@ -32,3 +32,15 @@ class ReportNotFailed(InvalidState):
 
 class ScheduleEnded(InvalidState):
     message = "The schedule has ended already"
+
+
+class ScheduleNotFound(NotFound):
+    message = "Report schedule not found"
+
+
+class ScheduleExists(Conflict):
+    message = "Another schedule of the tenant has this type and cadence"
+
+
+class PeriodReported(InvalidState):
+    message = "A part of the new period is reported already; end the schedule and create another"

@@ -111,6 +111,10 @@ class Report(models.Model):
     def __str__(self) -> str:
         return f"{self.get_type_display()} {self.period_start:%Y-%m-%d} to {self.period_end:%Y-%m-%d}"
 
+    def file_name(self, kind: str) -> str:
+        """Return the name under which a file of the report (`json`, `pdf`, `zip`) is stored."""
+        return f"{self.type}-{self.period_start:%Y-%m-%d}-{self.id}.{kind}"
+
     @property
     def content(self) -> dict[str, Any]:
         """The document of a report that is ready."""

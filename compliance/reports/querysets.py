@@ -8,17 +8,29 @@ from django.db import models
 from django.db.models import F, Q
 
 from compliance.core.identifiers import parse_id
-from compliance.reports.errors import ReportNotFound
+from compliance.reports.errors import ReportNotFound, ScheduleNotFound
 from compliance.reports.vocabulary import ReportStatus
 
 if TYPE_CHECKING:
-    from compliance.reports.models import Report, ReportSchedule  # noqa: F401
+    from compliance.reports.models import Report, ReportSchedule
 
 LEASE = timedelta(minutes=30)
 """The time after which another worker may take a report over."""
 
 
 class ReportScheduleQuerySet(models.QuerySet["ReportSchedule"]):
+    """Schedules of the current environment."""
+
+    def for_tenant(self, tenant_id: UUID) -> "ReportScheduleQuerySet":
+        return self.filter(tenant_id=tenant_id)
+
+    def find(self, schedule_id: Any) -> "ReportSchedule":
+        """Return the schedule with a client's id. Raises `ScheduleNotFound`, also if it is no UUID."""
+        schedule = self.filter(id=parse_id(str(schedule_id))).first()
+        if schedule is None:
+            raise ScheduleNotFound()
+        return schedule
+
     def lasting(self) -> "ReportScheduleQuerySet":
         """Return the schedules that have not ended."""
         return self.filter(ended_at=None)

@@ -5,16 +5,20 @@ the report: a run may be repeated, overlap another, or be lost.
 """
 
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
+
+from django.db import IntegrityError
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.reports import services
-from compliance.reports.errors import ScheduleEnded
+from compliance.reports.errors import PeriodReported, ScheduleEnded, ScheduleExists
 from compliance.reports.models import ReportSchedule
 from compliance.reports.periods import following, start_of
 from compliance.reports.vocabulary import Cadence
+from compliance.stores.sweeps import each
 
 SETTLING = timedelta(hours=1)
 """The time after a period's end at which its report is requested."""
@@ -44,6 +48,35 @@ def create_schedule(
     return schedule
 
 
+def change_schedule(
+    *, tenant_id: UUID, schedule_id: Any, cadence: str, actor: Actor, now: datetime
+) -> ReportSchedule:
+    """Let a schedule report in another cadence, from the period on that holds the start of its next one.
+
+    Raises ScheduleNotFound, ScheduleEnded, ScheduleExists; PeriodReported if that period has a report.
+    """
+    with environments.atomic():
+        found = ReportSchedule.objects.for_tenant(tenant_id)
+        schedule = found.select_for_update(of=("self",)).find(schedule_id)
+        if schedule.ended_at is not None:
+            raise ScheduleEnded()
+        if cadence == schedule.cadence:
+            return schedule
+        if found.lasting().filter(type=schedule.type, cadence=cadence).exists():
+            raise ScheduleExists()
+        start = start_of(Cadence(cadence), schedule.next_start)
+        if schedule.reports.filter(period_start__gte=start).exists():
+            raise PeriodReported()
+        schedule.cadence, schedule.next_start = cadence, start
+        try:
+            with environments.atomic():
+                schedule.save(update_fields=["cadence", "next_start"])
+        except IntegrityError as error:  # made meanwhile
+            raise ScheduleExists() from error
+        _record(schedule, AuditAction.REPORT_SCHEDULE_CHANGED, actor, now)
+    return schedule
+
+
 def end_schedule(*, schedule: ReportSchedule, actor: Actor, now: datetime) -> None:
     """End a schedule; its reports stay. Raises: ScheduleEnded."""
     with environments.atomic():
@@ -53,42 +86,51 @@ def end_schedule(*, schedule: ReportSchedule, actor: Actor, now: datetime) -> No
 
 
 def run_schedules(*, now: datetime) -> int:
-    """Request the reports of all periods that are over; return how many. Safe to repeat."""
+    """Request the reports of all periods that are over; return how many. Safe to repeat.
+
+    A schedule that fails is tried again by the next run; a period that has its report is passed over.
+    """
     due = ReportSchedule.objects.lasting().filter(next_start__lt=now).order_by("next_start", "id")
-    return sum(_run(schedule_id, now) for schedule_id in list(due.values_list("id", flat=True)))
+    return each(due.values_list("id", flat=True), lambda schedule_id: _run(schedule_id, now))
 
 
 def _run(schedule_id: UUID, now: datetime) -> int:
     """Request what one schedule is due, the oldest first; what is left over is for the next run."""
-    for made in range(MOST_AT_ONCE):
+    made = 0
+    for _ in range(MOST_AT_ONCE):
         with environments.atomic():
             schedule = ReportSchedule.objects.lasting().select_for_update().filter(id=schedule_id).first()
             if schedule is None:
-                return made
-            end = following(Cadence(schedule.cadence), schedule.next_start)
+                break
+            start, end = schedule.next_start, following(Cadence(schedule.cadence), schedule.next_start)
             if end + SETTLING > now:
-                return made
-            services.request_report(
-                tenant_id=schedule.tenant_id,
-                type=schedule.type,
-                period_start=schedule.next_start,
-                period_end=end,
-                schedule=schedule,
-                actor=SCHEDULER,
-                now=now,
-            )
+                break
+            if not schedule.reports.filter(period_start=start).exists():
+                services.request_report(
+                    tenant_id=schedule.tenant_id,
+                    type=schedule.type,
+                    period_start=start,
+                    period_end=end,
+                    schedule=schedule,
+                    actor=SCHEDULER,
+                    now=now,
+                )
+                made += 1
             schedule.next_start = end
             schedule.save(update_fields=["next_start"])
-    return MOST_AT_ONCE
+    return made
 
 
 def _record(schedule: ReportSchedule, action: AuditAction, actor: Actor, now: datetime) -> None:
-    ended = " ended" if action == AuditAction.REPORT_SCHEDULE_ENDED else ""
+    verb = {
+        AuditAction.REPORT_SCHEDULE_ENDED: " ended",
+        AuditAction.REPORT_SCHEDULE_CHANGED: " changed",
+    }.get(action, "")
     auditlog.record(
         tenant_id=schedule.tenant_id,
         action=action,
         affected_id=schedule.id,
-        description=f"Report schedule{ended}: {schedule}",
+        description=f"Report schedule{verb}: {schedule}",
         metadata={
             "type": schedule.type,
             "cadence": schedule.cadence,

@@ -11,12 +11,13 @@ from rest_framework import serializers
 
 from compliance.api.pagination import Cursor
 from compliance.api.rest.schema import MOMENT
+from compliance.api.rest.serializers import ChangesSerializer
 from compliance.core.encodings import b64_encode
 from compliance.core.errors import Invalid
 from compliance.core.identifiers import parse_id
 from compliance.reports.bundles.manifest import pem
-from compliance.reports.models import Report
-from compliance.reports.vocabulary import ReportStatus, ReportType
+from compliance.reports.models import Report, ReportSchedule
+from compliance.reports.vocabulary import Cadence, ReportStatus, ReportType
 
 MAX_PERIOD = timedelta(days=3_660)
 MAX_AGENTS = 1_000
@@ -96,6 +97,31 @@ class ReportSerializer(serializers.ModelSerializer[Report]):
 
     def get_digest(self, report: Report) -> str | None:
         return report.digest or None
+
+
+class CreateScheduleSerializer(serializers.Serializer[Any]):
+    """`POST /v1/report-schedules`."""
+
+    type = serializers.ChoiceField(choices=ReportType.choices)
+    cadence = serializers.ChoiceField(choices=Cadence.choices)
+
+
+class UpdateScheduleSerializer(ChangesSerializer):
+    """`PATCH /v1/report-schedules/{id}`."""
+
+    cadence = serializers.ChoiceField(choices=Cadence.choices, required=False)
+
+
+class ReportScheduleSerializer(serializers.ModelSerializer[ReportSchedule]):
+    """A schedule; `next_start` begins the period that it reports next."""
+
+    type = serializers.ChoiceField(choices=ReportType.choices)
+    cadence = serializers.ChoiceField(choices=Cadence.choices)
+
+    class Meta:
+        model = ReportSchedule
+        fields = ["id", "type", "cadence", "next_start", "created_at", "ended_at"]
+        read_only_fields = fields
 
 
 class ReportDocumentSerializer(serializers.Serializer[Report]):

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from compliance.reports.schedule_views import ReportScheduleViewSet
 from compliance.reports.views import ReportViewSet
 
 urlpatterns = [
@@ -12,4 +13,9 @@ urlpatterns = [
     path("v1/reports/<str:report_id>/pdf", ReportViewSet.as_view({"get": "pdf"})),
     path("v1/reports/<str:report_id>/manifest", ReportViewSet.as_view({"get": "manifest"})),
     path("v1/reports/<str:report_id>/bundle", ReportViewSet.as_view({"get": "bundle"})),
+    path("v1/report-schedules", ReportScheduleViewSet.as_view({"get": "list", "post": "create"})),
+    path(
+        "v1/report-schedules/<str:schedule_id>",
+        ReportScheduleViewSet.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
+    ),
 ]

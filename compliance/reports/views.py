@@ -7,7 +7,8 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.response import Response
 
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import record_taken
+from auditlog.vocabulary import Actor, AuditAction
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
 from compliance.api.rest.permissions import Scope
@@ -150,8 +151,10 @@ class ReportViewSet(ApiViewSet):
         responses={200: enveloped(ReportDocumentSerializer), **errors(*KEYED, **NOT_READY)},
     )
     def document(self, request: ApiRequest, report_id: str) -> Response:
-        report = Report.objects.for_tenant(request.auth.tenant_id).without_files("document").find(report_id)
-        return ok(ReportDocumentSerializer(services.ready(report)).data)
+        found = Report.objects.for_tenant(request.auth.tenant_id).without_files("document").find(report_id)
+        report = services.ready(found)
+        _record_taken(request, report, "json")
+        return ok(ReportDocumentSerializer(report).data)
 
     @extend_schema(
         operation_id="getReportPdf",
@@ -165,7 +168,8 @@ class ReportViewSet(ApiViewSet):
     def pdf(self, request: ApiRequest, report_id: str) -> HttpResponse:
         found = Report.objects.for_tenant(request.auth.tenant_id).without_files("pdf").find(report_id)
         report = services.ready(found)
-        name = f"{report.type}-{report.period_start:%Y-%m-%d}-{report.id}.pdf"
+        _record_taken(request, report, "pdf")
+        name = report.file_name("pdf")
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "ETag": f'"{report.digest}"'}
         return HttpResponse(bytes(report.pdf), content_type="application/pdf", headers=headers)
 
@@ -199,8 +203,9 @@ class ReportViewSet(ApiViewSet):
         },
     )
     def bundle(self, request: ApiRequest, report_id: str) -> HttpResponse:
-        report = Report.objects.for_tenant(request.auth.tenant_id).find(report_id)
-        return bundle_file(services.signed(report))
+        report = services.signed(Report.objects.for_tenant(request.auth.tenant_id).find(report_id))
+        _record_taken(request, report, "zip")
+        return bundle_file(report)
 
     @extend_schema(
         operation_id="getReportSchema",
@@ -213,3 +218,14 @@ class ReportViewSet(ApiViewSet):
     )
     def document_schema(self, request: ApiRequest) -> HttpResponse:
         return HttpResponse(builder.SCHEMA_TEXT, content_type="application/schema+json")
+
+
+def _record_taken(request: ApiRequest, report: Report, kind: str) -> None:
+    record_taken(
+        actor=Actor.api_key(request.auth.id),
+        action=AuditAction.REPORT_DOWNLOADED,
+        tenant_id=report.tenant_id,
+        affected_id=report.id,
+        description=f"Report downloaded as {kind.upper()}",
+        format=kind,
+    )

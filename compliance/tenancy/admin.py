@@ -30,6 +30,7 @@ from compliance.console.filters import (
     tenant_filter,
     with_tenant_name,
 )
+from compliance.console.navigation import NavigationLine
 from compliance.console.secrets import secret_page
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -57,6 +58,7 @@ PRESETS = {
 
 @admin.register(Tenant)
 class TenantAdmin(TenantScopedAdmin):
+    navigation = NavigationLine("Access", 1, "Tenants", "apartment")
     tenant_field = "id"
     add_roles = OPERATORS
     confirmed_actions = (SET_TENANT_MODE,)
@@ -207,6 +209,7 @@ REVOKE = ConfirmedAction(
 class ApiKeyAdmin(TenantScopedAdmin):
     """API keys, which operators create, roll and revoke. The digest is never shown."""
 
+    navigation = NavigationLine("Integration", 3, "API keys", "key")
     secret_fields = frozenset({"digest"})
     add_roles = OPERATORS
     confirmed_actions = (ROLL, REVOKE)
@@ -266,6 +269,7 @@ class MembershipForm(forms.ModelForm):
 class MembershipAdmin(SystemAdmin):
     """The role of a user in a tenant; changes are audited in the tenant's live log."""
 
+    navigation = NavigationLine("Access", 2, "Memberships", "badge")
     form = MembershipForm
     add_roles = OPERATORS
     autocomplete_fields = ("user",)

@@ -82,6 +82,7 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
         "delivery_id": rows["webhooks_delivery"].id,
         "report_id": rows["reports_report"].id,
         "incident_id": rows["incidents_incident"].id,
+        "schedule_id": rows["reports_reportschedule"].id,
         "serial": certificate.serial_number,
         "authority": make_authorities().serial_number,
         "part": "1",
@@ -106,6 +107,8 @@ def ask(client: ApiClient, parameter: Parameter, known: dict[str, str], value: s
     body = BODIES.get(
         parameter.path.rpartition("/")[2], {"name": "new"} if parameter.method == "patch" else None
     )
+    if parameter.method == "patch" and "schedule" in parameter.path:
+        body = {"cadence": "quarter"}
     if parameter.method == "patch" and "webhook" in parameter.path:
         body = {"active": True}
     if parameter.method == "patch" and "incident" in parameter.path:

@@ -100,10 +100,14 @@ def world(api: ApiClient, settings: Settings) -> World:
             "severity": "low", "note": "n", "attachment": {"name": "a", "size": 1, "sha256": "0" * 64},
         },
         "requestReport": {"type": "mica", "period_start": "2026-01-01", "period_end": "2026-01-31"},
+        "createReportSchedule": {"type": "mica", "cadence": "month"},
+        "updateReportSchedule": {"cadence": "month"},
     }  # fmt: skip
+    schedule_id = client.post("/v1/report-schedules", bodies["createReportSchedule"]).json()["data"]["id"]
     paths = {
         "agent_id": str(agent.id), "certificate_id": str(certificate.id), "event_id": stored,
-        "webhook_id": kept, "incident_id": str(make_incident(tenant).id), "serial": certificate.serial_number,
+        "webhook_id": kept, "incident_id": str(make_incident(tenant).id), "schedule_id": schedule_id,
+        "serial": certificate.serial_number,
     }  # fmt: skip
     return World(client, paths, bodies)
 

@@ -16,6 +16,7 @@ from compliance.console.access import OFFICERS, access_of
 from compliance.console.admin import RelatedLink, TenantScopedAdmin
 from compliance.console.display import EMPTY, column, score_chip, short_code, status_chip, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
@@ -103,6 +104,7 @@ def _place(request: HttpRequest) -> dict[str, UUID | None]:
 class InboxCommentAdmin(NamesActors, TenantScopedAdmin):
     """Every comment there was, newest first."""
 
+    navigation = NavigationLine("Agents", 5, "Comments", "comment")
     related_links = (
         RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
     )

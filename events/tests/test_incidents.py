@@ -82,6 +82,21 @@ def test_confirmed_high_event_opens_an_incident_that_its_revocation_contains(wor
     assert kinds(incident_of(world.agent)) == ["changed", "joined", "opened"]
 
 
+def test_attack_confirmed_after_the_reinstatement_opens_the_incident_again(world: World) -> None:
+    first, _, third = [make_high_event(world.agent).id for _ in range(3)]
+    confirm(world.agent, first)
+    assert incident_of(world.agent).state == "contained"
+    made = certificates.reinstate_agent(
+        tenant_id=world.tenant.id, agent_id=world.agent.id, reason="repaired", actor=ACTOR, now=now()
+    )
+    certificates.issue(tenant_id=world.tenant.id, agent_id=made.id, actor=ACTOR, now=now())
+
+    confirm(world.agent, third)
+
+    incident = incident_of(world.agent)
+    assert (incident.state, incident.contained_at) == ("open", None)
+
+
 def test_other_verdicts_open_nothing(world: World) -> None:
     confirm(world.agent, make_event(world.agent).id)
     confirm(world.agent, make_high_event(world.agent).id, ReviewVerdict.DISMISSED)

@@ -136,6 +136,23 @@ def test_a_name_that_was_not_met_again_is_forgotten() -> None:
     assert left == [1, 1, 0]
 
 
+def test_of_several_names_only_the_stale_ones_are_forgotten() -> None:
+    waiting = Table()
+    for name, day in (("old", 0), ("kept", 20), ("older", 1), ("new", LONGEST_WAIT)):
+        meet(waiting, digest(name), TODAY + day, CALL, 8)
+
+    counted = take_uncounted(waiting, TODAY + LONGEST_WAIT + 2)
+
+    assert counted == [CALL, CALL, CALL]
+    assert [bool(waiting.get(digest(name))) for name in ("old", "kept", "older", "new")] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+    assert take_uncounted(waiting, TODAY + LONGEST_WAIT + 2) == []
+
+
 def test_a_full_table_forgets_the_name_that_was_met_first() -> None:
     waiting = Table()
 

@@ -29,7 +29,7 @@ def trail_page(admin: TenantScopedAdmin, request: HttpRequest, agent: Agent) -> 
     names = names_of(actors)
     context = {
         **admin.admin_site.each_context(request),
-        "title": f"Trail of {shortened(visible(agent.name))}",
+        "title": f"Activity of {shortened(visible(agent.name))}",
         "opts": admin.opts,
         "agent": visible(agent.name),
         "agent_url": admin.row_url(agent),
@@ -41,7 +41,7 @@ def trail_page(admin: TenantScopedAdmin, request: HttpRequest, agent: Agent) -> 
     return TemplateResponse(request, "admin/events/trail.html", context)
 
 
-TRAIL = RowPage("trail", "Trail", "route", trail_page)
+TRAIL = RowPage("trail", "Activity", "route", trail_page)
 
 
 def _shown(step: TrailStep, names: Any) -> dict[str, Any]:

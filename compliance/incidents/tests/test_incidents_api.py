@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from auditlog.models import AuditEntry
+from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -154,3 +156,29 @@ def test_sandbox_has_incidents_of_its_own(api: ApiClient, tenant: Tenant) -> Non
     client = api.as_key(make_test_key(tenant))
 
     assert client.get("/v1/incidents").json()["data"] == []
+
+
+def test_time_without_an_offset_is_utc(client: ApiClient, tenant: Tenant) -> None:
+    incident = make_incident(tenant)
+
+    shown = patch(client, incident, aware_at="2026-11-20T10:00:00").json()["data"]
+
+    assert shown["aware_at"] == "2026-11-20T10:00:00Z"
+    occurred = client.post(
+        "/v1/events",
+        {
+            "agentId": str(make_certified_agent(tenant).id),
+            "actionType": "api_call",
+            "occurredAt": "2026-11-20T10:00:00",
+        },
+    )
+    assert occurred.json()["data"]["occurred_at"] == "2026-11-20T10:00:00Z"
+
+
+def test_export_is_audited_as_the_keys(client: ApiClient, tenant: Tenant) -> None:
+    incident = make_incident(tenant)
+
+    client.get(f"/v1/incidents/{incident.id}/export")
+
+    entry = AuditEntry.objects.for_tenant(tenant.id).of_type("incident.exported").get()
+    assert (entry.actor_kind, entry.affected_id) == ("api_key", str(incident.id))

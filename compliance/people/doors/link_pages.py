@@ -3,15 +3,19 @@
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.auth import logout
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.views.generic import FormView
 from unfold.forms import AdminPasswordChangeForm
 
 from compliance.core.clock import now
 from compliance.people.doors import links, pending
+from compliance.people.doors.signing_in import BACKEND, go_on
 from compliance.people.errors import LinkIsOver
+from compliance.people.sso.configuration import is_only_way
 
 
 class NewPasswordForm(AdminPasswordChangeForm):
@@ -49,7 +53,25 @@ class LinkPasswordView(FormView):
         if user is None:
             return self.over()
         self.user = user
+        if links.signs_in(self.token):
+            return self.sign_in() if request.method == "POST" else self.shown("admin/people/sso/enter.html")
+        if is_only_way():
+            return self.shown("admin/people/sso/invitation.html")
         return super().dispatch(request, *args, **kwargs)
+
+    def shown(self, template: str) -> HttpResponse:
+        """Show the link's page without a form for a password."""
+        context = {**(self.extra_context or {}), "username": self.user.username}
+        return TemplateResponse(self.request, template, context)
+
+    def sign_in(self) -> HttpResponse:
+        try:
+            user: Any = links.spend(token=self.token, signs_in=True, now=now())
+        except LinkIsOver:
+            return self.over()
+        logout(self.request)
+        user.backend = BACKEND
+        return go_on(self.request, user, reverse("admin:index"))
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return {**super().get_form_kwargs(), "user": self.user}

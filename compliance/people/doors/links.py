@@ -23,19 +23,23 @@ It sets your password, once, until {expires:%Y-%m-%d %H:%M} UTC. Nobody will ask
 """
 
 
-def make(*, user: User, actor: Actor, now: datetime) -> tuple[str, OneTimeLink]:
-    """Return the token of a new link with its row; the link before it is over."""
+def make(
+    *, user: User, actor: Actor, now: datetime, signs_in: bool = False, **more: str
+) -> tuple[str, OneTimeLink]:
+    """Return the token of a new link with its row; the link before it is over.
+
+    One that `signs_in` is the first factor of one sign-in, instead of setting a password.
+    """
     token = secrets.token_urlsafe(32)
     expires_at = now + timedelta(hours=settings.SIGN_IN_LINK_HOURS)
     with environments.use(Environment.LIVE), environments.atomic():
         link, _ = OneTimeLink.objects.update_or_create(
             person=Person.objects.get(user=user),
-            defaults={"digest": _digest(token), "expires_at": expires_at},
+            defaults={"digest": _digest(token), "expires_at": expires_at, "signs_in": signs_in},
         )
         text = f"One-time link for {user.username} made"
-        recording.record(
-            AuditAction.PERSON_LINK_MADE, user, text, actor, now, expires_at=expires_at.isoformat()
-        )
+        metadata = {"expires_at": expires_at.isoformat(), **({"signs_in": True} if signs_in else {}), **more}
+        recording.record(AuditAction.PERSON_LINK_MADE, user, text, actor, now, **metadata)
     return token, link
 
 
@@ -48,14 +52,26 @@ def user_of(token: str | None, now: datetime) -> User | None:
 def use(*, token: str, password: str, now: datetime) -> None:
     """Set the password and end the link, and with it the person's sessions. Raises: LinkIsOver."""
     with environments.use(Environment.LIVE), environments.atomic():
-        user = user_of(token, now)
-        # Of two at the same time one deletes the row.
-        if user is None or not OneTimeLink.objects.filter(digest=_digest(token)).delete()[0]:
-            raise LinkIsOver()
+        user = spend(token=token, signs_in=False, now=now)
         actor = Actor.person(Person.objects.get(user=user).id)
         with recording.recorded_changes(user_id=user.pk, actor=actor, now=now):
             user.set_password(password)
             user.save(update_fields=["password"])
+
+
+def signs_in(token: str) -> bool:
+    return OneTimeLink.objects.filter(digest=_digest(token), signs_in=True).exists()
+
+
+def spend(*, token: str, signs_in: bool, now: datetime) -> User:
+    """End the link, and return whose it was, for what follows in the same transaction. Raises: LinkIsOver."""
+    with environments.use(Environment.LIVE), environments.atomic():
+        user = user_of(token, now)
+        # Of two at the same time one deletes the row.
+        links = OneTimeLink.objects.filter(digest=_digest(token), signs_in=signs_in)
+        if user is None or not links.delete()[0]:
+            raise LinkIsOver()
+        return user
 
 
 def mail(*, user: User, address: str, link: OneTimeLink) -> bool:

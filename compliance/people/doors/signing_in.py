@@ -1,8 +1,9 @@
 """The pages where people sign in: password, then the second factor, which those who need it set up here."""
 
-from typing import Any
+from typing import Any, Final
 
 from django import forms
+from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, RedirectURLMixin
@@ -19,7 +20,10 @@ from compliance.core.environments import Environment
 from compliance.people.doors import attempts, lockout, pending, second_factor, sessions
 from compliance.people.doors.second_factor import Factor
 from compliance.people.models import Person
+from compliance.people.sso import marks
+from compliance.people.sso.configuration import is_only_way
 
+BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
 WRONG = "This code is wrong, or was used before."
 
 
@@ -34,23 +38,46 @@ class CodeForm(forms.Form):
     )
 
 
-def finish(request: HttpRequest, user: User, factor: Factor | None, next_url: str) -> HttpResponse:
-    """Sign the user in, who has shown all that is needed, audit it, and go on."""
+def finish(
+    request: HttpRequest, user: User, factor: Factor | None, next_url: str, **details: str
+) -> HttpResponse:
+    """Sign the user in, who has shown all that is needed, audit it with the `details`, and go on."""
     moment, person = now(), Person.objects.get(user=user)
     with environments.use(Environment.LIVE), environments.atomic():
         login(request, user)
         pending.end(request)
         request.session[second_factor.SESSION_FLAG] = factor is not None
+        pending.confirm(request, moment if factor else None)
         sessions.begin(request, user=user, now=moment)
         lockout.count_success(request, person=person)
-        attempts.record_sign_in(request, second_factor=factor, now=moment)
+        more = {**details, **marks.facts(request)}
+        attempts.record_sign_in(request, second_factor=factor, now=moment, **more)
     answer = HttpResponseRedirect(next_url)
     lockout.remember_browser(request, answer, person=person)
     return answer
 
 
+def go_on(request: HttpRequest, user: User, next_url: str) -> HttpResponse:
+    """Ask the user, who has shown the first factor, for the second; sign in who needs none."""
+    enrolled = second_factor.is_set_up(user)
+    if not enrolled and not second_factor.is_required_of(user):
+        return finish(request, user, None, next_url)
+    pending.begin(request, user, now())
+    address = reverse("admin:login_code" if enrolled else "admin:login_enrol")
+    return HttpResponseRedirect(f"{address}?{urlencode({'next': next_url})}")
+
+
 class SignInView(LoginView):
     """Django's page for the password; each attempt is audited."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not is_only_way():
+            return super().post(request, *args, **kwargs)
+        # Before anything is compared with the password.
+        account = request.POST.get("username", "")
+        attempts.record_failure(request, account=account, password_is_off=True, now=now())
+        messages.error(request, "Nobody signs in with a password here.")
+        return HttpResponseRedirect(reverse("admin:login"))
 
     def form_valid(self, form: Any) -> HttpResponse:
         user: Any = form.get_user()
@@ -59,12 +86,8 @@ class SignInView(LoginView):
             form.add_error(None, form.get_invalid_login_error())
             attempts.record_failure(self.request, account=user.username, locked_out=True, now=now())
             return super().form_invalid(form)
-        enrolled = second_factor.authenticator_of(user) is not None
-        if not enrolled and not second_factor.is_required_of(user):
-            return finish(self.request, user, None, self.get_success_url())
-        pending.begin(self.request, user, now())
-        address = reverse("admin:login_code" if enrolled else "admin:login_enrol")
-        return HttpResponseRedirect(f"{address}?{urlencode({'next': self.get_success_url()})}")
+        marks.end(self.request)
+        return go_on(self.request, user, self.get_success_url())
 
     def form_invalid(self, form: Any) -> HttpResponse:
         account = form.cleaned_data.get("username")
@@ -78,7 +101,7 @@ class SignInView(LoginView):
 class SecondStep(RedirectURLMixin, FormView):
     """A page for somebody who has shown the password and is not signed in yet."""
 
-    form_class = CodeForm
+    form_class: type[forms.Form] = CodeForm
     user: User
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -120,7 +143,7 @@ class CodeView(SecondStep):
 class Enrolment(FormView):
     """Shows a new secret, kept in the session until a code proves that an app has it."""
 
-    form_class = CodeForm
+    form_class: type[forms.Form] = CodeForm
     user: User
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -164,7 +187,7 @@ class EnrolView(SecondStep, Enrolment):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         user = pending.user_of(request, now())
-        if user is not None and second_factor.authenticator_of(user) is not None:
+        if user is not None and second_factor.is_set_up(user):
             return HttpResponseRedirect(reverse("admin:login_code"))
         return super().dispatch(request, *args, **kwargs)
 

@@ -15,12 +15,15 @@ from auditlog.models import AuditEntry
 from auditlog.sealing import keys as log_keys
 from auditlog.tests.factories import ACTOR, seal_and_sign
 from compliance.console.access import ConsoleAccess
-from compliance.console.urls import urlpatterns as console_urls
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.incidents.models import NotificationDraft
 from compliance.incidents.vocabulary import NotificationTemplate
+from compliance.ops.console_urls import urlpatterns as console_urls
+from compliance.people.passkeys.tests.security_keys import confirmed, make_security_key, registered
+from compliance.people.sso import identities
+from compliance.people.sso.tests.providers import configure
 from compliance.people.tests.authenticators import code_of, make_authenticator, offered_code
 from compliance.reports import services
 from compliance.reports.models import Report, ReportSchedule
@@ -32,6 +35,7 @@ from compliance.tests.console import actor_id_of, console_of, make_member, make_
 from events.inbox.decisions import ACTS
 
 PASSWORD = "correct horse battery"
+ISSUER = "https://id.example.org"
 # Pages that only show, or that belong to no person yet.
 READING = {
     *(
@@ -46,8 +50,16 @@ READING = {
     ),
     *("auditlog_auditentry_proof", "auditlog_auditentry_verify"),
     *("login_code", "login_enrol", "recovery_codes", "link", "link_password"),
+    *("login_key", "login_enrol_key", "login_enrol_key_options", "account_key", "account_key_add_options"),
+    # What follows at the provider is audited: compliance/people/sso/tests.
+    *("sso_begin", "sso_callback", "sso_invitation"),
 }
 READING_ENDS = ("_changelist", "_history")
+
+
+@pytest.fixture(autouse=True)
+def single_sign_on(settings: Any) -> None:
+    configure(settings, ISSUER)
 
 
 def pages(patterns: Any = None) -> Iterator[str]:
@@ -129,8 +141,19 @@ def give_operator_an_app(world: World) -> None:
     make_authenticator(world.operator)
 
 
+def link_accounts(world: World) -> None:
+    set_own_password(world)
+    for user in (world.operator, world.user):
+        identities.link(user=user, issuer=ISSUER, subject=user.username, via="tests", actor=ACTOR, now=now())
+
+
 def give_user_an_app(world: World) -> None:
     make_authenticator(world.user)
+
+
+def give_operator_a_key(world: World) -> None:
+    make_security_key(world.operator)
+    world.client = confirmed(world.operator)
 
 
 def open_enrolment(world: World) -> None:
@@ -185,7 +208,11 @@ def seal(world: World) -> None:
 PREPARED: dict[str, Callable[[World], None]] = {
     "account": give_operator_an_app,
     "account_enrol": open_enrolment,
+    "account_confirm": give_operator_an_app,
+    "account_keys": give_operator_a_key,
     "account_sessions": sign_in_elsewhere,
+    "account_sso": link_accounts,
+    "auth_user_unlink_sign_on": link_accounts,
     "auth_user_end_sessions": sign_in_elsewhere,
     "auth_user_reset_second_factor": give_user_an_app,
     "password_change": set_own_password,
@@ -210,8 +237,11 @@ FIXED_ARGUMENTS = {
     "password_change": [],
     "logout": [],
     "account": [],
+    "account_confirm": [],
     "account_enrol": [],
+    "account_keys": [],
     "account_sessions": [],
+    "account_sso": [],
 }
 FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
     "auth_user_add": lambda world: {"username": "new", "usable_password": "false", "is_staff": "on"},
@@ -229,7 +259,11 @@ FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
     },
     "logout": lambda world: {},
     "account": lambda world: {"do": "codes", "code": code_of(world.operator)},
+    "account_confirm": lambda world: {"code": code_of(world.operator)},
+    "account_keys": lambda world: {"do": "codes"},
+    "account_key_add": lambda world: {"name": "blue key", "credential": registered(world.client)},
     "account_sessions": lambda world: {"session": "others"},
+    "account_sso": lambda world: {"do": "unlink"},
     "account_enrol": lambda world: {"code": offered_code(world.client)},
     "tenancy_tenant_add": lambda world: {"name": "Another"},
     "tenancy_apikey_add": lambda world: {"tenant": world.tenant.id, "name": "ci", "scopes": ["agents:read"]},

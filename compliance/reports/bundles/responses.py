@@ -8,6 +8,6 @@ from compliance.reports.models import Report
 
 def bundle_file(report: Report) -> HttpResponse:
     """Return the bundle of a signed report as a file to store."""
-    name = f"{report.type}-{report.period_start:%Y-%m-%d}-{report.id}.zip"
+    name = report.file_name("zip")
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
     return HttpResponse(bundle(report), content_type="application/zip", headers=headers)

@@ -2,11 +2,13 @@
 
 from datetime import timedelta
 
+from compliance.core.wording import counted
+from compliance.incidents.duties.law import AI_ACT
+from compliance.incidents.vocabulary import SeriousHarm
 from compliance.reports.content import controls as shared
 from compliance.reports.content.controls import (
     Control,
     Findings,
-    counted,
     missing_entries,
     missing_events,
     mode_gaps,
@@ -16,11 +18,12 @@ from compliance.reports.content.facts import Facts, Frame
 from compliance.reports.content.sources import Rows
 
 SIX_MONTHS = timedelta(days=183)
-# Article 73(2), (4) and (3): days from awareness to report.
+# Article 73(2), (4) and (3).
 REPORTING_CLOCKS = {
-    "in general": 15,
-    "on a death": 10,
-    "on a widespread infringement or harm to critical infrastructure": 2,
+    "in general": SeriousHarm.UNDECIDED,
+    "on a death": SeriousHarm.DEATH,
+    "on a widespread infringement": SeriousHarm.WIDESPREAD_INFRINGEMENT,
+    "on harm to critical infrastructure": SeriousHarm.CRITICAL_INFRASTRUCTURE,
 }
 
 
@@ -152,7 +155,7 @@ def incidents(facts: Facts) -> Control:
     rest = "to be assessed as possible serious incidents"
     found.shows_number(Rows.HIGH_RISK, facts.high_risk_count, "high-risk event", rest)
     found.shows_number(Rows.REVOCATIONS, facts.revocation_count, "revocation", rest)
-    clocks = ", ".join(f"{days} days {when}" for when, days in REPORTING_CLOCKS.items())
+    clocks = ", ".join(f"{AI_ACT[harm].span.days} days {when}" for when, harm in REPORTING_CLOCKS.items())
     found.lacks(
         f"Whether any is a serious incident is for people to judge; the clocks from awareness: {clocks}"
     )

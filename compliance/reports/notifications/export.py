@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from compliance.incidents.models import Incident, NotificationDraft
 from compliance.incidents.serializers import TimelineEntrySerializer, shown_incident
-from compliance.reports.notifications.record import IncidentRecord, gather
+from compliance.reports.notifications.record import IncidentRecord, first_of, gather
 from events.models import BehaviorEvent
 
 FORMAT: Final = "incident/1"
@@ -13,13 +13,19 @@ MOST_DRAFTS: Final = 50
 
 
 def export(incident: Incident, *, now: datetime) -> dict[str, Any]:
-    """Return the incident with its timeline, agent, certificates, high-risk events, steps and drafts."""
+    """Return the incident with its timeline, agent, certificates, high-risk events, steps and drafts.
+
+    `truncated` names the lists that leave rows out.
+    """
     record = gather(incident, now=now)
-    drafts = NotificationDraft.objects.of_incident(incident.id).order_by("-created_at", "-id")[:MOST_DRAFTS]
+    truncated = list(record.truncated)
+    newest = NotificationDraft.objects.of_incident(incident.id).order_by("-created_at", "-id")
+    drafts = first_of(newest, MOST_DRAFTS, name="drafts", truncated=truncated)
     return {
         "format": FORMAT,
         "exported_at": now,
         "environment": record.environment,
+        "truncated": truncated,
         "incident": shown_incident(incident, now),
         "timeline": TimelineEntrySerializer(record.timeline, many=True).data,
         "attachments": record.attachments,

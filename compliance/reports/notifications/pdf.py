@@ -1,21 +1,19 @@
 """A draft as PDF: each field with its number; what people have to state is marked."""
 
-import io
-from functools import partial
 from typing import Any
 from xml.sax.saxutils import escape
 
 from reportlab.lib import colors
-from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import ParagraphStyle
 from reportlab.lib.units import mm
-from reportlab.platypus import Flowable, Paragraph, SimpleDocTemplate, Spacer
+from reportlab.platypus import Flowable, Spacer
 
-from compliance.reports.pdf.numbering import NumberedCanvas
-from compliance.reports.pdf.styles import BODY, BOLD, HEADING, MARGIN, NOTE, TITLE, fonts, readable
+from compliance.reports.pdf.frame import draw
+from compliance.reports.pdf.parts import Text
+from compliance.reports.pdf.styles import BODY, BOLD, HEADING, NOTE, TITLE, fonts, readable
 
 Json = dict[str, Any]
-LABEL = ParagraphStyle("label", parent=BODY, fontName=BOLD, spaceBefore=2.5 * mm, keepWithNext=1)
+LABEL = ParagraphStyle("label", parent=BODY, role="H3", fontName=BOLD, spaceBefore=2.5 * mm, keepWithNext=1)
 # Marked by words and by a bar, not by the colour alone.
 TO_STATE = ParagraphStyle(
     "to_state",
@@ -31,20 +29,8 @@ TO_STATE = ParagraphStyle(
 def render(document: Json, *, digest: str) -> bytes:
     """Return the PDF of a frozen draft; the footer of each page shows the digest of its JSON."""
     fonts()
-    out = io.BytesIO()
-    template = SimpleDocTemplate(
-        out,
-        pagesize=A4,
-        **dict.fromkeys(("leftMargin", "rightMargin"), MARGIN),
-        **dict.fromkeys(("topMargin", "bottomMargin"), 22 * mm),
-        title=f"{document['title']}, {document['reference']}",
-        author="",
-        subject=document["incident_id"],
-        lang="en",
-        invariant=1,
-    )
-    template.build(_story(document), canvasmaker=partial(NumberedCanvas, footer=f"SHA-256 {digest}"))
-    return out.getvalue()
+    title = f"{document['title']}, {document['reference']}"
+    return draw(_story(document), title=title, subject=document["incident_id"], digest=digest)
 
 
 def _story(document: Json) -> list[Flowable]:
@@ -55,23 +41,23 @@ def _story(document: Json) -> list[Flowable]:
         f"{filled['from_record']} of {filled['record_fields']} fields; to state: {filled['to_state']}."
     )
     story: list[Flowable] = [
-        Paragraph(_safe(document["title"]), TITLE),
-        Paragraph(_safe(document["notice"]), NOTE),
+        Text(_safe(document["title"]), TITLE),
+        Text(_safe(document["notice"]), NOTE),
         Spacer(1, 3 * mm),
-        Paragraph(_safe(head), BODY),
+        Text(_safe(head), BODY),
     ]
     for section in document["sections"]:
-        story.append(Paragraph(_safe(section["title"]), HEADING))
+        story.append(Text(_safe(section["title"]), HEADING))
         for field in section["fields"]:
             story += _field(field)
     return story
 
 
 def _field(field: Json) -> list[Flowable]:
-    label = Paragraph(_safe(f"{field['key']} {field['label']}"), LABEL)
+    label = Text(_safe(f"{field['key']} {field['label']}"), LABEL)
     if field["value"] is None:
-        return [label, Paragraph(_safe(f"To state: {field['to_state']}"), TO_STATE)]
-    return [label, Paragraph(_safe(field["value"]), BODY)]
+        return [label, Text(_safe(f"To state: {field['to_state']}"), TO_STATE)]
+    return [label, Text(_safe(field["value"]), BODY)]
 
 
 def _safe(text: str) -> str:

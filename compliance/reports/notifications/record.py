@@ -3,9 +3,10 @@
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from django.conf import settings
+from django.db.models import Model, QuerySet
 
 from agents.models import Agent
 from auditlog.models import AuditEntry, TreeHead
@@ -15,6 +16,8 @@ from compliance.core import environments
 from compliance.incidents.models import Incident, TimelineEntry
 from compliance.incidents.vocabulary import EntryKind
 from events.models import BehaviorEvent, EventReview
+
+Found = TypeVar("Found", bound=Model)
 
 MOST_EVENTS: Final = 200
 MOST_CERTIFICATES: Final = 20
@@ -46,7 +49,8 @@ class IncidentRecord:
     """An incident with the agent, certificates, high-risk events and steps that belong to it.
 
     `events` are the agent's high-risk ones from the window before the detection on, the oldest first, up to
-    200. `log_size`: the entries of the audit log when this was gathered.
+    200. `log_size`: the entries of the audit log when this was gathered. `truncated`: the names of the lists
+    that leave rows out.
     """
 
     incident: Incident
@@ -60,6 +64,7 @@ class IncidentRecord:
     earlier: tuple[Incident, ...]
     log_size: int
     gathered_at: datetime
+    truncated: tuple[str, ...] = ()
 
     @property
     def revoked_at(self) -> datetime | None:
@@ -77,27 +82,51 @@ def gather(incident: Incident, *, now: datetime) -> IncidentRecord:
     """Read everything that a draft or an export says of an incident."""
     agent = Agent.objects.for_tenant(incident.tenant_id).with_mode().get(id=incident.agent_id)
     start, end = incident.detected_at - settings.HIGH_RISK_WINDOW, incident.closed_at or now
-    timeline = tuple(TimelineEntry.objects.of_incident(incident.id)[:MOST_ENTRIES])
-    certificates = Certificate.objects.of_agent(agent.id).order_by("-issued_at", "-id")[:MOST_CERTIFICATES]
-    events = _events(agent, start, end)
+    truncated: list[str] = []
+    timeline = first_of(
+        TimelineEntry.objects.of_incident(incident.id), MOST_ENTRIES, name="timeline", truncated=truncated
+    )
+    certificates = first_of(
+        Certificate.objects.of_agent(agent.id).order_by("-issued_at", "-id"),
+        MOST_CERTIFICATES,
+        name="certificates",
+        truncated=truncated,
+    )
+    events = first_of(_events(agent, start, end), MOST_EVENTS, name="events", truncated=truncated)
+    since = _first_seen(incident, events)
+    steps = first_of(
+        _steps(incident, agent, certificates, since, end), MOST_STEPS, name="steps", truncated=truncated
+    )
     return IncidentRecord(
         incident=incident,
         environment=environments.current().value,
         agent=agent,
-        certificates=tuple(certificates),
+        certificates=certificates,
         events=events,
         verdicts=_verdicts(events),
-        steps=_steps(incident, agent, tuple(certificates), _first_seen(incident, events), end),
+        steps=tuple(
+            IncidentStep(row.created_at, row.event_type, row.description or "", row.actor_kind, row.actor_id)
+            for row in steps
+        ),
         timeline=timeline,
         earlier=_earlier(incident),
         log_size=_log_size(),
         gathered_at=now,
+        truncated=tuple(truncated),
     )
 
 
-def _events(agent: Agent, start: datetime, end: datetime) -> tuple[BehaviorEvent, ...]:
+def first_of(rows: QuerySet[Found], most: int, *, name: str, truncated: list[str]) -> tuple[Found, ...]:
+    """Return the first rows; if there are more than `most`, add `name` to `truncated`."""
+    found = tuple(rows[: most + 1])
+    if len(found) > most:
+        truncated.append(name)
+    return found[:most]
+
+
+def _events(agent: Agent, start: datetime, end: datetime) -> QuerySet[BehaviorEvent]:
     high = BehaviorEvent.objects.of_agent(agent.id).high_risk().since(start).filter(received_at__lte=end)
-    return tuple(high.order_by("id")[:MOST_EVENTS])
+    return high.order_by("id")
 
 
 def _first_seen(incident: Incident, events: tuple[BehaviorEvent, ...]) -> datetime:
@@ -114,15 +143,12 @@ def _verdicts(events: tuple[BehaviorEvent, ...]) -> dict[str, int]:
 
 def _steps(
     incident: Incident, agent: Agent, certificates: tuple[Certificate, ...], start: datetime, end: datetime
-) -> tuple[IncidentStep, ...]:
+) -> QuerySet[AuditEntry]:
     affected = [str(agent.id), *(str(row.id) for row in certificates)]
     entries = AuditEntry.objects.for_tenant(incident.tenant_id).filter(
         affected_id__in=affected, event_type__in=STEPS, created_at__gte=start, created_at__lte=end
     )
-    return tuple(
-        IncidentStep(row.created_at, row.event_type, row.description or "", row.actor_kind, row.actor_id)
-        for row in entries.order_by("created_at", "id")[:MOST_STEPS]
-    )
+    return entries.order_by("created_at", "id")
 
 
 def _earlier(incident: Incident) -> tuple[Incident, ...]:

@@ -27,6 +27,9 @@ class IncidentExportSerializer(serializers.Serializer[Any]):
     format = serializers.CharField()
     exported_at = serializers.DateTimeField()
     environment = serializers.ChoiceField(choices=["live", "test"])
+    truncated = serializers.ListField(
+        child=serializers.CharField(), help_text="Names of the lists that leave rows out, by their limits."
+    )
     incident = IncidentSerializer()
     timeline = TimelineEntrySerializer(many=True)
     attachments = AttachmentSerializer(many=True)

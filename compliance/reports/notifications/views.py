@@ -5,6 +5,8 @@ from typing import ClassVar
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 
+from auditlog.actors.requests import record_taken
+from auditlog.vocabulary import Actor, AuditAction
 from compliance.api.rest.permissions import Scope
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.responses import ok
@@ -25,6 +27,7 @@ EXPORTED = OpenApiExample(
             "format": FORMAT,
             "exported_at": "2026-11-20T10:00:00Z",
             "environment": "live",
+            "truncated": [],
             "incident": INCIDENT,
             "timeline": TIMELINE,
             "attachments": [],
@@ -61,4 +64,11 @@ class IncidentExportViewSet(ApiViewSet):
     )
     def export(self, request: ApiRequest, incident_id: str) -> Response:
         incident = Incident.objects.for_tenant(request.auth.tenant_id).find(incident_id)
+        record_taken(
+            actor=Actor.api_key(request.auth.id),
+            action=AuditAction.INCIDENT_EXPORTED,
+            tenant_id=incident.tenant_id,
+            affected_id=incident.id,
+            description=f"Incident {incident.reference} exported",
+        )
         return ok(export(incident, now=now()))

@@ -7,8 +7,8 @@ from reportlab.graphics.charts.barcharts import HorizontalBarChart, VerticalBarC
 from reportlab.graphics.charts.legends import Legend
 from reportlab.graphics.shapes import Drawing
 from reportlab.lib.units import mm
-from reportlab.platypus import Flowable
 
+from compliance.reports.pdf.parts import Figure
 from compliance.reports.pdf.styles import BAND_COLORS, INK, REGULAR, RULE, WIDTH, fonts, readable
 
 Json = dict[str, Any]
@@ -17,9 +17,10 @@ BANDS = ("low", "medium", "high")
 MOST_LABELS = 12
 RISKIEST = 10
 LEFT = 14 * mm
+SAME_FIGURES = "The table after it has the same figures."
 
 
-def events_by_band(points: list[Json]) -> Iterable[Flowable]:
+def events_by_band(points: list[Json]) -> Iterable[Figure]:
     """Yield stacked columns of the events received in each step of the trend; nothing without events."""
     if not points:
         return
@@ -38,13 +39,16 @@ def events_by_band(points: list[Json]) -> Iterable[Flowable]:
     _paint(chart)
     for number, band in enumerate(BANDS):
         chart.bars[number].fillColor, chart.bars[number].strokeColor = BAND_COLORS[band], None
-    drawing = Drawing(WIDTH, height)
+    drawing = Drawing(WIDTH, height, initialFontName=REGULAR)
     drawing.add(chart)
     drawing.add(_legend(height))
-    yield drawing
+    yield Figure(
+        drawing,
+        f"Stacked columns of the events received in {len(points)} steps, by risk band. {SAME_FIGURES}",
+    )
 
 
-def riskiest(agents: list[Json]) -> Iterable[Flowable]:
+def riskiest(agents: list[Json]) -> Iterable[Figure]:
     """Yield bars of the risk scores of the riskiest agents; nothing without agents."""
     shown = agents[:RISKIEST][::-1]
     if not shown:
@@ -58,9 +62,12 @@ def riskiest(agents: list[Json]) -> Iterable[Flowable]:
     chart.valueAxis.valueMin, chart.valueAxis.valueMax, chart.valueAxis.valueStep = 0, 1, 0.25
     _paint(chart)
     chart.bars[0].fillColor, chart.bars[0].strokeColor = BAND_COLORS["high"], None
-    drawing = Drawing(WIDTH, height)
+    drawing = Drawing(WIDTH, height, initialFontName=REGULAR)
     drawing.add(chart)
-    yield drawing
+    yield Figure(
+        drawing,
+        f"Bars of the risk scores of the {len(shown)} riskiest agents. {SAME_FIGURES}",
+    )
 
 
 def _paint(chart: Any) -> None:

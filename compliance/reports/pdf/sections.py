@@ -4,15 +4,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from reportlab.lib.units import mm
-from reportlab.platypus import CondPageBreak, Flowable, KeepTogether, LongTable, Paragraph, Spacer, Table
+from reportlab.platypus import CondPageBreak, Flowable, KeepTogether, Spacer
 
 from compliance.reports.pdf import plots
 from compliance.reports.pdf.checking import checking
+from compliance.reports.pdf.parts import ITEM, Figure, Text, grid
 from compliance.reports.pdf.styles import (
     BAND,
     BODY,
     CELL,
     CHIP,
+    CONTROL,
     GRID,
     HEAD,
     HEADING,
@@ -32,8 +34,8 @@ Json = dict[str, Any]
 def story(document: Json, title: str, *, digest: str, fingerprint: str) -> list[Flowable]:
     """Return all parts of the report, in order."""
     return [
-        Paragraph(safe(title), TITLE),
-        Paragraph(safe(document["notice"]), NOTE),
+        Text(safe(title), TITLE),
+        Text(safe(document["notice"]), NOTE),
         Spacer(1, 4 * mm),
         _facts_table(document),
         *checking(digest, fingerprint),
@@ -75,9 +77,9 @@ def _facts_table(document: Json) -> Flowable:
         ("Delegations", f"{summary['delegations']['issued']:,} issued"),
         ("Scorers", ", ".join(summary["model_versions"]) or "\u2013"),
     ]
-    cells = [[Paragraph(safe(name), HEAD), Paragraph(safe(value), BODY)] for name, value in rows]
+    cells = [[Text(safe(name), HEAD), Text(safe(value), BODY)] for name, value in rows]
     style = [*GRID, ("BACKGROUND", (0, 0), (0, -1), BAND)]
-    return Table(cells, colWidths=[30 * mm, WIDTH - 30 * mm], style=style)
+    return grid(cells, scope="Row", colWidths=[30 * mm, WIDTH - 30 * mm], style=style)
 
 
 def _reviews(reviews: Json) -> str:
@@ -102,7 +104,7 @@ def _applications(regulation: Json) -> Iterable[Flowable]:
 
 
 def _controls(controls: Sequence[Json]) -> Iterable[Flowable]:
-    yield Paragraph("Controls", HEADING)
+    yield Text("Controls", HEADING)
     for control in controls:
         yield KeepTogether([_control(control), Spacer(1, 2.5 * mm)])
 
@@ -110,14 +112,17 @@ def _controls(controls: Sequence[Json]) -> Iterable[Flowable]:
 def _control(control: Json) -> Flowable:
     state = control["state"]
     title = f"<b>{safe(control['reference'])}</b> &nbsp; {safe(control['title'])}"
-    findings = [Paragraph(safe(control["summary"]), NOTE)]
-    findings += [
-        Paragraph(f"<b>+</b> {safe(each['text'])} [{safe(each['rows'])}: {each['count']:,}]", BODY)
-        for each in control["evidence"]
+    findings = [Text(safe(control["summary"]), NOTE)]
+    listed = [
+        *(
+            f"<b>+</b> Evidence: {safe(each['text'])} [{safe(each['rows'])}: {each['count']:,}]"
+            for each in control["evidence"]
+        ),
+        *(f"<b>?</b> Asserted: {safe(text)}" for text in control["asserted"]),
+        *(f"<b>\u2013</b> Gap: {safe(text)}" for text in control["gaps"]),
     ]
-    findings += [Paragraph(f"<b>?</b> Asserted: {safe(text)}", BODY) for text in control["asserted"]]
-    findings += [Paragraph(f"<b>\u2013</b> {safe(text)}", BODY) for text in control["gaps"]]
-    chip = Paragraph(safe(state.replace("_", " ")), CHIP)
+    findings += [Text(text, BODY, ITEM) for text in listed]
+    chip = Text(safe(state.replace("_", " ")), CHIP)
     style = [
         ("BOX", (0, 0), (-1, -1), 0.5, RULE),
         ("BACKGROUND", (0, 0), (0, 0), BAND),
@@ -125,8 +130,8 @@ def _control(control: Json) -> Flowable:
         ("SPAN", (0, 1), (1, 1)),
         ("VALIGN", (0, 0), (-1, 0), "MIDDLE"),
     ]
-    cells = [[Paragraph(title, BODY), chip], [findings, ""]]
-    return Table(cells, colWidths=[WIDTH - 34 * mm, 34 * mm], style=style)
+    cells: list[list[Any]] = [[Text(title, CONTROL), chip], [findings, ""]]
+    return grid(cells, colWidths=[WIDTH - 34 * mm, 34 * mm], style=style)
 
 
 def _archives(archives: Sequence[Json]) -> Iterable[Flowable]:
@@ -223,21 +228,21 @@ def _section(
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
     weights: Sequence[float],
-    plot: Iterable[Flowable] = (),
+    plot: Iterable[Figure] = (),
 ) -> Iterable[Flowable]:
     """Yield a heading, a plot and a table, whose head repeats on each page; a note if there are no rows."""
     drawn = list(plot)
     yield CondPageBreak(ROOM_FOR_HEADING + sum(flowable.wrap(WIDTH, 0)[1] for flowable in drawn))
-    yield Paragraph(safe(title), HEADING)
+    yield Text(safe(title), HEADING)
     yield from drawn
     if not rows:
-        yield Paragraph("None on record.", NOTE)
+        yield Text("None on record.", NOTE)
         return
-    cells = [[Paragraph(safe(text), HEAD) for text in head]]
-    cells += [[Paragraph(safe(text), CELL) for text in row] for row in rows]
+    cells = [[Text(safe(text), HEAD) for text in head]]
+    cells += [[Text(safe(text), CELL) for text in row] for row in rows]
     widths = [WIDTH * weight / sum(weights) for weight in weights]
     style = [*GRID, ("BACKGROUND", (0, 0), (-1, 0), BAND)]
-    yield LongTable(cells, colWidths=widths, repeatRows=1, style=style)
+    yield grid(cells, scope="Column", colWidths=widths, repeatRows=1, style=style)
 
 
 def _band_cells(bands: Json) -> list[str]:

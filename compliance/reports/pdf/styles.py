@@ -1,7 +1,8 @@
 """Fonts, styles and the safe text of the PDF.
 
-Noto Sans is embedded: it has every letter of the Latin, Greek and Cyrillic scripts. Other characters are
-shown as code points; the JSON has them unchanged. Text of tenants is escaped for reportlab's markup.
+Noto Sans and Ubuntu Mono are embedded: Noto Sans has every letter of the Latin, Greek and Cyrillic scripts.
+Other characters are shown as code points; the JSON has them unchanged. Text of tenants is escaped for
+reportlab's markup. A style has the role of its texts in the structure of the PDF.
 """
 
 import io
@@ -9,16 +10,18 @@ from functools import cache
 from typing import Any
 from xml.sax.saxutils import escape
 
-from pymupdf_fonts import NotoSans_Bold, NotoSans_Regular
+from pymupdf_fonts import NotoSans_Bold, NotoSans_Regular, UbuntuMono_Regular
 from reportlab.lib import colors
 from reportlab.lib.enums import TA_CENTER
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import ParagraphStyle
 from reportlab.lib.units import mm
 from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.pdfdoc import PDFDocument
 from reportlab.pdfbase.ttfonts import TTFont
 
-REGULAR, BOLD = "Report", "Report-Bold"
+REGULAR, BOLD, FIXED = "Report", "Report-Bold", "Report-Fixed"
+LANGUAGE = "en"
 INK, MUTED = colors.HexColor("#17202e"), colors.HexColor("#5b6675")
 RULE, BAND = colors.HexColor("#cfd6df"), colors.HexColor("#f2f5f9")
 STATE_COLORS = {
@@ -45,28 +48,40 @@ GRID = [
 ]
 
 
+class EmbeddedFont(TTFont):
+    """A font whose unused codes mean U+FFFD; reportlab lets them mean U+0000, which PDF/UA forbids."""
+
+    def addObjects(self, doc: PDFDocument) -> None:  # noqa: N802  (reportlab's name)
+        super().addObjects(doc)
+        for name, part in doc.idToObject.items():
+            if name.startswith("toUnicodeCMap:"):
+                part.content = part.content.replace("> <0000>", "> <FFFD>")
+
+
 @cache
 def fonts() -> TTFont:
     """Register the fonts, once a process; return the regular one."""
-    regular = TTFont(REGULAR, io.BytesIO(NotoSans_Regular.fontbuffer))
-    pdfmetrics.registerFont(regular)
-    pdfmetrics.registerFont(TTFont(BOLD, io.BytesIO(NotoSans_Bold.fontbuffer)))
+    files = {REGULAR: NotoSans_Regular, BOLD: NotoSans_Bold, FIXED: UbuntuMono_Regular}
+    for name, file in files.items():
+        pdfmetrics.registerFont(EmbeddedFont(name, io.BytesIO(file.fontbuffer)))
     pdfmetrics.registerFontFamily(REGULAR, normal=REGULAR, bold=BOLD, italic=REGULAR, boldItalic=BOLD)
-    return regular
+    return pdfmetrics.getFont(REGULAR)
 
 
 def _style(name: str, size: float, **options: Any) -> ParagraphStyle:
-    given = {"fontName": REGULAR, "leading": size * 1.4, "textColor": INK, "splitLongWords": 1, **options}
+    given = {"fontName": REGULAR, "leading": size * 1.4, "textColor": INK, "splitLongWords": 1}
+    given |= {"role": "P", **options}
     return ParagraphStyle(name, fontSize=size, **given)
 
 
-TITLE = _style("title", 20, fontName=BOLD, spaceAfter=2 * mm)
-HEADING = _style("heading", 12.5, fontName=BOLD, spaceBefore=7 * mm, spaceAfter=2.5 * mm)
+TITLE = _style("title", 20, role="H1", fontName=BOLD, spaceAfter=2 * mm)
+HEADING = _style("heading", 12.5, role="H2", fontName=BOLD, spaceBefore=7 * mm, spaceAfter=2.5 * mm)
 BODY = _style("body", 8.5)
 NOTE = _style("note", 8, textColor=MUTED)
+CONTROL = _style("control", 8.5, role="H3")
 CELL = _style("cell", 7)
 HEAD = _style("head", 7, fontName=BOLD, textColor=MUTED)
-MONO = _style("mono", 7.2, fontName="Courier", leftIndent=3 * mm, spaceBefore=1.5 * mm, spaceAfter=1.5 * mm)
+MONO = _style("mono", 7.2, fontName=FIXED, leftIndent=3 * mm, spaceBefore=1 * mm, spaceAfter=1 * mm)
 CHIP = _style("chip", 7, fontName=BOLD, textColor=colors.white, alignment=TA_CENTER)
 
 

@@ -26,7 +26,7 @@ from compliance.incidents.tests.factories import change
 from compliance.incidents.vocabulary import NotificationTemplate
 from compliance.reports.content.builder import canonical
 from compliance.reports.notifications import pdf, services
-from compliance.reports.notifications.record import MOST_EVENTS, gather
+from compliance.reports.notifications.record import MOST_ENTRIES, MOST_EVENTS, gather
 from compliance.reports.notifications.templates import sections_of
 from compliance.reports.notifications.values import value_of
 from compliance.tenancy.models import Role, Tenant
@@ -286,6 +286,19 @@ def test_export_has_the_whole_record(api: ApiClient, tenant: Tenant) -> None:
     assert [entry["kind"] for entry in found["timeline"]] == ["opened", "drafted"]
     assert found["drafts"][0]["digest"] == made.digest
     assert found["drafts"][0]["document"] == made.content
+    assert found["truncated"] == []
+
+
+def test_export_names_the_lists_that_leave_rows_out(api: ApiClient, tenant: Tenant) -> None:
+    incident = incident_of(stopped_agent(tenant))
+    note = {"kind": "note", "at": now(), "actor_kind": "system", "actor_id": "tests", "text": "again"}
+    TimelineEntry.objects.bulk_create(TimelineEntry(incident=incident, **note) for _ in range(MOST_ENTRIES))
+    client = api.as_key(make_key(tenant, ["incidents:read"]))
+
+    found = client.get(f"/v1/incidents/{incident.id}/export").json()["data"]
+
+    assert found["truncated"] == ["timeline"]
+    assert len(found["timeline"]) == MOST_ENTRIES
 
 
 def test_export_of_others_does_not_exist(api: ApiClient, tenant: Tenant) -> None:

@@ -269,3 +269,13 @@ def test_an_idempotency_key_makes_one_report(client: ApiClient) -> None:
 
     assert first == again
     assert Report.objects.count() == 1
+
+
+@pytest.mark.parametrize(("path", "kind"), [("json", "json"), ("pdf", "pdf"), ("bundle", "zip")])
+def test_download_is_audited_as_the_keys(client: ApiClient, tenant: Tenant, path: str, kind: str) -> None:
+    report_id = make_ready_report(client)
+
+    client.get(f"/v1/reports/{report_id}/{path}")
+
+    entry = AuditEntry.objects.for_tenant(tenant.id).of_type("report.downloaded").get()
+    assert (entry.actor_kind, entry.affected_id, entry.metadata) == ("api_key", report_id, {"format": kind})

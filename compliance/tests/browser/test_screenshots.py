@@ -39,6 +39,7 @@ def test_picture(world: World, operators: Page, tmp_path: Path, name: str) -> No
     operators.goto(ROUTES[route].url(world.row(page).pk if page else None))
     show(operators, theme)
     operators.set_viewport_size(size)
+    operators.evaluate("() => document.fonts.ready.then(() => true)")
     operators.screenshot(path=target)
 
     assert target.stat().st_size > SMALLEST

@@ -3,7 +3,7 @@
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -22,8 +22,11 @@ STOP_SECONDS = 30
 
 
 @contextmanager
-def web_server(folder: Path) -> Iterator[str]:
-    """Serve on a free port of loopback until the block ends; yield the address. Its log is in `folder`."""
+def web_server(folder: Path, more: Callable[[str], Mapping[str, str]] = lambda address: {}) -> Iterator[str]:
+    """Serve on a free port of loopback until the block ends; yield the address. Its log is in `folder`.
+
+    `more` gives environment variables for the address.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         number = listening.fileno()
@@ -32,7 +35,9 @@ def web_server(folder: Path) -> Iterator[str]:
             process = subprocess.Popen(
                 command,
                 cwd=settings.BASE_DIR,
-                env=_environ(),
+                env=_environ()
+                | {"WEBAUTHN_ORIGIN": address.replace("127.0.0.1", "localhost")}
+                | dict(more(address)),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -54,8 +59,8 @@ def _environ() -> dict[str, str]:
     for environment, name in ((Environment.LIVE, "DATABASE_URL"), (Environment.TEST, "TEST_DATABASE_URL")):
         database = connections[environment.alias].settings_dict["NAME"]
         found[name] = urlunsplit(urlsplit(found[name])._replace(path=f"/{database}"))
-    # The tests of the second factor are the people's own.
-    return found | {"SECOND_FACTOR": "nobody"}
+    loopback = {"WEBHOOK_ALLOW_HTTP": "true", "WEBHOOK_ALLOW_PRIVATE_ADDRESSES": "true"}
+    return found | {"SECOND_FACTOR": "operators", **loopback}
 
 
 def _is_up(address: str) -> bool:

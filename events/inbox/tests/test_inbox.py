@@ -23,6 +23,7 @@ from events.inbox import collecting, decisions
 from events.inbox.models import AgentQueue, InboxComment, OpenEvent
 from events.models import BehaviorEvent, EventReview
 from events.tests.factories import make_event, make_high_event, store_event
+from events.tests.factories import make_open_event as opened
 
 INBOX = "admin:inbox_openevent_changelist"
 
@@ -45,21 +46,6 @@ def certified(acme: Tenant) -> Agent:
 @pytest.fixture
 def officer(acme: Tenant) -> Client:
     return console_of(make_member(acme, Role.OFFICER))
-
-
-def opened(agent: Agent, score: float = 0.9, *, minutes_ago: float = 0, **fields: Any) -> BehaviorEvent:
-    """An event that waits, as one that ingest stored."""
-    event = store_event(agent, score, now() - timedelta(minutes=minutes_ago), **fields)
-    OpenEvent.objects.create(
-        event_id=event.id,
-        tenant_id=event.tenant_id,
-        agent=agent,
-        action_type=event.action_type,
-        risk_band=event.risk_band,
-        risk_score=event.risk_score,
-        received_at=event.received_at,
-    )
-    return event
 
 
 def shown(client: Client, **query: Any) -> Any:

@@ -28,5 +28,5 @@ cpdef bint was_met(Table waiting, bytes name, long long kind) except -1
 @cython.locals(met=Meeting, span=cython.longlong)
 cdef Meeting _met_again(double number, long long day)
 
-@cython.locals(at=Py_ssize_t, met=Meeting, found=list)
+@cython.locals(place=Py_ssize_t, number=double, bits=cython.longlong, waited=cython.longlong, found=list, forgotten=list, numbers=list)
 cpdef list take_uncounted(Table waiting, long long day)

@@ -93,15 +93,20 @@ def take_uncounted(waiting: Table, day: int) -> list[int]:
 
     Notes that they were returned, so that each name counts once, and forgets names not met for 40 days.
     """
-    found = []
-    for at in range(len(waiting.names) - packed.NAME, -1, -packed.NAME):
-        met = unpacked_meeting(packed.double_at(waiting.weights, at))
-        if day - met.first < LEAST_SPAN:
+    found, forgotten = [], []
+    numbers = packed.unpack(waiting.weights)
+    for place, number in enumerate(numbers):
+        bits = int(number)
+        waited = day - (bits >> 15)
+        if waited < LEAST_SPAN:
             continue
-        if not met.is_counted:
-            found.append(met.kind)
-            met.is_counted = True
-            waiting.weights = packed.with_double(waiting.weights, at, packed_meeting(met))
-        if day - met.first - met.span > LONGEST_WAIT:
-            waiting.drop(at)
+        if not bits & 1:
+            found.append(bits >> 1 & _MOST_KIND)
+            numbers[place] = number + 1.0
+        if waited - (bits >> 9 & _MOST_SPAN) > LONGEST_WAIT:
+            forgotten.append(place)
+    if found:
+        waiting.weights = packed.pack(tuple(numbers))
+    for place in reversed(forgotten):
+        waiting.drop(place * packed.NAME)
     return found

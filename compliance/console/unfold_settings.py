@@ -27,7 +27,7 @@ def unfold_settings(title: str) -> dict[str, Any]:
         "GLOBAL_CALLBACK": "compliance.console.context.environment_of_page",
         "ENVIRONMENT_TITLE_PREFIX": "compliance.console.context.title_prefix",
         "DASHBOARD_CALLBACK": "compliance.ops.dashboard.first_page",
-        "SIDEBAR": {"navigation": "compliance.console.context.sidebar"},
+        "SIDEBAR": {"navigation": "compliance.ops.navigation.sidebar"},
         "ACCOUNT": {
             "navigation": [
                 {"title": "Your account", "link": lambda request: reverse("admin:account")},

@@ -1,0 +1,1 @@
+"""Single sign-on by OpenID Connect: people sign in with an account of an identity provider."""

@@ -1,0 +1,40 @@
+"""Failed single sign-ons in the audit log, bounded as those by password are."""
+
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+
+from auditlog import services as auditlog
+from auditlog.vocabulary import SERVICE_TENANT_ID, AuditAction
+from compliance.api.rate_limits import hit
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.people.doors import attempts
+from compliance.people.models import Person
+
+
+def record_failure(
+    request: HttpRequest, *, reason: str, issuer: str, subject: str | None, user: User | None, now: datetime
+) -> None:
+    """Audit a single sign-on that failed; `subject` and `user` are what the provider has proved."""
+    with environments.use(Environment.LIVE):
+        person = Person.objects.filter(user=user).first() if user else None
+        room = hit(attempts.BUCKET, str(person.id) if person else attempts.STRANGERS)
+        if not room.allowed:
+            return
+        metadata: dict[str, Any] = {"sign_on": issuer, "reason": reason}
+        metadata |= {"subject": subject} if subject else {}
+        metadata |= {"address": attempts.address_of(request)}
+        metadata |= {} if room.remaining else {"more_not_recorded": True}
+        with environments.atomic():
+            auditlog.record(
+                tenant_id=SERVICE_TENANT_ID,
+                action=AuditAction.PERSON_SIGN_IN_FAILED,
+                affected_id=person and person.id,
+                description=f"Single sign-on failed: {reason}",
+                metadata=metadata,
+                actor=attempts.DOOR,
+                now=now,
+            )

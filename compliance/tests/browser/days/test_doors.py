@@ -1,0 +1,184 @@
+"""Coming in and going out: second factor, recovery codes, invitation, lock-out, sessions."""
+
+import base64
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from auditlog.models import AuditEntry
+from compliance.people.tests.authenticators import code_from
+from compliance.tenancy.models import Role
+from compliance.tests.browser.days.conftest import Office
+from compliance.tests.browser.reached import make_person, set_up_app
+from compliance.tests.browser.steps import act, button, expect_told, follow, press, save
+from compliance.tests.browser.world import NONE, OPERATOR, PASSWORD, show_password
+
+pytestmark = pytest.mark.browser
+
+INBOX = "**/admin/live/"
+REFUSED = "Please enter the correct username and password"
+
+
+def sign_out(page: Page) -> None:
+    page.locator("[aria-controls=console-user-menu]").click()
+    press(page, page.get_by_role("button", name="Log out"))
+
+
+def give_code(page: Page, code: str) -> None:
+    page.get_by_label("Code").fill(code)
+    press(page, page.get_by_role("button", name="Sign in"))
+
+
+def test_operator_sets_up_an_app_and_signs_in_with_codes(office: Office) -> None:
+    operator = make_person(is_operator=True)
+    page = office.world.browser_of(None)
+
+    show_password(page, operator.username)
+    page.wait_for_url("**/login/enrol/**")
+    page.get_by_label("Code").fill("000")
+    press(page, page.get_by_role("button", name="Set up"))
+    expect(page.get_by_text("This is not the code that the app shows now.")).to_be_visible()
+    secret = set_up_app(page)
+    codes = page.get_by_role("main").locator("li code").all_inner_texts()
+    assert len(set(codes)) == 10
+    press(page, page.get_by_role("link", name="I have kept them"))
+    sign_out(page)
+
+    show_password(page, operator.username)
+    page.wait_for_url("**/login/code/**")
+    give_code(page, "123 not a code")
+    expect(page.get_by_text("This code is wrong, or was used before.")).to_be_visible()
+    give_code(page, code_from(secret, later=1))
+    page.wait_for_url(INBOX)
+    sign_out(page)
+
+    show_password(page, operator.username)
+    page.wait_for_url("**/login/code/**")
+    give_code(page, codes[0])
+    page.wait_for_url(INBOX)
+    follow(page, "account")
+    expect_told(page, "Recovery codes left: 9")
+    sign_out(page)
+
+    show_password(page, operator.username)
+    page.wait_for_url("**/login/code/**")
+    give_code(page, codes[0])
+    expect(page.get_by_text("This code is wrong, or was used before.")).to_be_visible()
+
+
+def test_person_adds_an_app_to_the_own_account(office: Office) -> None:
+    page = office.browser(Role.AUDITOR)
+
+    follow(page, "account")
+    press(page, page.get_by_role("link", name="Set up an authenticator app"))
+    secret = set_up_app(page)
+    assert len(base64.b32encode(secret)) == 32
+    press(page, page.get_by_role("link", name="I have kept them"))
+    follow(page, "account")
+    page.get_by_label("Code").fill(code_from(secret, later=1))
+    press(page, button(page, "Remove the app"))
+
+    expect_told(page, "The authenticator app is removed.")
+
+
+def test_operator_invites_a_person_by_a_one_time_link(office: Office) -> None:
+    name = f"kim-{office.number}"
+    operator = office.world.browser_of(OPERATOR)
+    follow(operator, "auth_user_add")
+    operator.get_by_label("Username").fill(name)
+    operator.locator("input[name=usable_password][value=false]").check()
+    save(operator)
+    act(operator, "Make one-time link")
+    link = urlsplit(operator.locator("#secret").input_value()).path
+    page = office.world.browser_of(None)
+
+    page.goto(link)
+    expect(page.get_by_text(name)).to_be_visible()
+    page.locator("#id_password1").fill("short")
+    page.locator("#id_password2").fill("short")
+    press(page, page.get_by_role("button", name="Set password"))
+    expect(page.get_by_text("This password is too short")).to_be_visible()
+    page.locator("#id_password1").fill(PASSWORD)
+    page.locator("#id_password2").fill(PASSWORD + "!")
+    press(page, page.get_by_role("button", name="Set password"))
+    expect(page.get_by_text("match.")).to_be_visible()
+    page.locator("#id_password1").fill(PASSWORD)
+    page.locator("#id_password2").fill(PASSWORD)
+    press(page, page.get_by_role("button", name="Set password"))
+    expect(page.get_by_text("Your password is set. Sign in with it.")).to_be_visible()
+    page.goto(link)
+    expect(page.get_by_text("This link was used, replaced or is too old.")).to_be_visible()
+    show_password(page, name)
+
+    page.wait_for_url(INBOX)
+    expect(page.get_by_text("belongs to no tenant")).to_be_visible()
+
+
+def test_fifth_wrong_password_closes_the_account(office: Office) -> None:
+    person = make_person()
+    page = office.world.browser_of(None)
+
+    for number in range(5):
+        show_password(page, person.username, f"wrong {number}")
+        expect(page.get_by_text(REFUSED)).to_be_visible()
+    show_password(page, person.username)
+
+    expect(page.get_by_text(REFUSED)).to_be_visible()
+    entries = AuditEntry.objects.filter(affected_id=str(person.person.id), event_type="person.sign_in_failed")
+    assert entries.count() == 6
+    assert (entries.latest("created_at").metadata or {})["locked_out"] is True
+
+
+def test_person_ends_the_session_of_another_browser(office: Office) -> None:
+    person = make_person()
+    here, elsewhere = office.world.browser_of(None), office.world.browser_of(None)
+    for page in (elsewhere, here):
+        show_password(page, person.username)
+        page.wait_for_url(INBOX)
+
+    follow(here, "account")
+    expect(here.get_by_role("main").locator("tbody tr")).to_have_count(2)
+    press(here, button(here, "End all others"))
+    expect_told(here, "1 session ended.")
+    follow(elsewhere, "account")
+
+    expect(elsewhere.get_by_label("Password")).to_be_visible()
+    follow(here, "account")
+    expect(here.get_by_role("main").locator("tbody tr")).to_have_count(1)
+
+
+def test_operator_ends_the_sessions_of_a_person(office: Office) -> None:
+    person = make_person()
+    page = office.world.browser_of(None)
+    show_password(page, person.username)
+    page.wait_for_url(INBOX)
+    operator = office.world.browser_of(OPERATOR)
+
+    follow(operator, "auth_user_change", person.pk)
+    act(operator, "End sessions", "left the company")
+    expect_told(operator, "1 session")
+    follow(page, "agents_agent_changelist")
+
+    expect(page.get_by_label("Username")).to_be_visible()
+
+
+def test_a_person_without_a_membership_sees_no_row(office: Office) -> None:
+    agent = office.agent("invoice-bot")
+    page = office.world.signed_in(NONE)
+
+    expect(page.get_by_text("belongs to no tenant")).to_be_visible()
+    follow(page, "agents_agent_change", agent.pk)
+
+    expect(page.get_by_role("main")).to_be_visible()
+    assert "invoice-bot" not in page.content()
+
+
+@pytest.mark.parametrize("role", [Role.OFFICER, Role.AUDITOR, Role.DEVELOPER])
+def test_person_signs_in_and_out(office: Office, role: Role) -> None:
+    page = office.world.signed_in(role)
+
+    sign_out(page)
+    follow(page, "agents_agent_changelist")
+
+    expect(page.get_by_label("Username")).to_be_visible()
