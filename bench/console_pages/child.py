@@ -37,7 +37,7 @@ from compliance.people.doors import second_factor  # noqa: E402
 from compliance.tenancy import memberships  # noqa: E402
 from compliance.tenancy.models import Role, Tenant  # noqa: E402
 from compliance.tests.url_table import PAGES  # noqa: E402
-from events.inbox.days import sum_up_days  # noqa: E402
+from events.figures.days import sum_up_days  # noqa: E402
 from events.models import (  # noqa: E402
     BehaviorEvent,
     RiskBand,
