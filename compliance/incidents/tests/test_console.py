@@ -101,9 +101,10 @@ def test_officer_merges_by_reference_and_finds_the_incident_by_each_agent(acme: 
 
 def test_merging_into_what_is_not_found_says_so(acme: Tenant) -> None:
     incident, other = make_incident(acme), make_incident(make_tenant("Rival"))
+    officer = make_member(acme, Role.OFFICER)
 
     for into in (other.reference, str(other.id), "INC-x", "nothing"):
-        act(make_member(acme, Role.OFFICER), incident, "merge", into=into, note="")
+        act(officer, incident, "merge", into=into, note="")
 
     assert kinds(incident) == ["opened"]
 

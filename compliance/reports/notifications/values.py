@@ -103,7 +103,8 @@ def _description(record: IncidentRecord, _: NotificationTemplate) -> str:
     opened = next((entry.text for entry in record.timeline), incident.title)
     text = f"The AI agent {incident.agent_name} ({record.agent.did}): {opened}."
     if record.others:
-        text += f" {_count(len(record.others), 'further agent')} belong to the incident."
+        belong = "belongs" if len(record.others) == 1 else "belong"
+        text += f" {_count(len(record.others), 'further agent')} {belong} to the incident."
     if events:
         text += (
             f" {'They' if record.others else 'It'} reported {_high_risk(record)} between "
