@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from compliance.stores import sql
+from compliance.stores import triggers
 
 PREFIX: Final = "auditlog_"
 TABLES: Final = ("auditentry", "leaf", "tile", "treehead", "signedhead")
@@ -21,12 +21,8 @@ REMEDY: Final = (
 
 
 def not_in_force() -> set[str]:
-    """Return those of `TRIGGERS` that are missing or disabled (`pg_trigger.tgenabled`)."""
-    query = (
-        "SELECT tgname || ' ON ' || tgrelid::regclass FROM pg_trigger"
-        " WHERE tgname LIKE 'auditlog_%%' AND tgenabled IN ('O', 'A')"
-    )
-    return TRIGGERS - {name for (name,) in sql.query(query, ())}
+    """Return those of `TRIGGERS` that are missing or disabled."""
+    return triggers.not_in_force(TRIGGERS)
 
 
 def are_in_force() -> bool:

@@ -1,7 +1,7 @@
 """The audit log's entries and the Merkle tree over them; triggers refuse changes (migrations 0002, 0008)."""
 
 from datetime import UTC, datetime
-from typing import Any, Final, NoReturn
+from typing import Final
 
 from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
@@ -10,17 +10,14 @@ from auditlog.querysets import AuditEntryQuerySet, LogKeyQuerySet
 from auditlog.tlog.notes import VerifierKey
 from auditlog.vocabulary import ActorKind, ActorType, audit_actions
 from compliance.core.identifiers import new_id
+from compliance.stores.append_only import AppendOnlyRow
 
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 """Outside of these PostgreSQL knows moments that Python cannot read."""
 
 
-class AppendOnly(RuntimeError):
-    """An append-only row was about to be changed or deleted; a defect of the calling code."""
-
-
-class AuditEntry(models.Model):
+class AuditEntry(AppendOnlyRow):
     """One recorded action. No foreign keys: an entry outlives the rows it names."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -56,14 +53,6 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event_type} {self.created_at:%Y-%m-%d %H:%M:%S}"
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        if not self._state.adding:
-            raise AppendOnly("Audit entries can't be changed")
-        super().save(*args, **kwargs)
-
-    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise AppendOnly("Audit entries can't be deleted")
 
 
 class PendingEntry(models.Model):

@@ -10,6 +10,7 @@ from django.db.models import Q
 from auditlog.errors import EntryNotFound
 from auditlog.vocabulary import ActorKind, AuditAction
 from compliance.core.identifiers import parse_id
+from compliance.stores.append_only import AppendOnly
 
 if TYPE_CHECKING:
     from auditlog.models import AuditEntry, LogKey  # noqa: F401
@@ -44,10 +45,10 @@ class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
         return self.filter(affected_id=str(affected_id))
 
     def update(self, **kwargs: Any) -> NoReturn:
-        raise RuntimeError("Audit entries can't be changed")
+        raise AppendOnly("Audit entries can't be changed")
 
     def delete(self) -> NoReturn:
-        raise RuntimeError("Audit entries can't be deleted")
+        raise AppendOnly("Audit entries can't be deleted")
 
 
 class LogKeyQuerySet(models.QuerySet["LogKey"]):

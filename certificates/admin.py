@@ -24,7 +24,6 @@ from compliance.console.display import (
     chips,
     code,
     column,
-    counted,
     facts,
     moment,
     pretty_json,
@@ -39,6 +38,7 @@ from compliance.console.filters import (
     tenant_filter,
 )
 from compliance.core.clock import now
+from compliance.core.wording import counted, spoken
 
 SOON, VERY_SOON = timedelta(days=30), timedelta(days=7)
 
@@ -263,7 +263,7 @@ class RevocationListAdmin(SystemAdmin):
     def state(self, published: models.RevocationList) -> str:
         return chip("out of date", "danger") if published.next_update <= now() else chip("valid", "success")
 
-    age = column("age", lambda row: counted((now() - row.this_update) // timedelta(minutes=1), "minute"))
+    age = column("age", lambda row: spoken(now() - row.this_update))
 
 
 @admin.register(models.Issuance)

@@ -19,6 +19,7 @@ from compliance.core import environments
 from compliance.core.tasks import enqueue_on_commit
 from compliance.incidents import services as incidents
 from compliance.incidents.vocabulary import IncidentCause, Occurrence
+from compliance.stores.sweeps import each
 from webhooks import services as webhooks
 from webhooks.vocabulary import EventName
 
@@ -162,9 +163,7 @@ def _end_hold(certificate: Certificate, now: datetime) -> None:
 def expire_due(*, now: datetime) -> int:
     """Mark and announce up to 500 certificates that are past their end; return how many."""
     due = Certificate.objects.overdue(now).order_by("expires_at", "id").values_list("id", "agent_id")
-    return sum(
-        _expire(certificate_id, agent_id, now) for certificate_id, agent_id in list(due[:EXPIRY_BATCH])
-    )
+    return each(due[:EXPIRY_BATCH], lambda row: _expire(*row, now))
 
 
 def _expire(certificate_id: UUID, agent_id: UUID, now: datetime) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import environ
 
-from compliance.core.unfold_settings import unfold_settings
+from compliance.console.unfold_settings import unfold_settings
 
 env = environ.Env()
 
@@ -55,6 +55,7 @@ INSTALLED_APPS = [
     "certificates",
     "events",
     "events.inbox",
+    "events.figures",
     "delegation",
     "compliance.reports",
     "compliance.ops",
@@ -378,6 +379,9 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 # Who signs in with a second factor: operators, everyone or nobody.
 SECOND_FACTOR: str = env.str("SECOND_FACTOR", default="operators")
+# The origin of the console's pages and the domain that security keys are bound to; empty takes BASE_URL's.
+WEBAUTHN_ORIGIN: str = env.str("WEBAUTHN_ORIGIN", default="")
+WEBAUTHN_RP_ID: str = env.str("WEBAUTHN_RP_ID", default="")
 # For how long a one-time link works that sets a password.
 SIGN_IN_LINK_HOURS: int = env.int("SIGN_IN_LINK_HOURS", default=72)
 # After so many failed sign-ins within an hour an address is refused for the rest of it.

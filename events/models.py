@@ -1,14 +1,14 @@
 """Behavioural events, their reviews, and what the scorer derives from them."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 from django.db import models
 from django.db.models import Q
 
 from agents.models import Agent
-from auditlog.models import AppendOnly
 from auditlog.vocabulary import ActorType
 from compliance.core.identifiers import new_id
+from compliance.stores.append_only import AppendOnlyRow
 from compliance.tenancy.models import Tenant
 from events.querysets import BehaviorEventQuerySet, EventReviewQuerySet, SimulationQuerySet
 
@@ -117,7 +117,7 @@ class ReviewVerdict(models.TextChoices):
     DISMISSED = "dismissed"
 
 
-class EventReview(models.Model):
+class EventReview(AppendOnlyRow):
     """An officer's verdict on an event, which it outlives; the highest `number` counts.
 
     `marked`: the places that it put on the tenant's list.
@@ -150,14 +150,6 @@ class EventReview(models.Model):
 
     def __str__(self) -> str:
         return f"{self.verdict} {self.reviewed_at:%Y-%m-%d %H:%M:%S}"
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        if not self._state.adding:
-            raise AppendOnly("Reviews can't be changed; another one is added")
-        super().save(*args, **kwargs)
-
-    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise AppendOnly("Reviews can't be deleted")
 
 
 class PendingReview(models.Model):

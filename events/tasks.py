@@ -7,7 +7,8 @@ from auditlog.vocabulary import Actor
 from compliance.core.clock import now
 from compliance.core.tasks import task
 from events import partitions
-from events.inbox import collecting, days
+from events.figures import days
+from events.inbox import collecting
 from events.ingest import threshold
 from events.risk import baselines, reviewing, risk_days, rolling, snapshots
 from events.risk.evaluation import simulations

@@ -14,8 +14,8 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget
 from auditlog.actors.requests import actor_of
 from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
-from compliance.console.display import counted
 from compliance.console.secrets import secret_page
+from compliance.core.wording import counted
 from webhooks import services
 
 MAX_HOURS_BACK = 30 * 24

@@ -1,5 +1,6 @@
 """Queries for webhooks and deliveries."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -59,6 +60,9 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
 
     def pending(self) -> "DeliveryQuerySet":
         return self.filter(status="pending")
+
+    def due(self, now: datetime) -> "DeliveryQuerySet":
+        return self.pending().filter(next_attempt_at__lte=now)
 
     def with_history(self) -> "DeliveryQuerySet":
         return self.select_related("message").prefetch_related("attempts")

@@ -9,6 +9,7 @@ from certificates.issuing import key_pool
 from certificates.models import Certificate, Issuance, IssuanceState
 from compliance.core import environments
 from compliance.keys import KeyNotFound, KeyRef, backend_for
+from compliance.stores.sweeps import each
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +22,7 @@ def settle(*, now: datetime) -> int:
     """Mark old unfinished issuances as failed and put their keys back into the pool; return how many."""
     stale = Issuance.objects.filter(state=IssuanceState.STARTED, created_at__lt=now - UNFINISHED_AFTER)
     ids = list(stale.order_by("created_at", "id").values_list("id", flat=True)[:BATCH])
-    return sum(_settle(issuance_id, now) for issuance_id in ids)
+    return each(ids, lambda issuance_id: _settle(issuance_id, now))
 
 
 def _settle(issuance_id: UUID, now: datetime) -> bool:

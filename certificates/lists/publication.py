@@ -27,6 +27,7 @@ from certificates.models import AuthorityRole, Certificate, CertificateAuthority
 from certificates.querysets import CertificateQuerySet, EndedHoldQuerySet
 from compliance.core import environments
 from compliance.core.identifiers import new_id
+from compliance.stores.sweeps import each
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,7 @@ def publish(*, authority_id: UUID, actor: Actor, now: datetime, force: bool = Fa
 def publish_due(*, actor: Actor, now: datetime) -> int:
     publishing = CertificateAuthority.objects.publishing(now).order_by("created_at", "id")
     ids = publishing.values_list("id", flat=True)
-    return sum(publish(authority_id=authority_id, actor=actor, now=now) is not None for authority_id in ids)
+    return each(ids, lambda one: publish(authority_id=one, actor=actor, now=now) is not None)
 
 
 def lists_are_due(*, authority_id: UUID, now: datetime) -> bool:

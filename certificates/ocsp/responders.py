@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Final
+from uuid import UUID
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -31,6 +32,7 @@ from compliance.core.environments import Environment
 from compliance.core.errors import Unavailable
 from compliance.keys import backend_for, destroy_if_present, private_key
 from compliance.stores import sql
+from compliance.stores.sweeps import each
 
 log = logging.getLogger(__name__)
 
@@ -134,21 +136,22 @@ def _status(
 def maintain(*, actor: Actor, now: datetime) -> int:
     """Renew each CA's responder at half its life and remove expired ones; return how many were made."""
     authorities = CertificateAuthority.objects.publishing(now).filter(role=AuthorityRole.ISSUING)
-    made = sum(_renew(authority, actor, now) for authority in authorities.order_by("created_at", "id"))
-    for expired in OcspResponder.objects.filter(not_after__lt=now - ANSWER_LIFETIME):
-        _remove(expired)
+    ordered = authorities.order_by("created_at", "id").values_list("id", flat=True)
+    made = each(ordered, lambda authority_id: _renew(authority_id, actor, now))
+    expired = OcspResponder.objects.filter(not_after__lt=now - ANSWER_LIFETIME).order_by("not_after", "id")
+    each(expired.values_list("id", flat=True), _remove)
     return made
 
 
-def _renew(authority: CertificateAuthority, actor: Actor, now: datetime) -> bool:
+def _renew(authority_id: UUID, actor: Actor, now: datetime) -> bool:
     """Make a responder unless there is one; checked again under the CA's lock."""
     lasting = OcspResponder.objects.filter(
-        authority=authority, not_before__lte=now, not_after__gt=now + LIFETIME * RENEW_AT
+        authority_id=authority_id, not_before__lte=now, not_after__gt=now + LIFETIME * RENEW_AT
     )
     if lasting.exists():
         return False
     with environments.atomic():
-        authority = CertificateAuthority.objects.locked().get(id=authority.id)
+        authority = CertificateAuthority.objects.locked().get(id=authority_id)
         if lasting.exists():
             return False
         _make(authority, actor, now)
@@ -186,7 +189,11 @@ def _make(authority: CertificateAuthority, actor: Actor, now: datetime) -> None:
     )
 
 
-def _remove(expired: OcspResponder) -> None:
+def _remove(responder_id: UUID) -> bool:
     """Destroy the key first: after a crash in between, the row leads to it again."""
+    expired = OcspResponder.objects.filter(id=responder_id).first()
+    if expired is None:
+        return False
     destroy_if_present(expired.key_uri)
     expired.delete()
+    return True

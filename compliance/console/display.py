@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from compliance.core.plain_text import HIDDEN
+from compliance.core.wording import counted
 
 EMPTY = "-"
 JSON_LIMIT = 20_000
@@ -48,11 +49,6 @@ def _spelled_out(character: str) -> str:
 def spelled(words: str) -> str:
     """Write the abbreviations among `words` as people do: `crl number` becomes `CRL number`."""
     return " ".join(word.upper() if word in ABBREVIATIONS else word for word in words.split(" "))
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """Return `number` with its noun: `1 entry`, `2 entries`; `many` is `one` with an s by default."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def chip(text: object, colour: str = "default", *, verbatim: bool = False) -> SafeString:

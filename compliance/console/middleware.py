@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.loader import render_to_string
 
 from compliance.api import gate
@@ -34,12 +34,14 @@ A_YEAR = 365 * 24 * 3600
 TITLES = {
     403: "Not yours to see",
     404: "Nothing here",
+    405: "Not opened by its address",
     429: "Too many attempts",
     503: "Unavailable for the moment",
 }
 EXPLANATIONS = {
     403: "Your role does not open this page. An operator can change your membership.",
     404: "The page or row does not exist in this environment, or belongs to another tenant.",
+    405: "This page is the answer to a button. Go back and press the button again.",
     500: "The service failed to make this page. The failure has been logged.",
 }
 
@@ -76,7 +78,8 @@ class ConsoleMiddleware:
 
     def answer(self, request: HttpRequest) -> HttpResponse:
         response = too_many_attempts(request) or self.get_response(request)
-        if response.status_code >= 400 and response.headers.get("Content-Type") == "application/json":
+        is_envelope = response.headers.get("Content-Type") == "application/json"
+        if response.status_code >= 400 and (is_envelope or isinstance(response, HttpResponseNotAllowed)):
             return error_page(response, environment_of_path(request.path))
         return response
 

@@ -1,9 +1,13 @@
 """Incidents in the console: a list with running clocks, and a page with timeline and actions."""
 
+from functools import partial
+from types import MethodType
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.http import HttpRequest
+from django.contrib.admin.utils import unquote
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
 from unfold.decorators import display
 
 from compliance.console.actions import ConfirmedAction
@@ -11,12 +15,16 @@ from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import EMPTY, chip, column, moment, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
 from compliance.core.clock import now
+from compliance.core.errors import NotFound
 from compliance.incidents.console import shown
 from compliance.incidents.console.actions import ACTIONS
+from compliance.incidents.console.parts import IncidentFile, IncidentPart
 from compliance.incidents.models import Incident, TimelineEntry
 
 ENTRIES_SHOWN = 200
 MOST_COUNTED = 99
+PARTS_AFTER = 2
+"""Parts come after so many sections, and their actions after so many actions."""
 
 
 @shown.once
@@ -34,7 +42,7 @@ def _attachments(incident: Incident) -> str:
 
 @admin.register(Incident)
 class IncidentAdmin(TenantScopedAdmin):
-    """Incidents, which officers assess and everyone of the tenant reads; drafts are added by their room."""
+    """Incidents, which officers assess and everyone of the tenant reads; rooms further right add parts."""
 
     confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = ACTIONS
     related_links = (
@@ -69,14 +77,15 @@ class IncidentAdmin(TenantScopedAdmin):
             None,
             {"fields": ("name", "state_chip", "severity_chip", "tenant", "owner_name", "cause", "goes_on")},
         ),
-        ("Agents and certificates", {"fields": ("agents", "certificates")}),
         ("Clocks", {"fields": ("clocks_now",)}),
+        ("Agents and certificates", {"fields": ("agents", "certificates")}),
         ("What was stated", {"fields": ("harm", "dora", "aware", "classified_at")}),
         ("Times", {"fields": ("detected_at", "opened_at", "contained_at", "closed_at")}),
         ("Timeline", {"fields": ("timeline_rows",)}),
         ("Attachments, by digest", {"fields": ("attachments",)}),
     )
     readonly_fields = ("aware",)
+    files: tuple[IncidentFile, ...] = ()
 
     class Media:
         js = ("console/clocks.js",)
@@ -109,6 +118,39 @@ class IncidentAdmin(TenantScopedAdmin):
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
         """Allow the filter by agent, which the pages of agents link to."""
         return lookup == "agents__agent_id" or super().lookup_allowed(lookup, value, request)
+
+    def add_part(self, part: IncidentPart) -> None:
+        """Add a section, an action and files to the page; to be called while the console is loaded."""
+        for name, column_of_part in part.columns.items():
+            setattr(self, name, MethodType(column_of_part, self))
+        section = (part.title, {"fields": tuple(part.columns)})
+        self.fieldsets = (*self.fieldsets[:PARTS_AFTER], section, *self.fieldsets[PARTS_AFTER:])
+        actions = self.confirmed_actions
+        self.confirmed_actions = (*actions[:PARTS_AFTER], part.action, *actions[PARTS_AFTER:])
+        self.files = (*self.files, *part.files)
+
+    def get_urls(self) -> list[URLPattern]:
+        pages = [
+            path(
+                f"<path:object_id>/{file.route}",
+                self.admin_site.admin_view(partial(self.file_view, file=file)),
+                name=f"incidents_incident_{file.name}",
+            )
+            for file in self.files
+        ]
+        return pages + super().get_urls()
+
+    def file_view(
+        self, request: HttpRequest, object_id: str, file: IncidentFile, **arguments: Any
+    ) -> HttpResponse:
+        """Answer with a file of an incident that the user may see."""
+        incident = self.get_object(request, unquote(object_id))
+        if incident is None:
+            return self.missing(request, object_id)
+        try:
+            return file.view(request, incident, **arguments)
+        except NotFound:
+            return self.missing(request, object_id)
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).defer("announced")

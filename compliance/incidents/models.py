@@ -1,7 +1,7 @@
 """Incidents, their timelines and drafts; agents, certificates and events are named by id."""
 
 import json
-from typing import Any, NoReturn
+from typing import Any
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -22,6 +22,7 @@ from compliance.incidents.vocabulary import (
     NotificationTemplate,
     SeriousHarm,
 )
+from compliance.stores.append_only import AppendOnlyRow
 from compliance.tenancy.models import Tenant
 
 
@@ -169,21 +170,6 @@ class TouchedCertificate(models.Model):
 
     def __str__(self) -> str:
         return self.serial_number
-
-
-class AppendOnlyRow(models.Model):
-    """A row that is never changed or deleted; triggers hold it as well (migration 0002)."""
-
-    class Meta:
-        abstract = True
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        if not self._state.adding:
-            raise RuntimeError(f"A row of {self._meta.label} can't be changed")
-        super().save(*args, **kwargs)
-
-    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise RuntimeError(f"A row of {self._meta.label} can't be deleted")
 
 
 class TimelineEntry(AppendOnlyRow):

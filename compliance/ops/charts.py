@@ -1,6 +1,6 @@
 """The overview's charts: bars drawn as SVG on the server, each with the table of its numbers.
 
-They read the daily figures of `events.inbox.days`, a row a tenant and day, and the daily sums of five agents.
+They read the daily figures of `events.figures`, a row a tenant and day, and the daily sums of five agents.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +17,8 @@ from agents.models import Agent
 from agents.risk import HIGH, MEDIUM
 from compliance.console.access import EVERYONE, access_of
 from compliance.console.display import visible
-from events.inbox.models import DayFigures
+from compliance.core.wording import measured
+from events.figures.models import DayFigures
 from events.models import RiskDay
 
 DAYS, RISK_DAYS, AGENTS = 14, 30, 5
@@ -143,7 +144,7 @@ def _reviews(days: Sequence[date], figures: Figures) -> Chart:
         "Median of the day's first verdicts; of several tenants, the slowest tenant's.",
         days,
         [("Median", "medium", _series(days, figures, "review_delay"))],
-        duration,
+        _seconds,
         least_top=SHORT,
         also=[("Reviews", _series(days, figures, "reviews"), _count)],
     )
@@ -155,10 +156,10 @@ def _revocations(days: Sequence[date], figures: Figures) -> Chart:
         "From the receipt of the event that reached the threshold; 0 s is within its own transaction.",
         days,
         [("Longest", "high", _series(days, figures, "longest_revocation_delay"))],
-        duration,
+        _seconds,
         least_top=SHORT,
         also=[
-            ("Median", _series(days, figures, "revocation_delay"), duration),
+            ("Median", _series(days, figures, "revocation_delay"), _seconds),
             ("Breaches", _series(days, figures, "revocations"), _count),
         ],
     )
@@ -275,9 +276,5 @@ def _score(value: float) -> str:
     return f"{value:.2f}"
 
 
-def duration(seconds: float) -> str:
-    """Return a duration in the unit that suits it."""
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"
+def _seconds(value: float) -> str:
+    return measured(timedelta(seconds=value))

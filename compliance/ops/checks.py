@@ -11,6 +11,7 @@ from auditlog import guards
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.ops.privileges import role_audit
+from compliance.people import guards as people_guards
 
 MIGRATE = "Run manage.py migrate for that database, with DATABASE_OWNER_URL."
 CHECKS = (
@@ -20,6 +21,7 @@ CHECKS = (
     # The pages work without: an older installation gets the role when its operators make it.
     (checks.Warning, role_audit.auditor_is_in_use, role_audit.AUDITOR_REMEDY, "wiring.W002"),
 )
+LIVE_CHECKS = ((checks.Error, role_audit.people_guarded, people_guards.REMEDY, "wiring.E005"),)
 
 
 def check_owners(**kwargs: Any) -> list[CheckMessage]:
@@ -37,7 +39,7 @@ def check_owners(**kwargs: Any) -> list[CheckMessage]:
 
 
 def check_roles(**kwargs: Any) -> list[CheckMessage]:
-    """Check both databases: what the service's role may do, and the audit log's triggers."""
+    """Check both databases: the service's role, and the triggers on the audit log and people."""
     found: list[CheckMessage] = []
     for environment in Environment:
         try:
@@ -53,6 +55,6 @@ def check_roles(**kwargs: Any) -> list[CheckMessage]:
 def _messages(environment: Environment) -> list[CheckMessage]:
     return [
         level(f"In the {environment.value} database: {problem}.", hint=hint, id=number)
-        for level, check, hint, number in CHECKS
+        for level, check, hint, number in CHECKS + (LIVE_CHECKS if environment is Environment.LIVE else ())
         if (problem := check())
     ]

@@ -23,17 +23,9 @@ from auditlog.proving.proofs import MET, MISSING, NO_POLICY
 from auditlog.proving.state import log_state
 from certificates.models import AuthorityRole, Certificate, CertificateStatus, RevocationList
 from compliance.console.access import access_of
-from compliance.console.display import (
-    chip,
-    code,
-    counted,
-    moment,
-    score_chip,
-    shortened,
-    status_chip,
-    visible,
-)
+from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
 from compliance.core import clock
+from compliance.core.wording import counted, spoken
 from compliance.ops.charts import Figures, charts, figures_of
 from compliance.tenancy.models import Enforcement
 from events.inbox.forms import DecisionForm
@@ -184,8 +176,7 @@ def list_tile(lists: QuerySet[RevocationList], now: datetime) -> Tile:
     url = list_url(RevocationList)
     if newest is None:
         return Tile("Revocation list", "playlist_remove", "none", "not yet published", url, "bad")
-    minutes = (now - newest.this_update) // timedelta(minutes=1)
-    age = f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
+    age = spoken(now - newest.this_update)
     note = f"old, number {newest.number}, {counted(newest.entry_count, 'entry', 'entries')}"
     tone = "bad" if newest.next_update <= now else "good"
     return Tile("Revocation list", "playlist_remove", age, note, url, tone)

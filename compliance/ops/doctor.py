@@ -1,12 +1,13 @@
 """The doctor: checks of the service and its dependencies, and the repairs that need no decision."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import Error, connections
 from django.db.migrations.executor import MigrationExecutor
+from django.db.models import Min
 from redis.exceptions import RedisError
 
 from auditlog import guards
@@ -28,13 +29,20 @@ from compliance.keys import backend_for
 from compliance.keys.uri import InvalidUri
 from compliance.ops import heartbeat, key_inventory
 from compliance.ops.privileges import role_audit
+from compliance.people import guards as people_guards
 from compliance.stores import redis, sql
-from events import checks, partitions
+from events import checks as event_checks
+from events import partitions
 from events.archiving import archives
 from events.errors import ArchivesUnavailable
+from webhooks.models import Delivery
+from webhooks.sending import wakeup
 
 ACTOR: Final = Actor.system("doctor")
 CA_WARNING: Final = timedelta(days=30)
+DELIVERY_LATE: Final = timedelta(seconds=30)
+MOST_COUNTED: Final = 10_000
+"""Of deliveries that are due, so many are looked at."""
 PARTITIONS_AHEAD: Final = timedelta(days=1)
 QUORUM_LATE: Final = timedelta(minutes=5)
 SEALING_LATE: Final = timedelta(seconds=60)
@@ -66,13 +74,21 @@ class Finding:
     is_down: bool = False
 
 
-def examine(*, chosen: list[Environment], fix: bool, now: datetime) -> list[Finding]:
-    """Run all checks, those of an environment for each one chosen; `fix`: repair, then check again."""
+def examine(
+    *, chosen: list[Environment], fix: bool, now: datetime, only: Collection[str] | None = None
+) -> list[Finding]:
+    """Run all checks, those of an environment for each one chosen; `fix`: repair, then check again.
+
+    `only`: the names of the checks to run; None for all.
+    """
+    shared, own = (
+        [each for each in checks if only is None or each.name in only] for checks in (SHARED, CHECKS)
+    )
     with environments.use(chosen[0]):
-        found = [_run(check, "all", fix=fix, now=now) for check in SHARED]
+        found = [_run(check, "all", fix=fix, now=now) for check in shared]
     for environment in chosen:
         with environments.use(environment):
-            found += [_run(check, environment.value, fix=fix, now=now) for check in CHECKS]
+            found += [_run(check, environment.value, fix=fix, now=now) for check in own]
     return found
 
 
@@ -101,6 +117,14 @@ def workers_alive(now: datetime) -> str:
     if age is None:
         return "no heartbeat: beat or all workers are down, or have just started"
     return f"the last heartbeat is {age.seconds} s old" if age > heartbeat.LATE else ""
+
+
+def deliveries_sent(now: datetime) -> str:
+    if not wakeup.is_sender_alive():
+        return "no webhook sender runs"
+    late = Delivery.objects.due(now - DELIVERY_LATE).order_by()[:MOST_COUNTED]
+    oldest = late.aggregate(oldest=Min("next_attempt_at"))["oldest"]
+    return f"a delivery is due since {oldest:%Y-%m-%d %H:%M:%S} UTC" if oldest else ""
 
 
 def database_answers(now: datetime) -> str:
@@ -246,7 +270,8 @@ SHARED: Final = (
     Check("redis", redis_answers, "start Redis, or correct REDIS_URL"),
     Check("workers and beat", workers_alive, "start a worker and beat; read their logs"),
     Check("archives", archives_writable, "make the folder EVENT_ARCHIVE_DIR for the workers' user"),
-    Check("retention", lambda now: checks.retention_too_short(), "raise EVENT_RETENTION_DAYS"),
+    Check("people", lambda now: role_audit.people_guarded(), people_guards.REMEDY),
+    Check("retention", lambda now: event_checks.retention_too_short(), "raise EVENT_RETENTION_DAYS"),
 )
 CHECKS: Final = (
     Check("database", database_answers, "start PostgreSQL, or correct DATABASE_URL and TEST_DATABASE_URL"),
@@ -266,6 +291,11 @@ CHECKS: Final = (
         "audit log verified",
         last_verified.problem,
         "set AUDIT_VERIFIED_FILE and run manage.py audit_verify every week; docs/audit-log.md",
+    ),
+    Check(
+        "webhook senders",
+        deliveries_sent,
+        "start manage.py webhook_sender; see its log",
     ),
     Check("hsm", hsm_answers, "read the log for the reason; see docs/hsm.md"),
     Check("hsm parts", hsm_is_complete, "see docs/hsm.md: start key hosts, restore tokens or make shards"),

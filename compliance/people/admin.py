@@ -24,8 +24,11 @@ from compliance.console.display import chip, code, column, facts, visible
 from compliance.console.secrets import secret_page
 from compliance.core.clock import now
 from compliance.core.identifiers import parse_id
+from compliance.core.wording import counted
 from compliance.people import recording
 from compliance.people.doors import links, second_factor, sessions
+from compliance.people.models import SecurityKey
+from compliance.people.passkeys import keys
 
 MOST_SESSIONS = 20
 log = logging.getLogger(__name__)
@@ -59,11 +62,12 @@ RESET_SECOND_FACTOR = ConfirmedAction(
     label="Reset second factor",
     icon="phonelink_erase",
     explanation=(
-        "Removes this person's authenticator app and recovery codes. Make sure who asks for it: from now on "
-        "the password alone signs in, and whoever needs a second factor sets up a new one then."
+        "Removes this person's authenticator app, keys and recovery codes. Make sure who asks for it: "
+        "from now on the password alone signs in, and whoever needs a second factor sets up a new one. "
+        "Signs this person out everywhere."
     ),
     run=reset_second_factor,
-    is_offered=lambda user: second_factor.authenticator_of(user) is not None,
+    is_offered=second_factor.is_set_up,
     roles=OPERATORS,
     is_destructive=True,
 )
@@ -107,7 +111,7 @@ def end_sessions(call: ActionCall) -> str:
     count = sessions.end(
         user=call.row, reason=call.data["reason"], actor=actor_of(call.request), now=call.now
     )
-    return f"{count} {'session' if count == 1 else 'sessions'} of {visible(call.row)} ended."
+    return f"{counted(count, 'session')} of {visible(call.row)} ended."
 
 
 END_SESSIONS = ConfirmedAction(
@@ -116,14 +120,14 @@ END_SESSIONS = ConfirmedAction(
     icon="logout",
     explanation="Signs this person out everywhere, at once. Deactivate the person to keep them out.",
     run=end_sessions,
-    is_offered=lambda user: sessions.of(user, now()).exists(),
+    is_offered=lambda user: bool(sessions.living(user, now())),
     roles=OPERATORS,
     is_destructive=True,
 )
 
 
 def _sessions(user: User) -> SafeString | str:
-    found = sessions.of(user, now())[:MOST_SESSIONS]
+    found = sessions.living(user, now())[:MOST_SESSIONS]
     rows = [(f"{one.started_at:%Y-%m-%d %H:%M} UTC", f"{one.address}, {one.browser}") for one in found]
     return facts(rows) if rows else "none"
 
@@ -131,6 +135,18 @@ def _sessions(user: User) -> SafeString | str:
 def _since(user: User) -> str:
     found = second_factor.authenticator_of(user)
     return f"since {found.created_at:%Y-%m-%d %H:%M} UTC" if found else "none"
+
+
+def _keys(user: User) -> SafeString | str:
+    rows = [
+        (f"{key.created_at:%Y-%m-%d %H:%M} UTC", f"{visible(key.name)}, {_last_use(key)}")
+        for key in keys.of(user)
+    ]
+    return facts(rows) if rows else "none"
+
+
+def _last_use(key: SecurityKey) -> str:
+    return f"last used {key.last_used_at:%Y-%m-%d %H:%M} UTC" if key.last_used_at else "never used"
 
 
 admin.site.unregister(User)
@@ -154,16 +170,17 @@ class UserAdmin(DjangoUserAdmin, SystemAdmin):
     fieldsets = (
         (None, {"fields": ("username", "password", "identity")}),
         ("Person", {"fields": ("first_name", "last_name", "email")}),
-        ("Signing in", {"fields": ("authenticator", "signed_in")}),
+        ("Signing in", {"fields": ("authenticator", "security_keys", "signed_in")}),
         ("Access", {"fields": ("is_active", "is_staff", "is_superuser"), "description": ACCESS_EXPLANATION}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
     )
-    readonly_fields = ("identity", "authenticator", "signed_in", "last_login", "date_joined")
+    readonly_fields = ("identity", "authenticator", "security_keys", "signed_in", "last_login", "date_joined")
     add_fieldsets = (
         (None, {"fields": ("username", "email", "is_staff", "usable_password", "password1", "password2")}),
     )
 
     authenticator = column("authenticator app", _since)
+    security_keys = column("security keys since", _keys)
     signed_in = column("sessions since", _sessions)
     identity = column("ID", lambda user: code(f"{PERSON}{user.person.id}"))
 

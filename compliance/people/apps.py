@@ -4,7 +4,12 @@ from django.apps import AppConfig
 from django.contrib.admin.apps import SimpleAdminConfig
 from django.core.checks import register
 
-from compliance.people.checks import check_required, check_second_factor
+from compliance.people.checks import (
+    check_keys_possible,
+    check_relying_party,
+    check_required,
+    check_second_factor,
+)
 
 
 class PeopleConfig(AppConfig):
@@ -13,7 +18,9 @@ class PeopleConfig(AppConfig):
 
     def ready(self) -> None:
         register(check_second_factor)
+        register(check_relying_party)
         register(check_required, "security", deploy=True)
+        register(check_keys_possible, "security", deploy=True)
 
 
 class ConsoleConfig(SimpleAdminConfig):

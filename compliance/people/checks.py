@@ -6,6 +6,8 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage
 
+from compliance.people.passkeys import relying_party
+
 VALUES = ("operators", "everyone", "nobody")
 
 
@@ -23,3 +25,21 @@ def check_required(**kwargs: Any) -> list[CheckMessage]:
         return []
     text = "Operators sign in with a password alone (SECOND_FACTOR)."
     return [checks.Warning(text, hint="Set it to operators or everyone.", id="people.W001")]
+
+
+def check_relying_party(**kwargs: Any) -> list[CheckMessage]:
+    """Check that settings given for security keys are ones that browsers accept."""
+    problem = relying_party.problem()
+    if problem is None or not (settings.WEBAUTHN_ORIGIN or settings.WEBAUTHN_RP_ID):
+        return []
+    text = f"Security keys do not work: {problem} (WEBAUTHN_ORIGIN, WEBAUTHN_RP_ID)."
+    return [checks.Error(text, hint="Leave both empty to take BASE_URL's.", id="people.E002")]
+
+
+def check_keys_possible(**kwargs: Any) -> list[CheckMessage]:
+    """Check that the console's address lets people use security keys."""
+    problem = relying_party.problem()
+    if problem is None or settings.WEBAUTHN_ORIGIN or settings.WEBAUTHN_RP_ID:
+        return []
+    text = f"People cannot use security keys: {problem} (BASE_URL)."
+    return [checks.Warning(text, hint="Give BASE_URL a host name and HTTPS.", id="people.W002")]

@@ -8,9 +8,10 @@ from django.db import models
 from django.utils.module_loading import import_string
 
 from compliance.core.identifiers import new_id
+from compliance.stores.append_only import AppendOnlyRow
 
 
-class Person(models.Model):
+class Person(AppendOnlyRow):
     """The identity of one user, by which the audit log names the user for ever.
 
     The database makes it with the user and refuses to delete either: a name may change, an id never means
@@ -31,7 +32,7 @@ class Person(models.Model):
 class Authenticator(models.Model):
     """An authenticator app that a person signs in with: a TOTP secret (RFC 6238), encrypted.
 
-    No code is accepted whose time step is not after `last_step`, and none before `closed_until`.
+    No code is accepted whose time step is not after `last_step`.
     """
 
     person = models.OneToOneField(
@@ -39,16 +40,66 @@ class Authenticator(models.Model):
     )
     secret = models.BinaryField()
     last_step = models.BigIntegerField()
-    failures = models.PositiveIntegerField(default=0)
-    closed_until = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
 
     def __str__(self) -> str:
         return str(self.person_id)
 
 
+class SecurityKey(models.Model):
+    """A security key or passkey of a person (a WebAuthn credential): its public key, in COSE.
+
+    `transports` are the browser's hints how to reach it, separated by commas.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="security_keys")
+    name = models.CharField(max_length=64)
+    credential_id = models.BinaryField(max_length=1023, unique=True)
+    public_key = models.BinaryField()
+    sign_count = models.BigIntegerField()
+    transports = models.CharField(max_length=100, default="", blank=True)
+    created_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class ChallengePurpose(models.TextChoices):
+    """What a security key is asked for."""
+
+    SIGN_IN = "sign_in"
+    CONFIRM = "confirm"
+    REGISTER = "register"
+
+
+class KeyChallenge(models.Model):
+    """What a security key signs once, until `expires_at`; the session that it was given to knows its id."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="key_challenges")
+    purpose = models.CharField(max_length=16, choices=ChallengePurpose.choices)
+    octets = models.BinaryField()
+    expires_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class SecondStepTries(models.Model):
+    """Wrong codes and security keys in a row; nothing of the person is accepted before `closed_until`."""
+
+    person = models.OneToOneField(Person, primary_key=True, on_delete=models.PROTECT, related_name="tries")
+    failures = models.PositiveIntegerField(default=0)
+    closed_until = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return str(self.person_id)
+
+
 class RecoveryCode(models.Model):
-    """A code that signs in once without the app; stored as a SHA-256 digest, removed when used."""
+    """A code that signs in once without app or key; stored as a SHA-256 digest, removed when used."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="recovery_codes")

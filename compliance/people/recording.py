@@ -42,14 +42,18 @@ def recorded_changes(*, user_id: int, actor: Actor, now: datetime) -> Iterator[N
         # Always in this order, so that of two operators who deactivate one another one fails.
         operators = set(_operators().select_for_update(no_key=True).values_list("pk", flat=True))
         before = User.objects.select_for_update(no_key=True).get(pk=user_id)
+        open_before = list(_sessions_of(before).values_list("session_key", flat=True))
         yield
         after = User.objects.get(pk=user_id)
         if operators and not _operators().exists():
             raise LastOperator()
         if before.is_active and not after.is_active:
             # Activating the person again must not bring them back.
-            ConsoleSession.objects.filter(person__user=after).delete()
+            _sessions_of(after).delete()
             OneTimeLink.objects.filter(person__user=after).delete()
+        if before.password != after.password:
+            # Django refuses them from now on; who changes their own password has a new one by now.
+            _sessions_of(after).filter(session_key__in=open_before).delete()
         for action, what, metadata in _differences(before, after):
             record(action, after, f"{what} of {after.username}", actor, now, **metadata)
 
@@ -68,6 +72,10 @@ def record(
             actor=actor,
             now=now,
         )
+
+
+def _sessions_of(user: User) -> Any:
+    return ConsoleSession.objects.filter(person__user=user)
 
 
 def _operators() -> Any:

@@ -1,7 +1,7 @@
 """Reports and their schedules in the console: officers request them, all members of the tenant read them."""
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.contrib import admin, messages
@@ -20,11 +20,13 @@ from compliance.console.display import EMPTY, code, pretty_json, status_chip
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
+from compliance.incidents.admin import IncidentAdmin
+from compliance.incidents.models import Incident
 from compliance.reports import scheduling, services
 from compliance.reports.bundles.responses import bundle_file
 from compliance.reports.forms import NewReportForm, NewScheduleForm
 from compliance.reports.models import Report, ReportSchedule
-from compliance.reports.notifications import admin as notifications  # noqa: F401  (registers its page)
+from compliance.reports.notifications.incident_part import PART
 from compliance.reports.periods import DAY, following
 from compliance.reports.vocabulary import Cadence, ReportStatus
 
@@ -248,3 +250,6 @@ class ReportScheduleAdmin(TenantScopedAdmin):
             now=now(),
         )
         obj.pk = made.pk
+
+
+cast("IncidentAdmin", admin.site.get_model_admin(Incident)).add_part(PART)

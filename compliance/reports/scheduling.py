@@ -15,6 +15,7 @@ from compliance.reports.errors import ScheduleEnded
 from compliance.reports.models import ReportSchedule
 from compliance.reports.periods import following, start_of
 from compliance.reports.vocabulary import Cadence
+from compliance.stores.sweeps import each
 
 SETTLING = timedelta(hours=1)
 """The time after a period's end at which its report is requested."""
@@ -53,33 +54,39 @@ def end_schedule(*, schedule: ReportSchedule, actor: Actor, now: datetime) -> No
 
 
 def run_schedules(*, now: datetime) -> int:
-    """Request the reports of all periods that are over; return how many. Safe to repeat."""
+    """Request the reports of all periods that are over; return how many. Safe to repeat.
+
+    A schedule that fails is tried again by the next run; a period that has its report is passed over.
+    """
     due = ReportSchedule.objects.lasting().filter(next_start__lt=now).order_by("next_start", "id")
-    return sum(_run(schedule_id, now) for schedule_id in list(due.values_list("id", flat=True)))
+    return each(due.values_list("id", flat=True), lambda schedule_id: _run(schedule_id, now))
 
 
 def _run(schedule_id: UUID, now: datetime) -> int:
     """Request what one schedule is due, the oldest first; what is left over is for the next run."""
-    for made in range(MOST_AT_ONCE):
+    made = 0
+    for _ in range(MOST_AT_ONCE):
         with environments.atomic():
             schedule = ReportSchedule.objects.lasting().select_for_update().filter(id=schedule_id).first()
             if schedule is None:
-                return made
-            end = following(Cadence(schedule.cadence), schedule.next_start)
+                break
+            start, end = schedule.next_start, following(Cadence(schedule.cadence), schedule.next_start)
             if end + SETTLING > now:
-                return made
-            services.request_report(
-                tenant_id=schedule.tenant_id,
-                type=schedule.type,
-                period_start=schedule.next_start,
-                period_end=end,
-                schedule=schedule,
-                actor=SCHEDULER,
-                now=now,
-            )
+                break
+            if not schedule.reports.filter(period_start=start).exists():
+                services.request_report(
+                    tenant_id=schedule.tenant_id,
+                    type=schedule.type,
+                    period_start=start,
+                    period_end=end,
+                    schedule=schedule,
+                    actor=SCHEDULER,
+                    now=now,
+                )
+                made += 1
             schedule.next_start = end
             schedule.save(update_fields=["next_start"])
-    return MOST_AT_ONCE
+    return made
 
 
 def _record(schedule: ReportSchedule, action: AuditAction, actor: Actor, now: datetime) -> None:

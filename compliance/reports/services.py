@@ -30,6 +30,7 @@ from compliance.reports.errors import (
 )
 from compliance.reports.models import Report, ReportSchedule
 from compliance.reports.vocabulary import ReportStatus, ReportType
+from compliance.stores.sweeps import each
 
 log = logging.getLogger(__name__)
 
@@ -105,13 +106,8 @@ def retry(*, report: Report, actor: Actor, now: datetime) -> None:
 
 def sweep(*, now: datetime) -> int:
     """Enqueue reports whose task was lost, fail those out of attempts; return how many were enqueued."""
-    due = list(Report.objects.claimable(now).order_by("created_at", "id"))
-    for report in due:
-        if report.attempts >= MAX_ATTEMPTS:
-            _give_up(report, now)
-        else:
-            enqueue(GENERATE, report_id=str(report.id))
-    return sum(report.attempts < MAX_ATTEMPTS for report in due)
+    due = Report.objects.claimable(now).order_by("created_at", "id")
+    return each(due.values_list("id", "attempts"), lambda row: _pick_up(*row, now))
 
 
 def finished(report: Report) -> Report:
@@ -171,6 +167,14 @@ def _compose(report: Report, now: datetime) -> tuple[builder.Json, list[RowList]
     )
     with environments.snapshot(timeout_seconds=QUERY_TIMEOUT_SECONDS):
         return builder.build(ReportType(report.type), frame, gather(frame)), gather_lists(frame)
+
+
+def _pick_up(report_id: UUID, attempts: int, now: datetime) -> bool:
+    if attempts < MAX_ATTEMPTS:
+        enqueue(GENERATE, report_id=str(report_id))
+        return True
+    _give_up(Report.objects.without_files().get(id=report_id), now)
+    return False
 
 
 def _give_up(report: Report, now: datetime) -> None:

@@ -45,6 +45,8 @@ def page_name(model: type[Model]) -> str:
     return f"{model._meta.app_label}_{model._meta.model_name}"
 
 
+# The conftest of a folder that the command line names is loaded before pytest_collection loads the pages.
+admin.autodiscover()
 PAGES = {page_name(model): page for model, page in admin.site._registry.items()}
 
 

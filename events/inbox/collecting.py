@@ -10,6 +10,7 @@ from compliance.core import environments
 from compliance.stores import sql
 from events.inbox.models import OpenEvent
 from events.models import BehaviorEvent, EventReview, ScorerProgress
+from events.risk.reviewing import REVIEWING
 from events.risk.risk_days import settled_until
 
 NAME = "inbox"
@@ -23,11 +24,6 @@ SELECT id, tenant_id, agent_id, action_type, risk_band, risk_score, received_at 
 WHERE id >= %(low)s AND id < %(high)s AND risk_band <> 'low'
     AND NOT EXISTS (SELECT FROM {_REVIEWS} WHERE event_id = event.id)
 ON CONFLICT DO NOTHING
-"""  # noqa: S608  (only names of tables are put into the text)
-# A review may have committed between the look at the reviews and the insert.
-_CLOSE = f"""
-DELETE FROM {_OPEN} AS opened USING {_REVIEWS} AS review
-WHERE opened.event_id >= %(low)s AND opened.event_id < %(high)s AND review.event_id = opened.event_id
 """  # noqa: S608  (only names of tables are put into the text)
 
 
@@ -52,9 +48,9 @@ def _next_chunk(now: datetime) -> int | None:
         return None
     upto = BehaviorEvent.objects.id_after(CHUNK, low=progress.upto, high=settled) or settled
     span = {"low": progress.upto, "high": upto}
+    # A review that has looked for its event's row, and found none, must have committed before this looks.
+    sql.query("SELECT pg_advisory_xact_lock(%s)", [REVIEWING])
     opened = sql.execute(_COLLECT, span)
-    if opened:
-        sql.execute(_CLOSE, span)
     progress.upto = upto
     progress.save(update_fields=["upto"])
     return opened

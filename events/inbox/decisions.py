@@ -15,6 +15,7 @@ from auditlog.vocabulary import Actor
 from compliance.console.display import visible
 from compliance.core.errors import Invalid, ServiceError
 from compliance.core.identifiers import parse_id
+from compliance.core.wording import counted
 from events.inbox import reading, services
 from events.inbox.forms import SNOOZES, DecisionForm
 from events.inbox.people import reviewers_of
@@ -117,7 +118,7 @@ def _decide_ticked(call: InboxCall, verdict: ReviewVerdict) -> Told:
         except ServiceError as error:
             failed.append(error.message)
     done = len(set(ids)) - len(failed)
-    text = f"{done} {'event' if done == 1 else 'events'} {verdict}."
+    text = f"{counted(done, 'event')} {verdict}."
     if failed:
         return Told(f"{text} Left as they were: {len(failed)} ({failed[0]}).", messages.WARNING)
     return Told(text)

@@ -1,14 +1,12 @@
-"""Events that wait for a verdict, the state of each agent's queue, comments, and daily figures."""
-
-from typing import Any, NoReturn
+"""Events that wait for a verdict, the state of each agent's queue, and comments."""
 
 from django.db import models
 from django.db.models import Q
 
 from agents.models import Agent
-from auditlog.models import AppendOnly
 from auditlog.vocabulary import ActorType
 from compliance.core.identifiers import new_id
+from compliance.stores.append_only import AppendOnlyRow
 from compliance.tenancy.models import Tenant
 from events.inbox.querysets import AgentQueueQuerySet, InboxCommentQuerySet, OpenEventQuerySet
 from events.models import UNCHECKED, ActionType, RiskBand
@@ -90,7 +88,7 @@ class CommentKind(models.TextChoices):
     REVOKED = "revoked"
 
 
-class InboxComment(models.Model):
+class InboxComment(AppendOnlyRow):
     """A person's note on an agent in the inbox, of the event that was open then; append-only."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -125,39 +123,3 @@ class InboxComment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.created_at:%Y-%m-%d %H:%M:%S}"
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        if not self._state.adding:
-            raise AppendOnly("Comments can't be changed; another one is added")
-        super().save(*args, **kwargs)
-
-    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise AppendOnly("Comments can't be deleted")
-
-
-class DayFigures(models.Model):
-    """A tenant's UTC day in numbers, for the overview's charts (`events.inbox.days`).
-
-    Delays are in seconds: from an event's receipt to its first review (the median, by day of the review), and
-    from the event that breached the threshold to the revocation (the median and the longest, by day of it).
-    """
-
-    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
-    day = models.DateField()
-    events = models.BigIntegerField(default=0)
-    medium = models.BigIntegerField(default=0)
-    high = models.BigIntegerField(default=0)
-    delivered = models.BigIntegerField(default=0)
-    undelivered = models.BigIntegerField(default=0)
-    reviews = models.BigIntegerField(default=0)
-    review_delay = models.FloatField(null=True)
-    revocations = models.BigIntegerField(default=0)
-    revocation_delay = models.FloatField(null=True)
-    longest_revocation_delay = models.FloatField(null=True)
-
-    class Meta:
-        ordering = ["-day", "tenant_id", "id"]
-        constraints = [models.UniqueConstraint(fields=["day", "tenant"], name="inbox_day_once")]
-
-    def __str__(self) -> str:
-        return f"{self.day:%Y-%m-%d}"

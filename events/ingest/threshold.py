@@ -22,6 +22,7 @@ from certificates import services as certificates
 from compliance.core import environments
 from compliance.incidents import services as incidents
 from compliance.incidents.vocabulary import IncidentCause, Occurrence
+from compliance.stores.sweeps import each
 from events.ingest.storage import ScoredEvent
 from events.models import BehaviorEvent
 from webhooks import services as webhooks
@@ -128,10 +129,8 @@ def sweep(*, now: datetime) -> int:
     The safety net of `react()`.
     """
     high = BehaviorEvent.objects.high_risk().since(now - settings.HIGH_RISK_WINDOW)
-    return sum(
-        _stop_if_over(tenant_id, agent_id, now)
-        for tenant_id, agent_id in high.agents_over(settings.HIGH_RISK_STRIKES)
-    )
+    over = high.agents_over(settings.HIGH_RISK_STRIKES)
+    return each(over, lambda row: _stop_if_over(*row, now))
 
 
 def _stop_if_over(tenant_id: Any, agent_id: Any, now: datetime) -> bool:

@@ -19,6 +19,8 @@ from certificates.models import Certificate
 from compliance.core import environments
 from compliance.incidents import services as incidents
 from compliance.incidents.vocabulary import IncidentCause, Occurrence
+from compliance.stores import sql
+from compliance.stores.sweeps import each
 from events.inbox.models import OpenEvent
 from events.models import BehaviorEvent, EventReview, PendingReview, ReviewVerdict, RiskBand
 from events.risk import common_places, marks, rebuilding, snapshots, state_cache
@@ -33,6 +35,7 @@ log = logging.getLogger(__name__)
 
 OVERDUE = timedelta(seconds=10)  # age from which a pending review is taken in by the task
 MOST_AT_ONCE = 500
+REVIEWING = 0x72_65_76_69_65_77  # "review": shared by reviews; the inbox's collector takes it alone
 
 
 def review(
@@ -59,6 +62,7 @@ def review(
         places = places_if_confirmed(event, said=said, certificate=certificate, now=now)
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(event.agent_id)
+        sql.query("SELECT pg_advisory_xact_lock_shared(%s)", [REVIEWING])
         OpenEvent.objects.filter(event_id=event.id).delete()
         before = EventReview.objects.that_counts(event.id)
         has_changed = before is None or before.verdict != verdict
@@ -112,7 +116,7 @@ def take_in_overdue(*, now: datetime) -> int:
     """Take in the overdue reviews; return the number of agents. Safe to repeat."""
     overdue = PendingReview.objects.filter(created_at__lt=now - OVERDUE).order_by("agent_id")
     agents = overdue.values_list("agent_id", flat=True).distinct()[:MOST_AT_ONCE]
-    return sum(take_in(agent_id=agent_id, now=now) for agent_id in agents)
+    return each(agents, lambda agent_id: take_in(agent_id=agent_id, now=now))
 
 
 def _take_in(made: EventReview, now: datetime) -> None:

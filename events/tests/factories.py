@@ -1,6 +1,6 @@
 """Events for tests, named by state."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -8,6 +8,7 @@ from agents.models import Agent
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id_at
 from events import services
+from events.inbox.models import OpenEvent
 from events.ingest.event_input import EventInput
 from events.ingest.storage import ScoredEvent
 from events.models import ActionType, BehaviorEvent
@@ -42,3 +43,20 @@ def store_event(agent: Agent, score: float, at: datetime, **fields: Any) -> Beha
         received_at=at,
         **given,
     )
+
+
+def make_open_event(
+    agent: Agent, score: float = 0.9, *, minutes_ago: float = 0, **fields: Any
+) -> BehaviorEvent:
+    """An event that waits in the review inbox, as one that ingest stored."""
+    event = store_event(agent, score, now() - timedelta(minutes=minutes_ago), **fields)
+    OpenEvent.objects.create(
+        event_id=event.id,
+        tenant_id=event.tenant_id,
+        agent=agent,
+        action_type=event.action_type,
+        risk_band=event.risk_band,
+        risk_score=event.risk_score,
+        received_at=event.received_at,
+    )
+    return event

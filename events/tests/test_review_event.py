@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from django.db import DatabaseError
 
-from auditlog.models import AppendOnly, AuditEntry
+from auditlog.models import AuditEntry
 from compliance.core import environments
+from compliance.stores.append_only import AppendOnly
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from events.models import EventReview

@@ -151,6 +151,19 @@ def test_a_simulation_that_never_gets_on_fails(agent: Agent) -> None:
     assert not simulations.step(simulation_id=simulation.id, now=at)
 
 
+def test_a_step_that_fails_is_tried_again_at_once_and_gives_way_in_the_end(agent: Agent) -> None:
+    """Its order can't be read: no attempt waits for a lease."""
+    simulation, at = requested(agent), now()
+    Simulation.objects.filter(id=simulation.id).update(policies={})
+
+    done = [simulations.step(simulation_id=simulation.id, now=at) for _ in range(simulations.MAX_ATTEMPTS)]
+
+    assert done == [True] * simulations.MAX_ATTEMPTS
+    assert fresh(simulation).status == SimulationStatus.FAILED
+    assert sum(simulations.RETRY_DELAYS) < 60
+    requested(agent)
+
+
 def test_a_tenant_has_one_simulation_at_a_time(agent: Agent) -> None:
     first = requested(agent)
 

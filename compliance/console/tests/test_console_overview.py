@@ -14,12 +14,12 @@ from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.ops.charts import duration
+from compliance.core.wording import measured
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import console_of, make_member, make_operator, make_staff, populate
-from events.inbox import days
-from events.inbox.models import DayFigures
+from events.figures import days
+from events.figures.models import DayFigures
 from events.models import RiskDay
 
 
@@ -157,4 +157,4 @@ def test_strangers_find_no_overview() -> None:
     [(0, "0.0 s"), (119, "119.0 s"), (120, "2.0 min"), (7200, "2.0 h"), (172_800, "2.0 d")],
 )
 def test_durations_are_told_in_a_unit_that_suits(seconds: float, told: str) -> None:
-    assert duration(seconds) == told
+    assert measured(timedelta(seconds=seconds)) == told

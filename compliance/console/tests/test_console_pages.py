@@ -93,7 +93,7 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "events_tenantbaseline",
         "events_tenantmarks",
         "inbox_agentqueue",
-        "inbox_dayfigures",
+        "figures_dayfigures",
         "people_authenticator",
         "people_consolesession",
         "people_door",

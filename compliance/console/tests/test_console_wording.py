@@ -7,9 +7,10 @@ from django.urls import reverse
 
 from agents.tests.factories import make_agent
 from certificates.models import CertificateAuthority
-from compliance.console.display import counted, spelled
+from compliance.console.display import spelled
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
+from compliance.core.wording import counted
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import address_in, console_of, make_member, make_operator, make_staff

@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 
 from auditlog.actors.names import actor_shown, names_of
 from compliance.console.display import EMPTY, chip, code, moment, visible
+from compliance.core.wording import to_the_minute
 from compliance.incidents.duties.clocks import Clock, ClockState
 from compliance.incidents.models import Incident, TimelineEntry, TouchedCertificate
 from compliance.incidents.vocabulary import EntryKind
@@ -70,10 +71,7 @@ def countdown(clock: Clock, now: datetime) -> SafeString | str:
 
 def in_words(left: timedelta) -> str:
     """Return `3 d 4 h left` or `2 h 5 min over`."""
-    minutes = int(abs(left).total_seconds() // 60)
-    days, hours = divmod(minutes // 60, 24)
-    text = f"{days} d {hours} h" if days else f"{hours} h {minutes % 60} min"
-    return f"{text} {'left' if left > timedelta() else 'over'}"
+    return f"{to_the_minute(left)} {'left' if left > timedelta() else 'over'}"
 
 
 def clocks_table(incident: Incident, now: datetime) -> SafeString:

@@ -1,6 +1,6 @@
 """Announce clocks that are near their end or past it, each once; safe to repeat and to lose."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,16 +10,25 @@ from compliance.incidents import services
 from compliance.incidents.duties.clocks import NEAR, Clock
 from compliance.incidents.models import Incident
 from compliance.incidents.vocabulary import EntryKind
+from compliance.stores.sweeps import each
 
 MOST_AT_ONCE: Final = 500
+RETRY_AFTER: Final = timedelta(minutes=10)
 WATCH: Final = Actor.system("compliance.incidents.watch")
 
 
 def watch(*, now: datetime) -> int:
-    """Make the announcements that are due, of up to 500 incidents; return how many were made."""
+    """Make the announcements that are due, of up to 500 incidents; return how many were made.
+
+    An incident that fails is tried again after `RETRY_AFTER`, behind those that are due by then.
+    """
     due = Incident.objects.to_announce(now).order_by("next_announcement_at", "id")
-    return sum(
-        _announce(incident_id, now) for incident_id in list(due.values_list("id", flat=True)[:MOST_AT_ONCE])
+    return each(
+        due.values_list("id", flat=True)[:MOST_AT_ONCE],
+        lambda incident_id: _announce(incident_id, now),
+        postpone=lambda incident_id: (
+            due.filter(id=incident_id).order_by().update(next_announcement_at=now + RETRY_AFTER)
+        ),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from auditlog.models import AuditEntry
-from compliance.incidents.duties.watch import watch
+from compliance.incidents.duties.watch import RETRY_AFTER, watch
 from compliance.incidents.models import Incident, TimelineEntry
 from compliance.incidents.tests.factories import change, make_incident
 from compliance.tenancy.tests.factories import make_tenant
@@ -72,6 +72,24 @@ def test_shorter_term_is_announced_anew(incident: Incident) -> None:
     watch(now=START + 21 * DAY)
 
     assert announced(incident) == ["deadline_near", "deadline_near", "deadline_missed"]
+
+
+def test_incident_that_fails_holds_up_no_other_and_is_tried_again(
+    incident: Incident, caplog: pytest.LogCaptureFixture
+) -> None:
+    sound = make_incident(make_tenant("Rival"), at=START)
+    broken = Incident.objects.filter(id=incident.id)
+    # No term can be counted from there.
+    broken.update(aware_at=datetime.max.replace(tzinfo=UTC))
+
+    made = watch(now=START + 12 * DAY)
+
+    assert (made, announced(sound), announced(incident)) == (1, ["deadline_near"], [])
+    assert f"row {incident.id} of a sweep failed" in caplog.text
+    assert "OverflowError" in caplog.text
+    broken.update(aware_at=None)
+    assert watch(now=START + 12 * DAY) == 0
+    assert watch(now=START + 12 * DAY + RETRY_AFTER) == 1
 
 
 def test_both_regimes_run_side_by_side(settings: Any) -> None:

@@ -63,6 +63,8 @@ TABLES: Final[Mapping[str, Access]] = {
     "people_authenticator": Access(CHANGE_AND_REMOVE, secret=frozenset({"secret"})),
     "people_onetimelink": Access(CHANGE_AND_REMOVE, secret=frozenset({"digest"})),
     "people_recoverycode": Access(ADD_AND_REMOVE, secret=frozenset({"digest"})),
+    **_all(Access(CHANGE_AND_REMOVE), "people_securitykey", "people_secondsteptries"),
+    "people_keychallenge": Access(ADD_AND_REMOVE, NOTHING),
     "people_session": Access(CHANGE_AND_REMOVE, NOTHING),
     "people_door": Access(CHANGE_AND_REMOVE),
     # Of the release before.

@@ -8,6 +8,7 @@ from django.db import connections
 from auditlog import guards
 from compliance.core import environments
 from compliance.ops.privileges.granting import SCHEMA, differences
+from compliance.people import guards as people_guards
 
 REMEDY: Final = (
     "run the service as a role that owns nothing (DATABASE_URL) and migrate as the owner"
@@ -101,3 +102,9 @@ def audit_log_guarded() -> str:
     """Return what is wrong with the audit log's triggers; empty if nothing."""
     found = sorted(guards.not_in_force())
     return f"triggers of the audit log are missing or disabled: {', '.join(found)}" if found else ""
+
+
+def people_guarded() -> str:
+    """Return what is wrong with the triggers on people's tables, in the live database; empty if nothing."""
+    found = sorted(people_guards.not_in_force())
+    return f"triggers on people's tables are missing or disabled: {', '.join(found)}" if found else ""

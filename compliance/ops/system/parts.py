@@ -1,11 +1,12 @@
-"""The parts of the service that the current environment uses, each with figures that cost next to nothing."""
+"""The parts of the service in the current environment: the doctor's checks of each, and figures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from django.db import Error
+from django.utils.text import capfirst
 from redis.exceptions import RedisError
 
 from auditlog.sealing import tree
@@ -14,48 +15,46 @@ from certificates.lists.crl import FULL
 from certificates.models import CertificateAuthority, PooledKey, RevocationList
 from compliance.core import environments
 from compliance.core.errors import ServiceError
-from compliance.keys import backend_for
-from compliance.ops import heartbeat
-from compliance.ops.doctor import CA_WARNING, SEALING_LATE
+from compliance.ops import doctor, heartbeat
+from compliance.ops.doctor import MOST_COUNTED, Finding
 from compliance.stores import redis, sql
-from webhooks.sending import wakeup
+from webhooks.models import Delivery
 
 CELERY_QUEUE: Final = "celery"
-MOST_COUNTED: Final = 10_000
-DELIVERY_LATE: Final = timedelta(seconds=30)
 _DATABASE: Final = """
 SELECT current_setting('server_version'), pg_size_pretty(pg_database_size(current_database())),
     (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
     current_setting('max_connections')
 """
-_DUE: Final = """
-SELECT count(*), min(next_attempt_at) FROM (
-    SELECT next_attempt_at FROM webhooks_delivery WHERE status = 'pending' AND next_attempt_at <= %s LIMIT %s
-) due
-"""
+Figures = dict[str, Any]
+"""Figures by label."""
+
+
+@dataclass(frozen=True)
+class SystemPart:
+    """The names of the doctor's checks that say whether a part is well, and its figures."""
+
+    checks: tuple[str, ...]
+    figures: Callable[[datetime], Figures]
 
 
 @dataclass(frozen=True)
 class PartState:
-    """A part: whether it is well, what is wrong if not, and figures with their labels."""
+    """A part: what is wrong, empty if nothing, and figures with their labels."""
 
     name: str
     problem: str
     figures: tuple[tuple[str, str], ...] = ()
 
 
-Figures = tuple[str, dict[str, Any]]
-"""What is wrong, or nothing, and figures by label."""
-
-
 def database(now: datetime) -> Figures:
     ((version, size, used, most),) = sql.query(_DATABASE)
-    return "", {"PostgreSQL": version, "Size": size, "Connections": f"{used} of {most}"}
+    return {"PostgreSQL": version, "Size": size, "Connections": f"{used} of {most}"}
 
 
 def memory_store(now: datetime) -> Figures:
     info: Any = redis.client().info()
-    return "", {
+    return {
         "Server": f"{info.get('server_name', 'redis')} {info.get('valkey_version', info['redis_version'])}",
         "Memory": info["used_memory_human"],
         "Clients": info["connected_clients"],
@@ -63,85 +62,70 @@ def memory_store(now: datetime) -> Figures:
 
 
 def hsm(now: datetime) -> Figures:
-    backend = backend_for(environments.current())
-    backend.check()
-    waiting, wanted = PooledKey.objects.count(), key_pool.wanted()
-    problem = "; ".join(backend.problems())
-    if not problem and waiting < wanted / 2:
-        problem = "The key pool is low"
-    return problem, {"Keys ready for agents": f"{waiting} of {wanted}"}
+    return {"Keys ready for agents": f"{PooledKey.objects.count()} of {key_pool.wanted()}"}
 
 
 def workers(now: datetime) -> Figures:
     age, waiting = heartbeat.age(now=now), redis.client().llen(CELERY_QUEUE)
-    is_late = age is None or age > heartbeat.LATE
     seen = "none within the hour" if age is None else f"{age.seconds} s ago"
-    return "No heartbeat: beat or all workers are down" if is_late else "", {
-        "Last heartbeat": seen,
-        "Messages waiting": waiting,
-    }
+    return {"Last heartbeat": seen, "Messages waiting": waiting}
 
 
 def senders(now: datetime) -> Figures:
-    ((due, oldest),) = sql.query(_DUE, [now, MOST_COUNTED])
-    problem = "" if wakeup.is_sender_alive() else "No webhook sender runs"
-    if not problem and oldest is not None and now - oldest > DELIVERY_LATE:
-        problem = f"A delivery is due since {oldest:%Y-%m-%d %H:%M:%S} UTC"
-    return problem, {"Deliveries due": f"{due}{' or more' if due == MOST_COUNTED else ''}"}
+    due = Delivery.objects.due(now).order_by()[:MOST_COUNTED].count()
+    return {"Deliveries due": f"{due}{' or more' if due == MOST_COUNTED else ''}"}
 
 
 def sealing(now: datetime) -> Figures:
     backlog = tree.backlog()
-    is_late = backlog.oldest is not None and backlog.oldest < now - SEALING_LATE
-    return "Sealing is late" if is_late else "", {
-        "Waiting to be sealed": backlog.unsealed,
-        "To be signed": backlog.unsigned,
-    }
+    return {"Waiting to be sealed": backlog.unsealed, "To be signed": backlog.unsigned}
 
 
 def authorities(now: datetime) -> Figures:
-    found = list(CertificateAuthority.objects.in_service().order_by("role", "id"))
-    ending = [each.common_name for each in found if each.not_after < now + CA_WARNING]
-    problem = f"Ends within {CA_WARNING.days} days: {', '.join(ending)}" if ending else ""
-    return problem if found else "There is no authority", {
-        each.common_name: f"until {each.not_after:%Y-%m-%d}" for each in found
-    }
+    found = CertificateAuthority.objects.in_service().order_by("role", "id")
+    return {each.common_name: f"until {each.not_after:%Y-%m-%d}" for each in found}
 
 
 def lists(now: datetime) -> Figures:
-    figures, late = {}, []
+    figures = {}
     for authority in CertificateAuthority.objects.publishing(now).order_by("role", "id"):
         newest = RevocationList.objects.filter(authority=authority, scope=FULL).order_by("-number").first()
-        if newest is None or newest.next_update <= now:
-            late.append(authority.common_name)
         figures[authority.common_name] = (
             f"of {newest.this_update:%Y-%m-%d %H:%M}, the next by {newest.next_update:%Y-%m-%d %H:%M} UTC"
             if newest
             else "none"
         )
-    return f"Out of date: {', '.join(late)}" if late else "", figures
+    return figures
 
 
-PARTS: Final[dict[str, Callable[[datetime], Figures]]] = {
-    "Database": database,
-    "Redis": memory_store,
-    "HSM": hsm,
-    "Workers": workers,
-    "Webhook senders": senders,
-    "Audit log": sealing,
-    "Authorities": authorities,
-    "Revocation lists": lists,
+PARTS: Final = {
+    "Database": SystemPart(("database",), database),
+    "Redis": SystemPart(("redis",), memory_store),
+    "HSM": SystemPart(("hsm", "hsm parts", "key pool"), hsm),
+    "Workers": SystemPart(("workers and beat",), workers),
+    "Webhook senders": SystemPart(("webhook senders",), senders),
+    "Audit log": SystemPart(("audit log sealing",), sealing),
+    "Authorities": SystemPart(("certificate authorities",), authorities),
+    "Revocation lists": SystemPart(("revocation lists",), lists),
 }
 
 
 def look(now: datetime) -> list[PartState]:
-    """Return the state of each part of the current environment; what does not answer is said to be so."""
-    return [_looked_at(name, part, now) for name, part in PARTS.items()]
+    """Return the state of each part of the current environment, as the doctor's checks find it."""
+    wanted = {check for part in PARTS.values() for check in part.checks}
+    findings = doctor.examine(chosen=[environments.current()], fix=False, now=now, only=wanted)
+    by_name = {finding.check: finding for finding in findings}
+    return [_state(name, part, by_name, now) for name, part in PARTS.items()]
 
 
-def _looked_at(name: str, part: Callable[[datetime], Figures], now: datetime) -> PartState:
+def _state(name: str, part: SystemPart, findings: Mapping[str, Finding], now: datetime) -> PartState:
+    bad = [finding for check in part.checks if not (finding := findings[check]).ok]
+    down = next((finding.detail for finding in bad if finding.is_down), None)
+    if down is not None:
+        return PartState(name, f"Does not answer ({down})")
     try:
-        problem, figures = part(now)
+        figures = part.figures(now)
     except (Error, RedisError, ServiceError, OSError) as error:
         return PartState(name, f"Does not answer ({type(error).__name__})")
+    problem = capfirst("; ".join(finding.detail for finding in bad))
     return PartState(name, problem, tuple((label, str(value)) for label, value in figures.items()))

@@ -27,6 +27,8 @@ from compliance.ops.doctor import Finding, examine
 from compliance.ops.key_inventory import destroy_orphans, reconcile, reference_fields
 from compliance.stores import redis
 from compliance.tenancy.tests.factories import ACTOR, make_tenant
+from webhooks.sending import wakeup
+from webhooks.tests.factories import make_delivery, make_webhook
 
 LATER = timedelta(hours=2)
 
@@ -188,14 +190,15 @@ def test_key_reconcile_without_an_hsm_exits_with_5(settings: Settings) -> None:
 
 @pytest.fixture
 def sound(settings: Settings) -> Iterator[None]:
-    """A service in order: authorities, a log key, a pool, a heartbeat."""
+    """A service in order: authorities, a log key, a pool, a heartbeat, a webhook sender."""
     settings.KEY_POOL_SIZE = 1
     make_authorities()
     log_keys.bootstrap(actor=ACTOR, now=now())
     key_pool.fill(now=now())
     heartbeat.note_life.apply(headers={ENVIRONMENT_HEADER: "live"}, throw=True)
+    wakeup.mark_sender_alive()
     yield
-    redis.client().delete(redis.key("heartbeat"))
+    redis.client().delete(redis.key("heartbeat"), redis.key(*wakeup.ALIVE))
 
 
 @pytest.mark.usefixtures("sound")
@@ -262,6 +265,19 @@ def test_doctor_sees_that_no_worker_answers() -> None:
 
     assert code == 6
     assert "300 s old" in findings["workers and beat"]["detail"]
+
+
+@pytest.mark.usefixtures("sound")
+def test_doctor_sees_that_no_sender_runs_and_that_a_delivery_is_late() -> None:
+    make_delivery(make_webhook(make_tenant()), at=now() - timedelta(minutes=1))
+
+    late, _ = examined()
+    redis.client().delete(redis.key(*wakeup.ALIVE))
+    stopped, _ = examined()
+
+    assert late["webhook senders"]["detail"].startswith("a delivery is due since")
+    assert stopped["webhook senders"]["detail"] == "no webhook sender runs"
+    assert "webhook_sender" in stopped["webhook senders"]["remedy"]
 
 
 @pytest.mark.usefixtures("sound")

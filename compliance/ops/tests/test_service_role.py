@@ -346,6 +346,22 @@ def test_guards_that_are_not_in_force_are_told(environment: Environment, undo: s
     assert check_roles() == []
 
 
+@pytest.mark.parametrize("table", ["auth_user", "people_person"])
+def test_guards_of_people_that_are_not_in_force_are_told(environment: Environment, table: str) -> None:
+    switched = f"ALTER TABLE {table} {{}} TRIGGER people_no_change"
+    with environments.use(Environment.LIVE):
+        execute_as_owner(switched.format("DISABLE"))
+    try:
+        found, finding = ids_of_check(), doctor(environment)["people"]
+    finally:
+        with environments.use(Environment.LIVE):
+            execute_as_owner(switched.format("ENABLE"))
+
+    assert found == {"wiring.E005"}
+    assert f"people_no_change ON {table}" in finding["detail"]
+    assert check_roles() == []
+
+
 def test_database_that_does_not_answer_is_a_warning(settings: Any, committed: None) -> None:
     lost = connections["test"].copy()
     lost.settings_dict["PORT"] = "1"

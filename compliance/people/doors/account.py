@@ -13,10 +13,13 @@ from auditlog.actors.requests import actor_of
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
-from compliance.people.doors import pending, second_factor, sessions
+from compliance.core.wording import counted
+from compliance.people.doors import attempts, lockout, pending, second_factor, sessions
 from compliance.people.doors.signing_in import WRONG, CodeForm, Enrolment
+from compliance.people.passkeys import keys, proofs, relying_party
 
 NEW_CODES, REMOVE, ALL_OTHERS = "codes", "remove", "others"
+CLOSED = "Too many wrong passwords or codes: try again later."
 
 
 def account_page(request: HttpRequest) -> HttpResponse:
@@ -32,11 +35,29 @@ def account_page(request: HttpRequest) -> HttpResponse:
         "form": form,
         "authenticator": authenticator,
         "codes_left": user.person.recovery_codes.count(),
-        "sessions": sessions.of(user, now()),
+        "sessions": sessions.living(user, now()),
         "own_session": sessions.own_id(request),
+        "security_keys": keys.of(user),
+        "keys_problem": relying_party.problem(),
         "is_required": second_factor.is_required_of(user),
     }
     return TemplateResponse(request, "admin/people/account.html", context)
+
+
+def is_closed_to(request: HttpRequest, *, proof: str) -> bool:
+    """Whether the signed-in user has to wait before another password or code is looked at; audited if so."""
+    user: Any = request.user
+    if not lockout.is_closed(request, username=user.username, now=now()):
+        return False
+    attempts.record_wrong_proof(request, proof=proof, locked_out=True, now=now())
+    return True
+
+
+def count_wrong(request: HttpRequest, *, proof: str) -> None:
+    """Count a wrong password or code of the signed-in user as a failed sign-in is counted, and audit it."""
+    user: Any = request.user
+    lockout.count_failure(request, username=user.username, now=now())
+    attempts.record_wrong_proof(request, proof=proof, now=now())
 
 
 @require_POST
@@ -48,7 +69,7 @@ def end_sessions(request: HttpRequest) -> HttpResponse:
     if wanted == ALL_OTHERS or only is not None:
         but = [own] if own else []
         count = sessions.end(user=user, only=only, but=but, actor=actor_of(request), now=now())
-        messages.success(request, f"{count} {'session' if count == 1 else 'sessions'} ended.")
+        messages.success(request, f"{counted(count, 'session')} ended.")
     return HttpResponseRedirect(reverse("admin:account"))
 
 
@@ -72,6 +93,8 @@ class OwnEnrolment(Enrolment):
         self.user = user
         if second_factor.authenticator_of(user) is not None:
             return HttpResponseRedirect(reverse("admin:account"))
+        if proofs.is_needed(request, now()):
+            return proofs.ask_for_it(request)
         return super().dispatch(request, *args, **kwargs)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -88,7 +111,11 @@ def _changed(request: HttpRequest, user: User, form: CodeForm) -> HttpResponse |
     wanted = request.POST.get("do")
     if wanted not in {NEW_CODES, REMOVE}:
         return None
+    if is_closed_to(request, proof="code"):
+        form.add_error("code", CLOSED)
+        return None
     if second_factor.verify(user=user, code=form.cleaned_data["code"], now=now()) is None:
+        count_wrong(request, proof="code")
         form.add_error("code", WRONG)
         return None
     try:
@@ -96,7 +123,10 @@ def _changed(request: HttpRequest, user: User, form: CodeForm) -> HttpResponse |
             codes = second_factor.remake_codes(user=user, actor=actor_of(request), now=now())
             pending.keep(request, pending.CODES, "\n".join(codes))
             return HttpResponseRedirect(reverse("admin:recovery_codes"))
-        second_factor.remove(user=user, reason="by the person", actor=actor_of(request), now=now())
+        kept = sessions.own_ids(request)
+        second_factor.remove_app(
+            user=user, reason="by the person", keep=kept, actor=actor_of(request), now=now()
+        )
         messages.success(request, "The authenticator app is removed.")
     except ServiceError as error:
         messages.error(request, f"{error.message}.")

@@ -20,13 +20,12 @@ from compliance.people.models import Person
 DOOR: Final = Actor.system("console")
 """The actor of a failed sign-in: nobody is known to have acted."""
 STRANGERS: Final = "strangers"
-LONGEST_ACCOUNT: Final = 150
 BUCKET: Final = "sign_in_entries"
 
 
-def record_sign_in(request: HttpRequest, *, second_factor: str | None, now: datetime) -> None:
-    """Audit that the request's user has signed in."""
-    metadata = {"second_factor": second_factor}
+def record_sign_in(request: HttpRequest, *, second_factor: str | None, now: datetime, **details: str) -> None:
+    """Audit that the request's user has signed in; `details` tell of the second factor."""
+    metadata = {"second_factor": second_factor, **details}
     _record_own(request, AuditAction.PERSON_SIGNED_IN, "signed in", now, **metadata)
 
 
@@ -36,34 +35,55 @@ def record_sign_out(request: HttpRequest, *, now: datetime) -> None:
 
 
 def record_failure(request: HttpRequest, *, account: str, now: datetime, **more: Any) -> None:
-    """Audit a failed sign-in to `account`, as it was given; `more` tells what was wrong besides the password.
+    """Audit a failed sign-in to `account`; `more` tells what was wrong besides the password.
 
+    The name is kept only if an account has it: people type passwords into this field.
     Each existing account has a number of entries a minute, and all other names share one: guessed names
     cannot crowd out the attempts on a real one. The last entry that there is room for says so.
     """
-    account = account[:LONGEST_ACCOUNT]
-    with environments.use(Environment.LIVE):
-        person = Person.objects.filter(user__username=account).first()
-        room = hit(BUCKET, str(person.id) if person else STRANGERS)
-        if not room.allowed:
-            return
-        if not room.remaining:
-            more["more_not_recorded"] = True
-        with environments.atomic():
-            auditlog.record(
-                tenant_id=SERVICE_TENANT_ID,
-                action=AuditAction.PERSON_SIGN_IN_FAILED,
-                affected_id=person and person.id,
-                description=f"Sign-in as {account} failed",
-                metadata={"account": account, "address": address_of(request), **more},
-                actor=DOOR,
-                now=now,
-            )
+    person = Person.objects.filter(user__username=account).first()
+    known = account if person else None
+    text = f"Sign-in as {known or 'nobody the service knows'} failed"
+    metadata = {"account": known, "address": address_of(request), **more}
+    _record_bounded(AuditAction.PERSON_SIGN_IN_FAILED, person, text, metadata, DOOR, now)
+
+
+def record_wrong_proof(request: HttpRequest, *, proof: str, now: datetime, **more: Any) -> None:
+    """Audit that the signed-in user gave a wrong password or code; as many a minute as failed sign-ins."""
+    user: Any = request.user
+    text = f"Wrong {proof} given by {user.username}, who is signed in"
+    metadata = {"proof": proof, "address": address_of(request), **more}
+    _record_bounded(AuditAction.PERSON_CHECK_FAILED, user.person, text, metadata, actor_of(request), now)
 
 
 def address_of(request: HttpRequest) -> str:
     """Return the client's address, which a trusted proxy may tell."""
     return gate.client_address(GateRequest.of(request))
+
+
+def _record_bounded(
+    action: AuditAction,
+    person: Person | None,
+    text: str,
+    metadata: dict[str, Any],
+    actor: Actor,
+    now: datetime,
+) -> None:
+    room = hit(BUCKET, str(person.id) if person else STRANGERS)
+    if not room.allowed:
+        return
+    if not room.remaining:
+        metadata["more_not_recorded"] = True
+    with environments.use(Environment.LIVE), environments.atomic():
+        auditlog.record(
+            tenant_id=SERVICE_TENANT_ID,
+            action=action,
+            affected_id=person and person.id,
+            description=text,
+            metadata=metadata,
+            actor=actor,
+            now=now,
+        )
 
 
 def _record_own(request: HttpRequest, action: AuditAction, what: str, now: datetime, **metadata: Any) -> None:

@@ -10,6 +10,8 @@ from django.utils.crypto import constant_time_compare
 from compliance.core.encryption import decrypt, encrypt
 
 PENDING, SECRET, CODES, LINK = "sign_in", "enrolment", "recovery_codes", "one_time_link"
+CHALLENGE: Final = "key_challenge"
+CONFIRMED: Final = "confirmed_at"
 LONGEST: Final = timedelta(minutes=10)
 
 
@@ -20,6 +22,7 @@ def begin(request: HttpRequest, user: Any, now: datetime) -> None:
     """
     request.session.cycle_key()
     request.session.pop(SECRET, None)
+    request.session.pop(CHALLENGE, None)
     request.session[PENDING] = {
         "user": user.pk,
         "backend": user.backend,
@@ -60,3 +63,14 @@ def take(request: HttpRequest, name: str) -> str | None:
     found = kept(request, name)
     request.session.pop(name, None)
     return found
+
+
+def confirm(request: HttpRequest, moment: datetime | None) -> None:
+    """Note when the session's person last showed a second factor."""
+    request.session[CONFIRMED] = moment and moment.isoformat()
+
+
+def is_confirmed(request: HttpRequest, now: datetime) -> bool:
+    """Whether the session's person has shown a second factor within ten minutes."""
+    at = request.session.get(CONFIRMED)
+    return at is not None and now - datetime.fromisoformat(at) <= LONGEST

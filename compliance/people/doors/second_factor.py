@@ -1,13 +1,15 @@
-"""The second factor of a sign-in: codes of an authenticator app (RFC 6238), and recovery codes."""
+"""The second factor of a sign-in: an authenticator app (RFC 6238), recovery codes; keys are in `passkeys`."""
 
 import base64
 import re
 import secrets
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote
+from uuid import UUID
 
 import segno
 from django.conf import settings
@@ -20,15 +22,14 @@ from compliance.core import environments
 from compliance.core.encryption import decrypt, encrypt
 from compliance.core.environments import Environment
 from compliance.people import recording
+from compliance.people.doors import sessions, tries
 from compliance.people.errors import NoSecondFactor, SecondFactorExists
-from compliance.people.models import Authenticator, Person, RecoveryCode
+from compliance.people.models import Authenticator, Person, RecoveryCode, SecurityKey
 
 SESSION_FLAG: Final = "second_factor"
 """Marks the sessions that began with a second factor."""
 SECRET_OCTETS: Final = 20  # RFC 4226 §4 recommends 160 bits
 TOLERANCE_STEPS: Final = 1
-FREE_FAILURES: Final = 3
-LONGEST_CLOSURE: Final = timedelta(minutes=15)
 RECOVERY_CODES: Final = 10
 _APP_CODE: Final = re.compile("[0-9]{6}")
 
@@ -46,6 +47,7 @@ class Factor(StrEnum):
 
     APP = "app"
     RECOVERY_CODE = "recovery_code"
+    SECURITY_KEY = "security_key"
 
 
 def is_required_of(user: Any) -> bool:
@@ -62,6 +64,11 @@ def is_met(request: HttpRequest) -> bool:
 
 def authenticator_of(user: User) -> Authenticator | None:
     return Authenticator.objects.filter(person__user=user).first()
+
+
+def is_set_up(user: User) -> bool:
+    """Whether the user has an authenticator app or a security key."""
+    return authenticator_of(user) is not None or SecurityKey.objects.filter(person__user=user).exists()
 
 
 def new_secret() -> bytes:
@@ -92,49 +99,72 @@ def step_of(code: str, secret: bytes, *, after: int, now: datetime) -> int | Non
 
 
 def enrol(*, user: User, secret: bytes, step: int, actor: Actor, now: datetime) -> list[str]:
-    """Add an authenticator whose code of `step` was shown; return its recovery codes.
+    """Add an authenticator whose code of `step` was shown; return recovery codes if there were none.
 
     Raises: SecondFactorExists.
     """
     with environments.use(Environment.LIVE), environments.atomic():
-        person = _locked(user)
+        person = locked(user)
         if Authenticator.objects.filter(person=person).exists():
             raise SecondFactorExists()
         Authenticator.objects.create(person=person, secret=encrypt(secret), last_step=step, created_at=now)
         text = f"Second factor of {user.username} added"
         recording.record(AuditAction.PERSON_SECOND_FACTOR_ADDED, user, text, actor, now)
-        return _new_codes(person)
+        return first_codes(person)
 
 
 def remake_codes(*, user: User, actor: Actor, now: datetime) -> list[str]:
     """Replace the recovery codes. Raises: NoSecondFactor."""
     with environments.use(Environment.LIVE), environments.atomic():
-        person = _locked(user)
-        if not Authenticator.objects.filter(person=person).exists():
+        person = locked(user)
+        if not is_set_up(user):
             raise NoSecondFactor()
         text = f"Recovery codes of {user.username} made"
         recording.record(AuditAction.PERSON_RECOVERY_CODES_MADE, user, text, actor, now)
         return _new_codes(person)
 
 
-def remove(*, user: User, reason: str, actor: Actor, now: datetime) -> None:
-    """Remove authenticator and recovery codes. Raises: NoSecondFactor."""
+def remove_app(*, user: User, reason: str, keep: Collection[UUID] = (), actor: Actor, now: datetime) -> None:
+    """Remove the app, the recovery codes if nothing else is left, and the user's sessions but those to keep.
+
+    Raises: NoSecondFactor.
+    """
     with environments.use(Environment.LIVE), environments.atomic():
-        person = _locked(user)
+        person = locked(user)
         removed, _ = Authenticator.objects.filter(person=person).delete()
         if not removed:
             raise NoSecondFactor()
-        RecoveryCode.objects.filter(person=person).delete()
+        drop_codes_of_nothing(user)
         text = f"Second factor of {user.username} removed"
         recording.record(AuditAction.PERSON_SECOND_FACTOR_REMOVED, user, text, actor, now, reason=reason)
+        sessions.end(user=user, but=keep, reason="the second factor was removed", actor=actor, now=now)
+
+
+def remove(*, user: User, reason: str, actor: Actor, now: datetime) -> None:
+    """Remove authenticator, security keys and recovery codes, and end the user's sessions.
+
+    Raises: NoSecondFactor.
+    """
+    with environments.use(Environment.LIVE), environments.atomic():
+        person = locked(user)
+        keys = SecurityKey.objects.filter(person=person)
+        ids = [str(key.id) for key in keys.order_by("id")]
+        removed, _ = Authenticator.objects.filter(person=person).delete()
+        if not removed and not ids:
+            raise NoSecondFactor()
+        keys.delete()
+        drop_codes_of_nothing(user)
+        text = f"Second factor of {user.username} removed"
+        more = {"security_keys": ids} if ids else {}
+        recording.record(
+            AuditAction.PERSON_SECOND_FACTOR_REMOVED, user, text, actor, now, reason=reason, **more
+        )
+        sessions.end(user=user, reason="the second factor was removed", actor=actor, now=now)
 
 
 def closed_for(user: User, now: datetime) -> timedelta | None:
-    """Return for how long no code of the user is accepted, after too many wrong ones."""
-    found = authenticator_of(user)
-    if found is None or found.closed_until is None or found.closed_until <= now:
-        return None
-    return found.closed_until - now
+    """Return for how long no code or key of the user is accepted, after too many wrong ones."""
+    return tries.closed_for(user, now)
 
 
 def verify(*, user: User, code: str, now: datetime) -> Factor | None:
@@ -144,28 +174,40 @@ def verify(*, user: User, code: str, now: datetime) -> Factor | None:
     """
     code = "".join(code.split()).replace("-", "").lower()
     with environments.use(Environment.LIVE), environments.atomic():
-        found = Authenticator.objects.select_for_update(of=("self",)).filter(person__user=user).first()
-        if found is None or (found.closed_until is not None and now < found.closed_until):
+        counted = tries.lock(user)
+        if tries.is_closed(counted, now):
             return None
-        step = step_of(code, decrypt(bytes(found.secret)), after=found.last_step, now=now)
-        if step is not None:
-            Authenticator.objects.filter(pk=found.pk).update(last_step=step, failures=0, closed_until=None)
-            return Factor.APP
-        used, _ = RecoveryCode.objects.filter(person_id=found.pk, digest=_digest(code)).delete()
-        if used:
-            Authenticator.objects.filter(pk=found.pk).update(failures=0, closed_until=None)
-            return Factor.RECOVERY_CODE
-        failures = found.failures + 1
-        closure = min(timedelta(seconds=2 ** min(failures, 20)), LONGEST_CLOSURE)
-        closed_until = now + closure if failures >= FREE_FAILURES else None
-        Authenticator.objects.filter(pk=found.pk).update(failures=failures, closed_until=closed_until)
-        return None
+        factor = _factor_of(code, counted.person_id, now)
+        tries.count(counted, was_right=factor is not None, now=now)
+        return factor
 
 
-def _locked(user: User) -> Person:
-    """Lock the user's row, as nobody may lock the person's."""
+def locked(user: User) -> Person:
+    """Lock the user's row, as nobody may lock the person's; return the person."""
     User.objects.select_for_update(no_key=True).get(pk=user.pk)
     return Person.objects.get(user=user)
+
+
+def first_codes(person: Person) -> list[str]:
+    """Make recovery codes if there are none; a second app or key shares those of the first."""
+    return [] if RecoveryCode.objects.filter(person=person).exists() else _new_codes(person)
+
+
+def drop_codes_of_nothing(user: User) -> None:
+    """Remove the recovery codes of somebody who has neither app nor key any more."""
+    if not is_set_up(user):
+        RecoveryCode.objects.filter(person__user=user).delete()
+
+
+def _factor_of(code: str, person_id: UUID, now: datetime) -> Factor | None:
+    found = Authenticator.objects.filter(person_id=person_id).first()
+    if found is not None:
+        step = step_of(code, decrypt(bytes(found.secret)), after=found.last_step, now=now)
+        if step is not None:
+            Authenticator.objects.filter(pk=found.pk).update(last_step=step)
+            return Factor.APP
+    used, _ = RecoveryCode.objects.filter(person_id=person_id, digest=_digest(code)).delete()
+    return Factor.RECOVERY_CODE if used else None
 
 
 def _new_codes(person: Person) -> list[str]:

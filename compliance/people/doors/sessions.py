@@ -5,15 +5,16 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from django.contrib.auth import HASH_SESSION_KEY
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from auditlog.vocabulary import Actor, AuditAction
-from compliance.console.display import counted
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
+from compliance.core.wording import counted
 from compliance.people import recording
 from compliance.people.doors.attempts import address_of
 from compliance.people.models import ConsoleSession, Person
@@ -40,9 +41,21 @@ def own_id(request: HttpRequest) -> UUID | None:
     return UUID(found["id"]) if found else None
 
 
+def own_ids(request: HttpRequest) -> list[UUID]:
+    """Return what to keep where a person's other sessions end."""
+    found = own_id(request)
+    return [] if found is None else [found]
+
+
 def of(user: User, now: datetime) -> QuerySet[ConsoleSession]:
     """Return the user's sessions, newest first."""
     return ConsoleSession.objects.filter(person__user=user, expire_date__gt=now).order_by("-started_at", "id")
+
+
+def living(user: User, now: datetime) -> list[ConsoleSession]:
+    """Return those of the user's sessions that a change of password has not ended, newest first."""
+    current = user.get_session_auth_hash()
+    return [one for one in of(user, now) if one.get_decoded().get(HASH_SESSION_KEY) == current]
 
 
 def end(

@@ -34,16 +34,19 @@ class CodeForm(forms.Form):
     )
 
 
-def finish(request: HttpRequest, user: User, factor: Factor | None, next_url: str) -> HttpResponse:
-    """Sign the user in, who has shown all that is needed, audit it, and go on."""
+def finish(
+    request: HttpRequest, user: User, factor: Factor | None, next_url: str, **details: str
+) -> HttpResponse:
+    """Sign the user in, who has shown all that is needed, audit it with the `details`, and go on."""
     moment, person = now(), Person.objects.get(user=user)
     with environments.use(Environment.LIVE), environments.atomic():
         login(request, user)
         pending.end(request)
         request.session[second_factor.SESSION_FLAG] = factor is not None
+        pending.confirm(request, moment if factor else None)
         sessions.begin(request, user=user, now=moment)
         lockout.count_success(request, person=person)
-        attempts.record_sign_in(request, second_factor=factor, now=moment)
+        attempts.record_sign_in(request, second_factor=factor, now=moment, **details)
     answer = HttpResponseRedirect(next_url)
     lockout.remember_browser(request, answer, person=person)
     return answer
@@ -59,7 +62,7 @@ class SignInView(LoginView):
             form.add_error(None, form.get_invalid_login_error())
             attempts.record_failure(self.request, account=user.username, locked_out=True, now=now())
             return super().form_invalid(form)
-        enrolled = second_factor.authenticator_of(user) is not None
+        enrolled = second_factor.is_set_up(user)
         if not enrolled and not second_factor.is_required_of(user):
             return finish(self.request, user, None, self.get_success_url())
         pending.begin(self.request, user, now())
@@ -78,7 +81,7 @@ class SignInView(LoginView):
 class SecondStep(RedirectURLMixin, FormView):
     """A page for somebody who has shown the password and is not signed in yet."""
 
-    form_class = CodeForm
+    form_class: type[forms.Form] = CodeForm
     user: User
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -120,7 +123,7 @@ class CodeView(SecondStep):
 class Enrolment(FormView):
     """Shows a new secret, kept in the session until a code proves that an app has it."""
 
-    form_class = CodeForm
+    form_class: type[forms.Form] = CodeForm
     user: User
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -164,7 +167,7 @@ class EnrolView(SecondStep, Enrolment):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         user = pending.user_of(request, now())
-        if user is not None and second_factor.authenticator_of(user) is not None:
+        if user is not None and second_factor.is_set_up(user):
             return HttpResponseRedirect(reverse("admin:login_code"))
         return super().dispatch(request, *args, **kwargs)
 

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import path, reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
@@ -12,8 +13,9 @@ from django.views.generic import View
 
 from auditlog.actors.requests import actor_of
 from compliance.core.clock import now
-from compliance.people.doors import account, attempts, link_pages, second_factor
-from compliance.people.doors.signing_in import CodeView, EnrolView, SignInView
+from compliance.people.doors import account, attempts, link_pages, lockout, second_factor
+from compliance.people.doors.signing_in import SignInView
+from compliance.people.passkeys import own_pages, sign_in_pages
 from compliance.people.recording import recorded_changes
 
 if TYPE_CHECKING:  # Unfold carries no types; its classes extend Django's.
@@ -45,13 +47,39 @@ class ConsoleSite(UnfoldAdminSite):
 
     def get_urls(self) -> list[Any]:
         return [
-            path("login/code/", self._outside(CodeView, "Second step"), name="login_code"),
-            path("login/enrol/", self._outside(EnrolView, "Second step"), name="login_enrol"),
+            path("login/code/", self._outside(sign_in_pages.StepView, "Second step"), name="login_code"),
+            path("login/key/", never_cache(sign_in_pages.request_options), name="login_key"),
+            path(
+                "login/enrol/key/",
+                self._outside(sign_in_pages.EnrolKeyView, "Second step"),
+                name="login_enrol_key",
+            ),
+            path(
+                "login/enrol/key/options/",
+                never_cache(sign_in_pages.creation_options),
+                name="login_enrol_key_options",
+            ),
+            path(
+                "login/enrol/", self._outside(sign_in_pages.EnrolAppView, "Second step"), name="login_enrol"
+            ),
             path("join/<str:token>/", never_cache(link_pages.open_link), name="link"),
             path("join/", self._outside(link_pages.LinkPasswordView, "Your password"), name="link_password"),
             path("account/", self.admin_view(account.account_page), name="account"),
             path("account/sessions/", self.admin_view(account.end_sessions), name="account_sessions"),
             path("account/enrol/", self.admin_view(account.OwnEnrolment.as_view()), name="account_enrol"),
+            path(
+                "account/confirm/", self.admin_view(own_pages.ConfirmView.as_view()), name="account_confirm"
+            ),
+            path("account/key/", self.admin_view(own_pages.request_options), name="account_key"),
+            path("account/keys/", self.admin_view(own_pages.change_keys), name="account_keys"),
+            path(
+                "account/keys/add/", self.admin_view(own_pages.AddKeyView.as_view()), name="account_key_add"
+            ),
+            path(
+                "account/keys/add/options/",
+                self.admin_view(own_pages.creation_options),
+                name="account_key_add_options",
+            ),
             path("account/codes/", self.admin_view(account.recovery_codes_page), name="recovery_codes"),
             # Django's redirect to any row's own page is not there: it tells which rows of all tenants exist.
             *(route for route in super().get_urls() if getattr(route, "name", None) != "view_on_site"),
@@ -75,7 +103,14 @@ class ConsoleSite(UnfoldAdminSite):
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         if request.method != "POST":
             return super().password_change(request, extra_context)
-        user_id: Any = request.user.pk
-        with recorded_changes(user_id=user_id, actor=actor_of(request), now=now()):
-            answer: HttpResponse = super().password_change(request, extra_context)
+        if account.is_closed_to(request, proof="password"):
+            messages.error(request, account.CLOSED)
+            return HttpResponseRedirect(reverse("admin:password_change"))
+        user: Any = request.user
+        with recorded_changes(user_id=user.pk, actor=actor_of(request), now=now()):
+            answer: Any = super().password_change(request, extra_context)
+        if isinstance(answer, HttpResponseRedirect):
+            lockout.count_success(request, person=user.person)
+        elif answer.context_data["form"].has_error("old_password", "password_incorrect"):
+            account.count_wrong(request, proof="password")
         return answer

@@ -22,6 +22,7 @@ from compliance.core.environments import Environment
 from compliance.incidents.models import NotificationDraft
 from compliance.incidents.tests.factories import make_incident
 from compliance.incidents.vocabulary import NotificationTemplate
+from compliance.people.passkeys.tests.security_keys import confirmed, make_security_key, registered
 from compliance.people.tests.authenticators import code_of, make_authenticator, offered_code
 from compliance.reports import services
 from compliance.reports.models import Report, ReportSchedule
@@ -47,6 +48,7 @@ READING = {
     ),
     *("auditlog_auditentry_proof", "auditlog_auditentry_verify"),
     *("login_code", "login_enrol", "recovery_codes", "link", "link_password"),
+    *("login_key", "login_enrol_key", "login_enrol_key_options", "account_key", "account_key_add_options"),
 }
 READING_ENDS = ("_changelist", "_history")
 
@@ -134,6 +136,11 @@ def give_user_an_app(world: World) -> None:
     make_authenticator(world.user)
 
 
+def give_operator_a_key(world: World) -> None:
+    make_security_key(world.operator)
+    world.client = confirmed(world.operator)
+
+
 def open_enrolment(world: World) -> None:
     world.client.get(reverse("admin:account_enrol"))
 
@@ -186,6 +193,8 @@ def seal(world: World) -> None:
 PREPARED: dict[str, Callable[[World], None]] = {
     "account": give_operator_an_app,
     "account_enrol": open_enrolment,
+    "account_confirm": give_operator_an_app,
+    "account_keys": give_operator_a_key,
     "account_sessions": sign_in_elsewhere,
     "auth_user_end_sessions": sign_in_elsewhere,
     "auth_user_reset_second_factor": give_user_an_app,
@@ -211,7 +220,9 @@ FIXED_ARGUMENTS = {
     "password_change": [],
     "logout": [],
     "account": [],
+    "account_confirm": [],
     "account_enrol": [],
+    "account_keys": [],
     "account_sessions": [],
 }
 FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
@@ -230,6 +241,9 @@ FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
     },
     "logout": lambda world: {},
     "account": lambda world: {"do": "codes", "code": code_of(world.operator)},
+    "account_confirm": lambda world: {"code": code_of(world.operator)},
+    "account_keys": lambda world: {"do": "codes"},
+    "account_key_add": lambda world: {"name": "blue key", "credential": registered(world.client)},
     "account_sessions": lambda world: {"session": "others"},
     "account_enrol": lambda world: {"code": offered_code(world.client)},
     "tenancy_tenant_add": lambda world: {"name": "Another"},

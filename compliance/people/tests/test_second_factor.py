@@ -14,7 +14,7 @@ from auditlog.models import AuditEntry
 from auditlog.vocabulary import SERVICE_TENANT_ID
 from compliance.core.clock import now
 from compliance.people.doors import second_factor
-from compliance.people.models import Authenticator, RecoveryCode
+from compliance.people.models import Authenticator, RecoveryCode, SecondStepTries
 from compliance.people.tests.authenticators import code_of, make_authenticator, offered_code
 from compliance.tests.console import console_of, make_operator, make_staff
 
@@ -123,7 +123,7 @@ def test_wrong_codes_close_the_door_for_longer_and_longer(root: User) -> None:
         client.post(CODE, {"code": "000000"})
     answer = client.post(CODE, {"code": code_of(root)})
 
-    found = Authenticator.objects.get()
+    found = SecondStepTries.objects.get()
     assert "Too many wrong codes" in answer.content.decode()
     assert found.closed_until is not None
     assert 1 < (found.closed_until - now()).total_seconds() <= 8

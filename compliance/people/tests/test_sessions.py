@@ -11,6 +11,7 @@ from auditlog.models import AuditEntry
 from compliance.core.clock import now
 from compliance.people.doors import sessions
 from compliance.people.models import ConsoleSession
+from compliance.people.tests.authenticators import make_authenticator
 from compliance.tests.console import actor_id_of, console_of, make_operator, make_staff
 
 PASSWORD = "correct horse battery"
@@ -99,3 +100,54 @@ def test_signing_in_and_out_leaves_no_session_behind(kim: User) -> None:
     client.post(reverse("admin:logout"))
 
     assert (before, sessions.of(kim, now()).count()) == (1, 0)
+
+
+def make_new_password(client: Client) -> None:
+    new = "another long passphrase"
+    form = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
+    client.post(reverse("admin:password_change"), form)
+
+
+def test_new_password_ends_all_others(kim: User) -> None:
+    here, there = browser_of(kim), browser_of(kim, "Phone")
+
+    make_new_password(here)
+
+    kim.refresh_from_db()
+    assert (is_signed_in(here), is_signed_in(there)) == (True, False)
+    assert [one.browser for one in sessions.of(kim, now())] == ["Firefox"]
+
+
+def test_session_that_a_password_set_elsewhere_ended_is_not_listed(kim: User) -> None:
+    client = browser_of(kim)
+    operator = console_of(make_operator())
+    kim.set_password("set past the service")
+    kim.save()
+
+    page = operator.get(reverse("admin:auth_user_change", args=[kim.pk])).content.decode()
+
+    assert sessions.of(kim, now()).count() == 1
+    assert sessions.living(kim, now()) == []
+    assert "127.0.0.1, Firefox" not in page
+    assert not is_signed_in(client)
+
+
+def test_operator_who_resets_a_second_factor_ends_the_sessions(kim: User) -> None:
+    client = browser_of(kim)
+    make_authenticator(kim)
+
+    url = reverse("admin:auth_user_reset_second_factor", args=[kim.pk])
+    console_of(make_operator()).post(url, {"reason": "phone lost"})
+
+    assert not is_signed_in(client)
+    entry = AuditEntry.objects.of_type("person.sessions_ended").get()
+    assert entry.metadata == {"count": 1, "reason": "the second factor was removed"}
+
+
+def test_person_who_removes_the_app_stays_signed_in_here_only(kim: User) -> None:
+    here, there = browser_of(kim), browser_of(kim)
+    codes = make_authenticator(kim)
+
+    here.post(ACCOUNT, {"do": "remove", "code": codes[0]})
+
+    assert (is_signed_in(here), is_signed_in(there)) == (True, False)

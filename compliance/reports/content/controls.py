@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from compliance.core.wording import counted, spoken
 from compliance.reports.content.facts import Facts, Frame, Spread
 from compliance.reports.content.sources import Rows
 from compliance.reports.vocabulary import ControlState
@@ -189,19 +190,3 @@ def _archives(found: Findings, facts: Facts) -> None:
         "Archived events were dropped: that their archives are kept is for the operator to show",
         when=len(gone) > bare,
     )
-
-
-def counted(number: int, singular: str, plural: str | None = None) -> str:
-    """Return `1 agent`, `2 agents`."""
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
-
-
-def spoken(span: timedelta) -> str:
-    """Return a readable span: `0.4 seconds`, `12 seconds`, `3 minutes`, `5 hours`, `40 days`."""
-    seconds = span.total_seconds()
-    if seconds < 10:
-        return f"{seconds:.1f} seconds"
-    for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
-        if seconds >= 2 * size or unit == "second":
-            return counted(int(seconds // size), unit)
-    return ""

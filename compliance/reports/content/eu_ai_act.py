@@ -2,11 +2,11 @@
 
 from datetime import timedelta
 
+from compliance.core.wording import counted
 from compliance.reports.content import controls as shared
 from compliance.reports.content.controls import (
     Control,
     Findings,
-    counted,
     missing_entries,
     missing_events,
     mode_gaps,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from compliance.core.wording import counted
 from compliance.incidents.duties.clocks import ClockKind
 from compliance.incidents.vocabulary import IncidentCause, NotificationTemplate, SeriousHarm
 from compliance.reports.notifications.record import MOST_EVENTS, IncidentRecord
@@ -94,7 +95,7 @@ def _harm(record: IncidentRecord, _: NotificationTemplate) -> str | None:
 def _high_risk(record: IncidentRecord) -> str:
     """Return the number of high-risk events; the record holds no more than the first 200."""
     if len(record.events) < MOST_EVENTS:
-        return _count(len(record.events), "high-risk event")
+        return counted(len(record.events), "high-risk event")
     return f"{MOST_EVENTS} or more high-risk events, told here up to number {MOST_EVENTS},"
 
 
@@ -165,7 +166,7 @@ def _speed(record: IncidentRecord, _: NotificationTemplate) -> str:
 
 def _logs(record: IncidentRecord, _: NotificationTemplate) -> str:
     return (
-        f"Timeline of {_count(len(record.timeline), 'entry', 'entries')}; audit log of {record.log_size:,} "
+        f"Timeline of {counted(len(record.timeline), 'entry', 'entries')}; audit log of {record.log_size:,} "
         f"sealed entries, of which those about {record.incident.id}, {record.agent.id} and its certificates "
         "concern the incident; events are kept with their scores and reasons"
     )
@@ -211,15 +212,11 @@ def _resolution(record: IncidentRecord, template: NotificationTemplate) -> str:
 
 def _recurring(record: IncidentRecord, _: NotificationTemplate) -> str:
     count = len(record.earlier)
-    return f"Yes: {_count(count, 'incident')} of this agent in six months" if count else "No"
+    return f"Yes: {counted(count, 'incident')} of this agent in six months" if count else "No"
 
 
 def _recurrences(record: IncidentRecord, _: NotificationTemplate) -> str:
     return "; ".join(moment(one.detected_at) or "" for one in record.earlier[:LISTED]) or "None"
-
-
-def _count(count: int, noun: str, plural: str = "") -> str:
-    return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
 _VALUES: Final[dict[str, Value]] = {

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from compliance.core.wording import counted, spoken
 from compliance.reports.content import eu_ai_act, mica
 from compliance.reports.content.builder import CONTROLS, build
-from compliance.reports.content.controls import Control, Evidence, Findings, counted, spoken
+from compliance.reports.content.controls import Control, Evidence, Findings
 from compliance.reports.content.facts import Facts, Row, Spread
 from compliance.reports.content.regulations import LAW, REGULATIONS
 from compliance.reports.content.sources import Rows

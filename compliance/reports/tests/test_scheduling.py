@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from django.db import IntegrityError
+from django.db.models import F
 
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor
@@ -66,10 +67,38 @@ def test_lost_runs_are_caught_up(tenant: Tenant) -> None:
 def test_database_holds_one_report_of_a_period(tenant: Tenant) -> None:
     schedule = make_schedule(tenant)
     run_schedules(now=APRIL + SETTLING)
-    ReportSchedule.objects.filter(id=schedule.id).update(next_start=MARCH)
 
     with pytest.raises(IntegrityError), environments.atomic():
-        run_schedules(now=APRIL + SETTLING)
+        Report.objects.create(
+            tenant=tenant,
+            type="mica",
+            period_start=MARCH,
+            period_end=APRIL,
+            schedule=schedule,
+            created_at=APRIL,
+        )
+
+
+def test_period_that_has_its_report_is_passed_over(tenant: Tenant) -> None:
+    schedule = make_schedule(tenant)
+    run_schedules(now=APRIL + SETTLING)
+    ReportSchedule.objects.filter(id=schedule.id).update(next_start=MARCH)
+
+    assert run_schedules(now=MAY + SETTLING) == 1
+    assert periods() == [(MARCH, APRIL), (APRIL, MAY)]
+
+
+def test_schedule_that_fails_holds_up_no_other(tenant: Tenant, caplog: pytest.LogCaptureFixture) -> None:
+    broken, sound = make_schedule(tenant), make_schedule(make_tenant("Rival"))
+    # Before the year 1, which no date of Python's is.
+    ReportSchedule.objects.filter(id=broken.id).update(next_start=F("next_start") - timedelta(days=800_000))
+
+    made = run_schedules(now=APRIL + SETTLING)
+
+    assert (made, Report.objects.get().schedule) == (1, sound)
+    assert f"row {broken.id} of a sweep failed" in caplog.text
+    ReportSchedule.objects.filter(id=broken.id).update(next_start=MARCH)
+    assert run_schedules(now=APRIL + SETTLING) == 1
 
 
 def test_quarter_is_reported(tenant: Tenant) -> None:

@@ -1,7 +1,16 @@
-/* Swagger UI's choice of a server has a label that it does not belong to. */
-new MutationObserver(() => {
-    const servers = document.getElementById("servers");
-    if (servers && !servers.ariaLabel) {
-        servers.ariaLabel = "Server";
+/* What Swagger UI leaves without a name or out of a keyboard's reach. */
+(() => {
+    const page = document.getElementById("swagger-ui");
+
+    function nameChoice(choice) {
+        const row = choice.closest("tr");
+        const parameter = row?.dataset.paramName ?? row?.querySelector(".parameter__name")?.textContent;
+        choice.ariaLabel = choice.id === "servers" ? "Server" : (parameter ?? "Example");
     }
-}).observe(document.getElementById("swagger-ui"), { childList: true, subtree: true });
+
+    new MutationObserver(() => {
+        page.querySelectorAll("select:not([aria-label])").forEach(nameChoice);
+        page.querySelectorAll("pre:not([tabindex])").forEach((box) => { box.tabIndex = 0; });
+        page.querySelectorAll("table[role=region]:not([aria-label])").forEach((table) => { table.ariaLabel = table.id.replaceAll("_", " "); });
+    }).observe(page, { childList: true, subtree: true });
+})();

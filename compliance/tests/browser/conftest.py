@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.browser.web_server import web_server
-from compliance.tests.browser.world import World
+from compliance.tests.browser.world import WAIT_MILLISECONDS, World
 
 # The first that exists is driven: CHROMIUM, then Debian's. No browser is downloaded.
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
@@ -25,6 +25,7 @@ def chromium() -> Iterator[Browser]:
     if program is None:
         pytest.fail("no Chromium: apt-get install chromium, or name another in CHROMIUM", pytrace=False)
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    expect.set_options(timeout=WAIT_MILLISECONDS)
     # Chromium's sandbox does not work for root, as whom containers run; all pages are our own.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
@@ -54,5 +55,7 @@ def world(address: str, chromium: Browser, django_db_blocker: Any) -> World:
 def quiet(world: World) -> Iterator[None]:
     """No page complains in the browser's console: no script fails, nothing breaks the security policy."""
     world.complaints.clear()
+    opened_before = len(world.contexts)
     yield
+    world.close_browsers(opened_before)
     assert world.complaints == []

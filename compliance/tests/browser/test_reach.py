@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from compliance.tests.browser.axe import DESKTOP, PHONE, violations
+from compliance.tests.browser.axe import PHONE, violations
 from compliance.tests.browser.world import OPERATOR, World
 from compliance.tests.url_table import routes
 
@@ -15,7 +15,7 @@ ROUTES = {route.name: route for route in routes()}
 MOST_TABS = 60
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def operators(world: World) -> Page:
     return world.browser_of(OPERATOR)
 
@@ -92,7 +92,6 @@ def test_navigation_opens_on_a_phone(operators: Page) -> None:
     assert violations(operators) == []
     operators.keyboard.press("Escape")
     expect(operators.get_by_role("navigation", name="Pages")).to_be_hidden()
-    operators.set_viewport_size(DESKTOP)
 
 
 @pytest.mark.parametrize("page", DECIDED)
@@ -105,4 +104,3 @@ def test_decisions_are_in_sight_on_a_phone(operators: Page, world: World, page: 
     assert decisions
     for decision in decisions:
         expect(decision).to_be_in_viewport(ratio=1)
-    operators.set_viewport_size(DESKTOP)

@@ -1,5 +1,7 @@
 """The review inbox: what waits, what officers decide in place, and what others only read."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -11,6 +13,7 @@ from django.urls import reverse
 from agents.models import Agent, AgentStatus
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
+from auditlog.vocabulary import Actor
 from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
@@ -19,10 +22,13 @@ from compliance.core.environments import Environment
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import actor_id_of, console_of, make_member, make_operator
+from compliance.tests.threads import in_thread, somebody_waits_for_a_lock
 from events.inbox import collecting, decisions
 from events.inbox.models import AgentQueue, InboxComment, OpenEvent
-from events.models import BehaviorEvent, EventReview
+from events.models import BehaviorEvent, EventReview, ReviewVerdict, ScorerProgress
+from events.risk import reviewing
 from events.tests.factories import make_event, make_high_event, store_event
+from events.tests.factories import make_open_event as opened
 
 INBOX = "admin:inbox_openevent_changelist"
 
@@ -45,21 +51,6 @@ def certified(acme: Tenant) -> Agent:
 @pytest.fixture
 def officer(acme: Tenant) -> Client:
     return console_of(make_member(acme, Role.OFFICER))
-
-
-def opened(agent: Agent, score: float = 0.9, *, minutes_ago: float = 0, **fields: Any) -> BehaviorEvent:
-    """An event that waits, as one that ingest stored."""
-    event = store_event(agent, score, now() - timedelta(minutes=minutes_ago), **fields)
-    OpenEvent.objects.create(
-        event_id=event.id,
-        tenant_id=event.tenant_id,
-        agent=agent,
-        action_type=event.action_type,
-        risk_band=event.risk_band,
-        risk_score=event.risk_score,
-        received_at=event.received_at,
-    )
-    return event
 
 
 def shown(client: Client, **query: Any) -> Any:
@@ -474,3 +465,31 @@ def test_page_makes_at_most_20_queries(
 
     with django_assert_max_num_queries(20):
         client.get(reverse(INBOX), {"event": str(last.id)})
+
+
+def test_review_that_is_under_way_is_collected_as_one(committed: None) -> None:
+    """The review has found no row to delete, and commits after the collector has looked."""
+    agent = make_agent(make_tenant("Acme"))
+    event = store_event(agent, 0.9, now() - timedelta(hours=1))
+    ScorerProgress.objects.filter(name=collecting.NAME).update(upto=collecting.NOTHING)
+
+    with ThreadPoolExecutor(1) as pool:
+        with environments.atomic():
+            review_event(event)
+            collected = pool.submit(in_thread, lambda: collecting.collect(now=now()))
+            while not collected.done() and not somebody_waits_for_a_lock():
+                time.sleep(0.01)
+        collected.result(10)
+
+    assert not OpenEvent.objects.filter(event_id=event.id).exists()
+
+
+def review_event(event: BehaviorEvent) -> None:
+    reviewing.review(
+        tenant_id=event.tenant_id,
+        event_id=event.id,
+        verdict=ReviewVerdict.DISMISSED,
+        note=None,
+        actor=Actor.system("tests"),
+        now=now(),
+    )

@@ -12,6 +12,7 @@ from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.errors import Conflict, Invalid
 from compliance.core.tasks import enqueue, enqueue_on_commit
+from compliance.stores.sweeps import each
 from compliance.tenancy.models import Tenant
 from events.models import Simulation, SimulationStatus
 from events.risk.evaluation import replay
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 
 SIMULATE = "events.simulate"
 MAX_ATTEMPTS = 5
+RETRY_DELAYS = (1, 3, 9, 27)  # seconds
 
 
 class AlreadySimulating(Conflict):
@@ -98,11 +100,27 @@ def order_of(
 def step(*, simulation_id: Any, now: datetime) -> bool:
     """Do the next step of a simulation and enqueue the one after it; return whether there was one to do.
 
-    Safe to run twice: the step is claimed first, and only the latest claim may store what it did.
+    Safe to run twice: the step is claimed first, and only the latest claim may store what it did. One that
+    fails is tried again after `RETRY_DELAYS`, and fails the simulation in the end.
     """
     simulation = Simulation.objects.claim(simulation_id, now)
     if simulation is None:
         return False
+    try:
+        changes, is_done = _worked(simulation, now)
+    # Whatever is wrong with it, the tenant's next simulation must not wait for the lease.
+    except Exception as error:  # noqa: BLE001
+        log.error("step of simulation %s failed: %s", simulation.id, type(error).__name__)
+        _fail(simulation, now)
+        return True
+    claimed = Simulation.objects.filter(id=simulation.id, claims=simulation.claims)
+    if claimed.unfinished().update(**changes) and not is_done:
+        enqueue(SIMULATE, simulation_id=str(simulation.id))
+    return True
+
+
+def _worked(simulation: Simulation, now: datetime) -> tuple[dict[str, Any], bool]:
+    """Replay as many events as a step holds; return the columns to store, and whether it was the last."""
     under_way = _resumed(simulation)
     is_done = under_way.run(most=STEP_EVENTS)
     changes: dict[str, Any] = {"events": under_way.events, "attempts": 0, "leased_until": None}
@@ -112,21 +130,13 @@ def step(*, simulation_id: Any, now: datetime) -> bool:
         changes["completed_at"] = now
     else:
         changes |= {"checkpoint": under_way.packed(), "progress": under_way.progress}
-    claimed = Simulation.objects.filter(id=simulation.id, claims=simulation.claims)
-    if claimed.unfinished().update(**changes) and not is_done:
-        enqueue(SIMULATE, simulation_id=str(simulation.id))
-    return True
+    return changes, is_done
 
 
 def sweep(*, now: datetime) -> int:
     """Enqueue simulations whose task was lost, fail those out of attempts; return how many were enqueued."""
-    due = list(Simulation.objects.claimable(now).order_by("created_at", "id"))
-    for simulation in due:
-        if simulation.attempts >= MAX_ATTEMPTS:
-            _give_up(simulation, now)
-        else:
-            enqueue(SIMULATE, simulation_id=str(simulation.id))
-    return sum(simulation.attempts < MAX_ATTEMPTS for simulation in due)
+    due = Simulation.objects.claimable(now).order_by("created_at", "id")
+    return each(due.values_list("id", "attempts"), lambda row: _pick_up(*row, now))
 
 
 def _resumed(simulation: Simulation) -> Replay:
@@ -142,8 +152,26 @@ def _resumed(simulation: Simulation) -> Replay:
         return Replay(order)
 
 
-def _give_up(simulation: Simulation, now: datetime) -> None:
-    over = {"status": SimulationStatus.FAILED, "completed_at": now, "checkpoint": b""}
-    stuck = Simulation.objects.claimable(now).filter(id=simulation.id, attempts__gte=MAX_ATTEMPTS)
+def _fail(simulation: Simulation, now: datetime) -> None:
+    """Try the claimed step again a little later, or give the simulation up."""
+    Simulation.objects.filter(id=simulation.id, claims=simulation.claims).update(leased_until=None)
+    if simulation.attempts >= MAX_ATTEMPTS:
+        _give_up(simulation.id, simulation.attempts, now)
+    else:
+        delay = RETRY_DELAYS[simulation.attempts - 1]
+        enqueue(SIMULATE, delay_seconds=delay, simulation_id=str(simulation.id))
+
+
+def _pick_up(simulation_id: UUID, attempts: int, now: datetime) -> bool:
+    if attempts < MAX_ATTEMPTS:
+        enqueue(SIMULATE, simulation_id=str(simulation_id))
+        return True
+    _give_up(simulation_id, attempts, now)
+    return False
+
+
+def _give_up(simulation_id: UUID, attempts: int, now: datetime) -> None:
+    over = {"status": SimulationStatus.FAILED, "completed_at": now, "checkpoint": b"", "leased_until": None}
+    stuck = Simulation.objects.claimable(now).filter(id=simulation_id, attempts__gte=MAX_ATTEMPTS)
     if stuck.update(**over):
-        log.error("simulation %s failed after %d attempts", simulation.id, simulation.attempts)
+        log.error("simulation %s failed after %d attempts", simulation_id, attempts)

@@ -7,6 +7,7 @@ from typing import Any
 
 from compliance.core.commands import EXIT_FINDINGS, EXIT_UNAVAILABLE, ServiceCommand
 from compliance.core.environments import Environment
+from compliance.core.wording import counted
 from compliance.ops.doctor import Finding, examine
 
 
@@ -34,8 +35,7 @@ class Command(ServiceCommand):
         bad = [finding for finding in findings if not finding.ok]
         if bad:
             is_down = any(finding.is_down for finding in bad)
-            problems = "1 problem" if len(bad) == 1 else f"{len(bad)} problems"
-            self._fail(problems, EXIT_UNAVAILABLE if is_down else EXIT_FINDINGS)
+            self._fail(counted(len(bad), "problem"), EXIT_UNAVAILABLE if is_down else EXIT_FINDINGS)
 
 
 def _line(finding: Finding) -> str:

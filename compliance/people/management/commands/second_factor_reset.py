@@ -1,4 +1,4 @@
-"""`second_factor_reset USERNAME --reason TEXT`: for operators who have lost app and recovery codes."""
+"""`second_factor_reset USERNAME --reason TEXT`: for operators who have lost app, keys and recovery codes."""
 
 from argparse import ArgumentParser
 from datetime import datetime
@@ -13,7 +13,7 @@ from compliance.people.errors import UserNotFound
 
 
 class Command(ServiceCommand):
-    help = "Remove a user's authenticator app and recovery codes."
+    help = "Remove a user's authenticator app, security keys and recovery codes."
 
     def add_own_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username")

@@ -16,7 +16,7 @@ from compliance.core import environments
 from compliance.core.identifiers import first_id_at
 from compliance.stores import sql
 from compliance.tenancy.models import Tenant
-from events.inbox.models import DayFigures
+from events.figures.models import DayFigures
 from events.models import EventReview, RiskDay
 from webhooks.models import Delivery, Webhook
 

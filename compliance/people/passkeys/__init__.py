@@ -1,0 +1,1 @@
+"""Security keys and passkeys (WebAuthn) as a second factor."""
