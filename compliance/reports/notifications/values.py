@@ -105,7 +105,7 @@ def _description(record: IncidentRecord, _: NotificationTemplate) -> str:
     text = f"The AI agent {incident.agent_name} ({record.agent.did}): {opened}."
     if record.others:
         belong = "belongs" if len(record.others) == 1 else "belong"
-        text += f" {_count(len(record.others), 'further agent')} {belong} to the incident."
+        text += f" {counted(len(record.others), 'further agent')} {belong} to the incident."
     if events:
         text += (
             f" {'They' if record.others else 'It'} reported {_high_risk(record)} between "
