@@ -16,6 +16,7 @@ from django.contrib.admin.sites import AdminSite
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q, QuerySet
+from django.db.models.constants import LOOKUP_SEP
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -161,7 +162,8 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         identifier = parse_id(search_term.strip())
         if identifier is None:
             return super().get_search_results(request, queryset, search_term)
-        return queryset.filter(Q.create([(name, identifier) for name in self.search_ids], Q.OR)), False
+        is_joined = any(LOOKUP_SEP in name for name in self.search_ids)
+        return queryset.filter(Q.create([(name, identifier) for name in self.search_ids], Q.OR)), is_joined
 
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [*(super().get_exclude(request, obj) or ()), *self.secret_fields]
