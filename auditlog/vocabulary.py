@@ -86,6 +86,7 @@ class AuditAction(models.TextChoices):
     INCIDENT_OPENED = "incident.opened"
     INCIDENT_JOINED = "incident.joined"
     INCIDENT_UPDATED = "incident.updated"
+    INCIDENT_MERGED = "incident.merged"
     INCIDENT_NOTED = "incident.noted"
     INCIDENT_ATTACHED = "incident.attached"
     INCIDENT_DEADLINE_NEAR = "incident.deadline_near"

@@ -38,7 +38,9 @@ from compliance.console.filters import (
     tenant_filter,
 )
 from compliance.console.navigation import NavigationLine
-from events.models import BehaviorEvent, EventReview, MarkedPlace, ReviewVerdict, RiskBand, Simulation
+from compliance.core.identifiers import parse_id
+from events.listing import console
+from events.models import BehaviorEvent, EventReview, MarkedPlace, ReviewVerdict, Simulation
 from events.querysets import BehaviorEventQuerySet
 from events.risk import reviewing
 from events.risk.words import in_words, worth
@@ -117,14 +119,19 @@ class ReviewFilter(DropdownFilter):
         return [(WAITING, "to be reviewed"), *ReviewVerdict.choices]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == WAITING:
-            return queryset.exclude(risk_band=RiskBand.LOW).filter(said=None)
-        return queryset.filter(said=self.value()) if self.value() in ReviewVerdict.values else queryset
+        value = self.value()
+        if value == WAITING:
+            return console.waiting(queryset)  # type: ignore[arg-type]
+        return console.judged(queryset, value) if value in ReviewVerdict.values else queryset  # type: ignore[arg-type]
 
 
 class EventRowAdmin(TenantScopedAdmin):
-    """A long list, without a count of its rows, and the columns that its models share."""
+    """A long list, without a count of its rows, and the columns that its models share.
 
+    It has one order, which an index has: another would read and sort all rows.
+    """
+
+    sortable_by = ()
     paginator = InfinitePaginator
     show_full_result_count = False
 
@@ -156,11 +163,10 @@ class BehaviorEventAdmin(EventRowAdmin):
         ("risk_band", ChoicesDropdownFilter),
         ("action_type", ChoicesDropdownFilter),
         tenant_filter(),
-        ("occurred_at", RangeDateTimeFilter),
     )
-    search_fields = ("agent__name", "session_id__exact")
-    search_ids = ("pk", "agent_id", "chain_id")
-    search_help_text = "Agent name, session or an ID"
+    # Shows the field: `get_search_results` searches.
+    search_fields = ("agent__name",)
+    search_help_text = "Agent name, ID of an event or agent; session or chain, if lately"
     fieldsets = (
         (None, {"fields": ("action", "risk", "agent", "tenant")}),
         ("Why this score", {"fields": ("why", "model_version")}),
@@ -177,7 +183,34 @@ class BehaviorEventAdmin(EventRowAdmin):
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """Order as an index serves: one tenant's events by time, all tenants' by id (UUIDv7, so by time)."""
-        return ("-id",) if access_of(request).is_operator else ("-occurred_at", "-id")
+        return ("-id",) if _is_of_all(request) else ("-occurred_at", "-id")
+
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        """Filter by the time that the list is ordered by."""
+        own = ("received_at", console.ReceivedFilter), ("occurred_at", RangeDateTimeFilter)
+        return (*super().get_list_filter(request), own[0] if _is_of_all(request) else own[1])
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        text = search_term.strip()
+        if not text or "\x00" in text:
+            return super().get_search_results(request, queryset, search_term)
+        tenants = access_of(request).tenants_for(self.view_roles)
+        return console.found(queryset, text, tenants=tenants), False  # type: ignore[arg-type]
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> Any:
+        is_of_agent = any(name.startswith("agent") for name in request.GET)
+        tenants = () if is_of_agent else access_of(request).tenants_for(self.view_roles) or ()
+
+        class EventChangeList(super().get_changelist(request, **kwargs)):  # type: ignore[misc]
+            def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
+                rows = super().get_queryset(request, *args, **kwargs)
+                most = (self.page_num + 1) * self.list_per_page
+                found: QuerySet[Any] = console.of_each_tenant(rows, tenants, most=most)
+                return found
+
+        return EventChangeList
 
     @display(description="action", ordering="action_type")
     def action(self, event: BehaviorEvent) -> str:
@@ -227,6 +260,11 @@ class BehaviorEventAdmin(EventRowAdmin):
         return code(event.pk)
 
 
+def _is_of_all(request: HttpRequest) -> bool:
+    """Whether the list is of every tenant's events: an operator's, unless it is filtered by one tenant."""
+    return access_of(request).is_operator and parse_id(request.GET.get("tenant", "")) is None
+
+
 def _named(actor_id: str) -> str:
     name = names_of([actor_id]).get(actor_id)
     return f"{name}, {actor_id}" if name else actor_id
@@ -249,7 +287,6 @@ class EventReviewAdmin(NamesActors, EventRowAdmin):
     search_fields = ("agent__name", "actor_id")
     search_ids = ("pk", "event_id", "agent_id")
     search_help_text = "Agent name, officer or an ID"
-    ordering = ("-reviewed_at", "-id")
     fieldsets = (
         (None, {"fields": ("outcome", "note_text", "case_number", "officer", "reviewed_at")}),
         ("Event", {"fields": ("event_code", "agent", "tenant")}),
@@ -259,6 +296,9 @@ class EventReviewAdmin(NamesActors, EventRowAdmin):
     officer = column(
         "by", lambda review: actor_shown(review.actor_id, review.actor_name), ordering="actor_id"
     )
+
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        return ("-id",) if _is_of_all(request) else ("-reviewed_at", "-id")
 
     @display(description="verdict", ordering="verdict")
     def outcome(self, review: EventReview) -> str:

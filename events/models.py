@@ -140,7 +140,10 @@ class EventReview(AppendOnlyRow):
 
     class Meta:
         ordering = ["-reviewed_at", "-id"]
-        indexes = [models.Index(fields=["tenant", "-reviewed_at", "-id"], name="events_review_list")]
+        indexes = [
+            models.Index(fields=["tenant", "-reviewed_at", "-id"], name="events_review_list"),
+            models.Index(fields=["agent", "-reviewed_at", "-id"], name="events_review_of_agent"),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["event_id", "number"], name="events_review_in_order"),
             models.CheckConstraint(

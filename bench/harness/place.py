@@ -142,17 +142,21 @@ class Place:
         return [str(agent) for agent in read_json(self.state)["agents"][:count]]
 
     @contextmanager
-    def prepared(self, agents: int, *, fresh: bool, keep: bool) -> Iterator[None]:
-        """Databases with so many certified agents inside the block; dropped afterwards unless `keep`."""
+    def prepared(self, agents: int, *, fresh: bool, keep: bool, copy: bool = True) -> Iterator[None]:
+        """Databases with so many certified agents inside the block; dropped afterwards unless `keep`.
+
+        Without `copy`, those that the run before kept.
+        """
         self.folder.mkdir(mode=0o700, exist_ok=True)
         try:
             with locked(self.folder / "lock", wait=False):
                 known = self._ensure_tokens(fresh=fresh)
                 with self._key_hosts():
                     self._ensure_agents(known, agents)
-                    with step("databases of this run"):
-                        self._copy_databases()
-                        self.maintain_partitions()
+                    if copy:
+                        with step("databases of this run"):
+                            self._copy_databases()
+                            self.maintain_partitions()
                     try:
                         yield
                     finally:

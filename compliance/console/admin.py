@@ -11,11 +11,12 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.options import IncorrectLookupParameters, ShowFacets
 from django.contrib.admin.sites import AdminSite
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q, QuerySet
+from django.db.models.constants import LOOKUP_SEP
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -87,6 +88,8 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
     change_form_before_template = "admin/console/related.html"
     list_filter_submit = True
     list_per_page = 50
+    # Counting for each value of each filter reads the whole table.
+    show_facets = ShowFacets.NEVER
     actions = None
 
     def __init__(self, model: type[Model], admin_site: AdminSite) -> None:
@@ -159,7 +162,8 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         identifier = parse_id(search_term.strip())
         if identifier is None:
             return super().get_search_results(request, queryset, search_term)
-        return queryset.filter(Q.create([(name, identifier) for name in self.search_ids], Q.OR)), False
+        is_joined = any(LOOKUP_SEP in name for name in self.search_ids)
+        return queryset.filter(Q.create([(name, identifier) for name in self.search_ids], Q.OR)), is_joined
 
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [*(super().get_exclude(request, obj) or ()), *self.secret_fields]

@@ -69,13 +69,17 @@ class IncidentAdmin(TenantScopedAdmin):
         tenant_filter(),
         ("opened_at", RangeDateTimeFilter),
     )
-    search_fields = ("agent_name", "title", "owner")
-    search_ids = ("pk", "agent_id")
+    search_fields = ("agents__agent_name", "title", "owner")
+    search_ids = ("pk", "agents__agent_id")
     search_help_text = "Agent name, title, owner or an ID"
     ordering = ("-opened_at", "-id")
     fieldsets: ClassVar[Any] = (
-        (None, {"fields": ("name", "state_chip", "severity_chip", "agent", "tenant", "owner_name", "cause")}),
+        (
+            None,
+            {"fields": ("name", "state_chip", "severity_chip", "tenant", "owner_name", "cause", "goes_on")},
+        ),
         ("Clocks", {"fields": ("clocks_now",)}),
+        ("Agents and certificates", {"fields": ("agents", "certificates")}),
         ("What was stated", {"fields": ("harm", "dora", "aware", "classified_at")}),
         ("Times", {"fields": ("detected_at", "opened_at", "contained_at", "closed_at")}),
         ("Timeline", {"fields": ("timeline_rows",)}),
@@ -99,7 +103,9 @@ class IncidentAdmin(TenantScopedAdmin):
     )
     clock = column("next report", lambda row: shown.next_clock(row, now()), ordering="next_due_at")
     owner_name = column("owner", lambda row: visible(row.owner) or EMPTY, ordering="owner")
-    agent = column("agent", lambda row: shown.agent_link(row.agent_id, row.agent_name))
+    agents = column("agents", shown.agents_table)
+    certificates = column("certificates", shown.certificates_table)
+    goes_on = column("merged into", shown.other_link)
     harm = column("AI Act, Article 3(49)", lambda row: row.get_serious_harm_display())
     dora = column("DORA, Article 18", lambda row: row.get_dora_class_display())
     clocks_now = column("clocks", lambda row: shown.clocks_table(row, now()))
@@ -109,6 +115,10 @@ class IncidentAdmin(TenantScopedAdmin):
     @display(description="aware since")
     def aware(self, incident: Incident) -> str:
         return moment(incident.aware_at) if incident.aware_at else "the detection"
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        """Allow the filter by agent, which the pages of agents link to."""
+        return lookup == "agents__agent_id" or super().lookup_allowed(lookup, value, request)
 
     @classmethod
     def add_part(cls, part: IncidentPart) -> None:

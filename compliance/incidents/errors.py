@@ -15,6 +15,10 @@ class IncidentClosed(InvalidState):
     message = "The incident is closed; only notes and attachments can be added"
 
 
+class Unmergeable(InvalidState):
+    """422: merging these two incidents would lose a report, a statement or a deadline."""
+
+
 class DutiesOpen(InvalidState):
     message = "A reporting clock is open: state when the report was sent, or that the duty does not apply"
 

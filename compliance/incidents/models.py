@@ -13,6 +13,7 @@ from compliance.core.identifiers import new_id
 from compliance.incidents.duties.clocks import Clock, clocks_of
 from compliance.incidents.querysets import DraftQuerySet, IncidentQuerySet, TimelineQuerySet
 from compliance.incidents.vocabulary import (
+    ENDED,
     DoraClass,
     EntryKind,
     IncidentCause,
@@ -26,7 +27,9 @@ from compliance.tenancy.models import Tenant
 
 
 class Incident(models.Model):
-    """What happened with one agent, from its detection to the last report.
+    """What happened with one agent or several, from its detection to the last report.
+
+    `agent_id` and `agent_name` are those of the agent that opened it; `agents` has all.
 
     Officers state `aware_at`, the classifications and the times of reports; `detected_at` is what the service
     saw first. `announced` has the keys of the clocks' announcements that were made.
@@ -48,6 +51,7 @@ class Incident(models.Model):
     contained_at = models.DateTimeField(null=True)
     closed_at = models.DateTimeField(null=True)
     updated_at = models.DateTimeField()
+    merged_into = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="merged")
 
     aware_at = models.DateTimeField(null=True)
     serious_harm = models.CharField(max_length=32, choices=SeriousHarm.choices, default=SeriousHarm.UNDECIDED)
@@ -75,9 +79,6 @@ class Incident(models.Model):
             ),
         ]
         constraints = [
-            UniqueConstraint(
-                fields=["agent_id"], condition=~Q(state="closed"), name="incidents_one_open_for_agent"
-            ),
             CheckConstraint(condition=Q(state__in=IncidentState.values), name="incidents_state_known"),
             CheckConstraint(
                 condition=Q(severity__in=IncidentSeverity.values), name="incidents_severity_known"
@@ -86,9 +87,14 @@ class Incident(models.Model):
             CheckConstraint(condition=Q(serious_harm__in=SeriousHarm.values), name="incidents_harm_known"),
             CheckConstraint(condition=Q(dora_class__in=DoraClass.values), name="incidents_dora_known"),
             CheckConstraint(
-                condition=Q(state="closed", closed_at__isnull=False)
-                | (~Q(state="closed") & Q(closed_at=None)),
+                condition=Q(state__in=ENDED, closed_at__isnull=False)
+                | (~Q(state__in=ENDED) & Q(closed_at=None)),
                 name="incidents_closed_has_time",
+            ),
+            CheckConstraint(
+                condition=Q(state="merged", merged_into__isnull=False)
+                | (~Q(state="merged") & Q(merged_into=None)),
+                name="incidents_merged_has_other",
             ),
             CheckConstraint(
                 condition=Q(dora_class="major", classified_at__isnull=False)
@@ -107,11 +113,63 @@ class Incident(models.Model):
 
     @property
     def is_closed(self) -> bool:
-        return self.state == IncidentState.CLOSED
+        """Whether it ended: closed, or merged into another."""
+        return self.state in ENDED
 
     def clocks(self) -> tuple[Clock, ...]:
-        """Return the clocks by what is stated now."""
-        return clocks_of(self, settings.INCIDENT_REGIMES)
+        """Return the clocks by what is stated now; those of a merged incident go on in the other."""
+        is_merged = self.state == IncidentState.MERGED
+        return clocks_of(self, () if is_merged else settings.INCIDENT_REGIMES)
+
+
+class TouchedAgent(models.Model):
+    """An agent of an incident. `is_current`: the incident goes on; an agent has one such incident at most."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    incident = models.ForeignKey(Incident, on_delete=models.PROTECT, related_name="agents")
+    agent_id = models.UUIDField()
+    agent_name = models.CharField(max_length=255)
+    since = models.DateTimeField()
+    why = models.TextField()
+    case_number = models.CharField(max_length=64, blank=True)
+    is_current = models.BooleanField(default=True)
+
+    class Meta:
+        ordering = ["since", "id"]
+        constraints = [
+            UniqueConstraint(fields=["incident", "agent_id"], name="incidents_agent_once"),
+            UniqueConstraint(
+                fields=["agent_id"], condition=Q(is_current=True), name="incidents_one_open_for_agent"
+            ),
+        ]
+        indexes = [
+            Index(fields=["agent_id"], name="incidents_of_agent"),
+            Index(fields=["case_number"], condition=Q(is_current=True), name="incidents_of_case"),
+        ]
+
+    def __str__(self) -> str:
+        return self.agent_name
+
+
+class TouchedCertificate(models.Model):
+    """A certificate of an incident's agent that what happened concerns."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    incident = models.ForeignKey(Incident, on_delete=models.PROTECT, related_name="certificates")
+    agent_id = models.UUIDField()
+    certificate_id = models.UUIDField()
+    serial_number = models.CharField(max_length=64)
+    since = models.DateTimeField()
+    why = models.TextField()
+
+    class Meta:
+        ordering = ["since", "id"]
+        constraints = [
+            UniqueConstraint(fields=["incident", "certificate_id"], name="incidents_certificate_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.serial_number
 
 
 class TimelineEntry(AppendOnlyRow):

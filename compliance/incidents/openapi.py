@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample
 
 _DETECTED = "2026-11-20T09:15:00.123456Z"
+_WHY = "Automatic revocation: 3 high-risk events within 15 minutes"
 _CLOCKS = [
     {
         "kind": "ai_act.report",
@@ -46,6 +47,15 @@ INCIDENT: dict[str, Any] = {
     "ai_act_reported_at": None,
     "classified_at": "2026-11-20T10:00:00Z",
     **dict.fromkeys(("dora_initial_at", "dora_intermediate_at", "dora_final_at")),
+    "merged_into": None,
+    "agents": [
+        {
+            "agent_id": "0199f2a4-7c1e-7d3a-9b1c-2f6f0f7f3b10",
+            "agent_name": "trade-bot",
+            "since": _DETECTED,
+            "why": _WHY,
+        }
+    ],
     "clocks": _CLOCKS,
 }
 TIMELINE = [
@@ -55,11 +65,20 @@ TIMELINE = [
         "at": _DETECTED,
         "actor_kind": "system",
         "actor_id": "auto_revocation",
-        "text": "Automatic revocation: 3 high-risk events within 15 minutes",
+        "text": _WHY,
         "event_id": "0199f2a4-9d20-7f55-8a44-6f2f8f1f9c77",
         "certificate_id": "0199f2a4-8b10-7c11-a111-0d0d0d0d0d0d",
         "serial_number": "5f1c0a9e4b7d4c2f8e6a1b3c5d7e9f01",
         "data": {"cause": "threshold"},
+    }
+]
+CERTIFICATES = [
+    {
+        "certificate_id": "0199f2a4-8b10-7c11-a111-0d0d0d0d0d0d",
+        "serial_number": "5f1c0a9e4b7d4c2f8e6a1b3c5d7e9f01",
+        "agent_id": "0199f2a4-7c1e-7d3a-9b1c-2f6f0f7f3b10",
+        "since": _DETECTED,
+        "why": _WHY,
     }
 ]
 LISTED = OpenApiExample(
@@ -70,7 +89,7 @@ LISTED = OpenApiExample(
 )
 SHOWN = OpenApiExample(
     "With its timeline",
-    {"data": {**INCIDENT, "timeline": TIMELINE}},
+    {"data": {**INCIDENT, "certificates": CERTIFICATES, "timeline": TIMELINE}},
     response_only=True,
     status_codes=["200"],
 )
@@ -82,5 +101,10 @@ CLASSIFIED = OpenApiExample(
 SENT = OpenApiExample(
     "The initial notification was sent",
     {"dora_initial_at": "2026-11-20T12:30:00Z", "note": "Receipt 4711 of the authority."},
+    request_only=True,
+)
+MERGED = OpenApiExample(
+    "One attack, one incident",
+    {"merged_into": "0199f2a5-1300-7a00-8b00-5e5e5e5e5e5e", "note": "The same stolen credential."},
     request_only=True,
 )

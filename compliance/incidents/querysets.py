@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import models
+from django.db.models.functions import Cast
 
 from compliance.core.identifiers import parse_id
 from compliance.incidents.errors import DraftNotFound, IncidentNotFound
-from compliance.incidents.vocabulary import EntryKind, IncidentState
+from compliance.incidents.vocabulary import ENDED, EntryKind
 
 if TYPE_CHECKING:
     from compliance.incidents.models import Incident, NotificationDraft
@@ -21,10 +22,16 @@ class IncidentQuerySet(models.QuerySet["Incident"]):
         return self.filter(tenant_id=tenant_id)
 
     def of_agent(self, agent_id: UUID | None) -> "IncidentQuerySet":
-        return self.filter(agent_id=agent_id) if agent_id else self
+        """Return those that touch an agent; all without one."""
+        return self.filter(agents__agent_id=agent_id) if agent_id else self
 
     def unclosed(self) -> "IncidentQuerySet":
-        return self.exclude(state=IncidentState.CLOSED)
+        return self.exclude(state__in=ENDED)
+
+    def with_reference(self, reference: str) -> "IncidentQuerySet":
+        """Return those that a reference (`INC-20261120-3C3C3C3C`) may mean."""
+        as_text = Cast("id", models.CharField())
+        return self.annotate(as_text=as_text).filter(as_text__endswith=reference[-8:].lower())
 
     def to_announce(self, now: datetime) -> "IncidentQuerySet":
         """Return those of which a clock is near its end or past it and that was not announced."""

@@ -9,9 +9,10 @@ from compliance.api.rest.fields import StrictCharField, StrictDateTimeField, Str
 from compliance.api.rest.serializers import ChangesSerializer
 from compliance.incidents.duties.clocks import Clock, ClockKind, ClockState
 from compliance.incidents.duties.statements import MOMENTS
-from compliance.incidents.models import Incident, TimelineEntry
+from compliance.incidents.models import Incident, TimelineEntry, TouchedAgent, TouchedCertificate
 from compliance.incidents.services import Attachment
 from compliance.incidents.vocabulary import (
+    STATED,
     DoraClass,
     EntryKind,
     IncidentCause,
@@ -21,6 +22,7 @@ from compliance.incidents.vocabulary import (
 )
 
 TIMELINE_SHOWN = 200
+CERTIFICATES_SHOWN = 200
 LARGEST_FILE = 2**53
 _OWN = (
     *("id", "agent_id", "agent_name", "title", "cause", "state", "severity", "owner"),
@@ -59,6 +61,24 @@ class TimelineEntrySerializer(serializers.ModelSerializer[TimelineEntry]):
         read_only_fields = fields
 
 
+class TouchedAgentSerializer(serializers.ModelSerializer[TouchedAgent]):
+    """An agent of an incident, since when and why."""
+
+    class Meta:
+        model = TouchedAgent
+        fields = ["agent_id", "agent_name", "since", "why"]
+        read_only_fields = fields
+
+
+class TouchedCertificateSerializer(serializers.ModelSerializer[TouchedCertificate]):
+    """A certificate of an incident's agent, since when and why."""
+
+    class Meta:
+        model = TouchedCertificate
+        fields = ["certificate_id", "serial_number", "agent_id", "since", "why"]
+        read_only_fields = fields
+
+
 class IncidentSerializer(serializers.ModelSerializer[Incident]):
     """An incident with its clocks."""
 
@@ -68,21 +88,24 @@ class IncidentSerializer(serializers.ModelSerializer[Incident]):
     cause = serializers.ChoiceField(choices=IncidentCause.choices)
     serious_harm = serializers.ChoiceField(choices=SeriousHarm.choices)
     dora_class = serializers.ChoiceField(choices=DoraClass.choices)
+    merged_into = serializers.UUIDField(allow_null=True, help_text="The incident that goes on with it.")
+    agents = TouchedAgentSerializer(many=True, help_text="`agent_id` is the first of them.")
     clocks = ClockSerializer(many=True)
 
     class Meta:
         model = Incident
-        fields = ["reference", *_OWN, "clocks"]
+        fields = ["reference", *_OWN, "merged_into", "agents", "clocks"]
         read_only_fields = fields
 
 
 class IncidentDetailSerializer(IncidentSerializer):
-    """An incident with its clocks and the newest 200 rows of its timeline."""
+    """An incident with its clocks, its first 200 certificates and the newest 200 rows of its timeline."""
 
+    certificates = TouchedCertificateSerializer(many=True)
     timeline = TimelineEntrySerializer(many=True)
 
     class Meta(IncidentSerializer.Meta):
-        fields = [*IncidentSerializer.Meta.fields, "timeline"]
+        fields = [*IncidentSerializer.Meta.fields, "certificates", "timeline"]
         read_only_fields = fields
 
 
@@ -110,7 +133,7 @@ class UpdateIncidentSerializer(ChangesSerializer):
     """`PATCH /v1/incidents/{id}`: what is stated, and what is added to the timeline."""
 
     title = StrictCharField(max_length=255, required=False)
-    state = serializers.ChoiceField(choices=IncidentState.choices, required=False)
+    state = serializers.ChoiceField(choices=STATED, required=False)
     severity = serializers.ChoiceField(choices=IncidentSeverity.choices, required=False)
     owner = StrictCharField(max_length=255, required=False, allow_blank=True)
     aware_at = StrictDateTimeField(
@@ -125,12 +148,20 @@ class UpdateIncidentSerializer(ChangesSerializer):
     dora_initial_at = StrictDateTimeField(required=False, allow_null=True)
     dora_intermediate_at = StrictDateTimeField(required=False, allow_null=True)
     dora_final_at = StrictDateTimeField(required=False, allow_null=True)
+    merged_into = serializers.UUIDField(
+        required=False,
+        help_text="The incident that goes on with this one's agents and clocks; with a note at most.",
+    )
     note = StrictCharField(max_length=5_000, required=False, help_text="Added to the timeline.")
     attachment = AttachmentSerializer(required=False, help_text="Added to the timeline.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of `services.update`."""
+        """Return the arguments of `services.update`, or with `into` those of `merging.merge`."""
         found = super().validate(attrs)
+        if "merged_into" in found:
+            if found.keys() - {"merged_into", "note"}:
+                raise serializers.ValidationError({"merged_into": "Only a note may stand beside it"})
+            return {"into": found["merged_into"], "note": found.get("note", "")}
         note, attachment = found.pop("note", ""), found.pop("attachment", None)
         return {
             "changes": found,
@@ -144,6 +175,8 @@ def shown_incident(incident: Incident, now: datetime) -> dict[str, Any]:
     return {
         "reference": incident.reference,
         **{name: getattr(incident, name) for name in _OWN},
+        "merged_into": incident.merged_into_id,
+        "agents": TouchedAgentSerializer(incident.agents.all(), many=True).data,
         "clocks": [shown_clock(clock, now) for clock in incident.clocks()],
     }
 
@@ -152,7 +185,8 @@ def shown_detail(incident: Incident, now: datetime) -> dict[str, Any]:
     """Return the fields of `IncidentDetailSerializer`."""
     newest = TimelineEntry.objects.filter(incident_id=incident.id).order_by("-at", "-id")[:TIMELINE_SHOWN]
     rows = TimelineEntrySerializer(list(newest)[::-1], many=True).data
-    return {**shown_incident(incident, now), "timeline": rows}
+    certificates = TouchedCertificateSerializer(incident.certificates.all()[:CERTIFICATES_SHOWN], many=True)
+    return {**shown_incident(incident, now), "certificates": certificates.data, "timeline": rows}
 
 
 def shown_clock(clock: Clock, now: datetime) -> dict[str, Any]:

@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from django.db.models import Q
+
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.incidents.duties.clocks import next_announcement_at, next_due_at
 from compliance.incidents.duties.statements import check, settle
 from compliance.incidents.errors import IncidentClosed
-from compliance.incidents.models import Incident, TimelineEntry
+from compliance.incidents.models import Incident, TimelineEntry, TouchedAgent, TouchedCertificate
 from compliance.incidents.vocabulary import EntryKind, IncidentCause, IncidentState, Occurrence
 from compliance.stores import sql
 from webhooks import services as webhooks
@@ -38,16 +40,31 @@ class Attachment:
 def open_or_join(
     *, tenant_id: UUID, occurrence: Occurrence, actor: Actor, now: datetime
 ) -> tuple[Incident, bool]:
-    """Join the agent's open incident, or open one; return it, and whether it is new.
+    """Join the agent's open incident, or that of its case, or open one; return it, and whether it is new.
 
     Belongs inside the transaction of what happened, under the agent's row lock: two calls for an agent
     cannot both open one (and the database would refuse the second).
     """
-    found = Incident.objects.for_tenant(tenant_id).of_agent(occurrence.agent_id).unclosed().locked().first()
+    found = find_open(tenant_id, Q(agent_id=occurrence.agent_id))
+    if found is None and occurrence.case_number:
+        found = find_open(tenant_id, Q(case_number=occurrence.case_number))
     if found is not None:
         _join(found, occurrence, actor, now)
         return found, False
     return _open(tenant_id, occurrence, actor, now), True
+
+
+def find_open(tenant_id: UUID, touched: Q) -> Incident | None:
+    """Lock and return the incident that goes on and touches such an agent.
+
+    Ending or merging an incident holds its lock: looked up again, since the row may have ended meanwhile.
+    """
+    current = TouchedAgent.objects.filter(touched, incident__tenant_id=tenant_id, is_current=True)
+    while row := current.order_by("since", "id").first():
+        found = Incident.objects.unclosed().locked().filter(id=row.incident_id).first()
+        if found is not None:
+            return found
+    return None
 
 
 def update(
@@ -77,6 +94,17 @@ def update(
             _enter(incident, EntryKind.ATTACHMENT, text, actor, now, data=data)
             _record(incident, AuditAction.INCIDENT_ATTACHED, "Attachment added to", actor, now, **data)
     return incident
+
+
+def note_merged(
+    *, incident: Incident, text: str, other: Incident, note: str, actor: Actor, now: datetime
+) -> None:
+    """Enter and audit that the locked incident and another were merged."""
+    data = {"incident_id": str(other.id), "reference": other.reference}
+    _enter(incident, EntryKind.MERGED, text, actor, now, data=data)
+    _record(incident, AuditAction.INCIDENT_MERGED, f"{text}:", actor, now, other=data, note=note)
+    if note:
+        _enter(incident, EntryKind.NOTE, note, actor, now)
 
 
 def note_drafted(*, incident: Incident, text: str, data: dict[str, Any], actor: Actor, now: datetime) -> None:
@@ -120,6 +148,7 @@ def _open(tenant_id: UUID, occurrence: Occurrence, actor: Actor, now: datetime) 
     wind(incident)
     with sql.pipelined():
         sql.insert(incident)
+        _touch(incident, occurrence)
         _enter_occurrence(incident, EntryKind.OPENED, occurrence, actor)
         _record(incident, AuditAction.INCIDENT_OPENED, "Opened", actor, now, **_named(occurrence))
         _publish(
@@ -135,13 +164,58 @@ def _open(tenant_id: UUID, occurrence: Occurrence, actor: Actor, now: datetime) 
 
 
 def _join(incident: Incident, occurrence: Occurrence, actor: Actor, now: datetime) -> None:
+    touched = incident.agents.filter(agent_id=occurrence.agent_id)
+    if not touched.exists():
+        sql.insert(_touched_agent(incident, occurrence))
+    elif occurrence.case_number:
+        touched.update(case_number=occurrence.case_number)
+    named = occurrence.certificate_id
+    if named and not incident.certificates.filter(certificate_id=named).exists():
+        sql.insert(_touched_certificate(incident, occurrence, named))
     _enter_occurrence(incident, EntryKind.JOINED, occurrence, actor)
     _record(incident, AuditAction.INCIDENT_JOINED, "Joined", actor, now, **_named(occurrence))
     if occurrence.detected_at < incident.detected_at:
         incident.detected_at = occurrence.detected_at
         wind(incident)
         incident.save(update_fields=["detected_at", *_CLOCKWORK])
-    _change(incident, {"state": _state_after(occurrence)}, actor, now)
+    _settle_state(incident, occurrence, actor, now)
+
+
+def _settle_state(incident: Incident, occurrence: Occurrence, actor: Actor, now: datetime) -> None:
+    """State what the occurrence says of its agent; that all of several are contained is for people to say."""
+    is_alone = not incident.agents.exclude(agent_id=occurrence.agent_id).exists()
+    if is_alone or not occurrence.is_contained:
+        _change(incident, {"state": _state_after(occurrence)}, actor, now)
+
+
+def _touch(incident: Incident, occurrence: Occurrence) -> None:
+    sql.insert(_touched_agent(incident, occurrence))
+    if occurrence.certificate_id:
+        sql.insert(_touched_certificate(incident, occurrence, occurrence.certificate_id))
+
+
+def _touched_agent(incident: Incident, occurrence: Occurrence) -> TouchedAgent:
+    return TouchedAgent(
+        incident_id=incident.id,
+        agent_id=occurrence.agent_id,
+        agent_name=occurrence.agent_name,
+        since=occurrence.detected_at,
+        why=occurrence.text,
+        case_number=occurrence.case_number,
+    )
+
+
+def _touched_certificate(
+    incident: Incident, occurrence: Occurrence, certificate_id: UUID
+) -> TouchedCertificate:
+    return TouchedCertificate(
+        incident_id=incident.id,
+        agent_id=occurrence.agent_id,
+        certificate_id=certificate_id,
+        serial_number=occurrence.serial_number,
+        since=occurrence.detected_at,
+        why=occurrence.text,
+    )
 
 
 def _change(incident: Incident, changes: Mapping[str, Any], actor: Actor, now: datetime) -> None:
@@ -155,6 +229,8 @@ def _change(incident: Incident, changes: Mapping[str, Any], actor: Actor, now: d
     check(incident, now)
     wind(incident)
     incident.save(update_fields=[*touched, *_CLOCKWORK])
+    if changed.get("state") == IncidentState.CLOSED:
+        incident.agents.update(is_current=False)
     after = {name: getattr(incident, name) for name in before}
     text = "; ".join(f"{_words(name)}: {_said(before[name])} to {_said(after[name])}" for name in before)
     data = {name: {"before": _plain(before[name]), "after": _plain(after[name])} for name in before}

@@ -14,10 +14,10 @@ from compliance.api.rest.responses import ok, page
 from compliance.api.rest.schema import BEFORE, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.rest.views import ApiViewSet, validated
 from compliance.core.clock import now
-from compliance.incidents import services
+from compliance.incidents import merging, services
 from compliance.incidents.errors import DutiesOpen, IncidentNotFound
 from compliance.incidents.models import Incident
-from compliance.incidents.openapi import CLASSIFIED, LISTED, SENT, SHOWN
+from compliance.incidents.openapi import CLASSIFIED, LISTED, MERGED, SENT, SHOWN
 from compliance.incidents.serializers import (
     IncidentDetailSerializer,
     IncidentSerializer,
@@ -59,6 +59,7 @@ class IncidentViewSet(ApiViewSet):
         severity = read_choice(params, "severity", IncidentSeverity.values)
         chosen = {name: value for name, value in (("state", state), ("severity", severity)) if value}
         incidents = Incident.objects.for_tenant(request.auth.tenant_id).of_agent(read_id(params, "agent_id"))
+        incidents = incidents.prefetch_related("agents")
         found = keyset_page(
             incidents.filter(**chosen),
             cursor=read_cursor(params),
@@ -88,22 +89,24 @@ class IncidentViewSet(ApiViewSet):
         description=(
             "The clocks are computed anew from what is stated. Each change, note and attachment is in the "
             "timeline and in the audit log. An incident closes once no clock is open; a closed one takes "
-            "notes and attachments only."
+            "notes and attachments only. With `merged_into` it ends as a part of another, which goes on with "
+            "its agents and its clocks."
         ),
         parameters=[INCIDENT_ID],
         request=UpdateIncidentSerializer,
-        examples=[CLASSIFIED, SENT],
+        examples=[CLASSIFIED, SENT, MERGED],
         responses={
             200: enveloped(IncidentDetailSerializer),
             **errors(*KEYED, e404=IncidentNotFound.message, e422=DutiesOpen.message),
         },
     )
     def partial_update(self, request: ApiRequest, incident_id: str) -> Response:
-        moment = now()
-        incident = services.update(
+        moment, given = now(), validated(UpdateIncidentSerializer, request)
+        change = merging.merge if "into" in given else services.update
+        incident = change(
             tenant_id=request.auth.tenant_id,
             incident_id=incident_id,
-            **validated(UpdateIncidentSerializer, request),
+            **given,
             actor=Actor.api_key(request.auth.id),
             now=moment,
         )

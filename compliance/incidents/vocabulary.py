@@ -2,17 +2,24 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from django.db import models
 
 
 class IncidentState(models.TextChoices):
-    """Contained: the agent's certificate was revoked, or an officer says so. Closed is final."""
+    """Contained: the certificates were revoked, or an officer says so. Closed and merged are final."""
 
     OPEN = "open"
     CONTAINED = "contained"
     CLOSED = "closed"
+    MERGED = "merged"
+
+
+ENDED: Final = (IncidentState.CLOSED, IncidentState.MERGED)
+STATED: Final = [choice for choice in IncidentState.choices if choice[0] != IncidentState.MERGED]
+"""The states that a person may state; merging has an operation of its own."""
 
 
 class IncidentSeverity(models.TextChoices):
@@ -64,6 +71,7 @@ class EntryKind(models.TextChoices):
     DEADLINE_NEAR = "deadline_near"
     DEADLINE_MISSED = "deadline_missed"
     DRAFTED = "drafted"
+    MERGED = "merged"
 
 
 class NotificationTemplate(models.TextChoices):
@@ -80,7 +88,8 @@ class Occurrence:
     """What another room saw of an agent: `text` says it in a sentence without the agent's own words.
 
     `detected_at` is when the service knew. `is_contained`: the agent is stopped, or has no certificate in
-    force.
+    force. `case_number` is what a person calls the case: occurrences of several agents with one number are
+    one incident.
     """
 
     cause: IncidentCause
@@ -92,3 +101,4 @@ class Occurrence:
     event_id: UUID | None = None
     certificate_id: UUID | None = None
     serial_number: str = ""
+    case_number: str = ""

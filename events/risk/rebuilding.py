@@ -39,7 +39,7 @@ SELECT given.id::text, event.id, event.action_type, event.received_at, event.det
 FROM unnest(%(ids)s::uuid[], %(after)s::uuid[]) AS given (id, after)
 CROSS JOIN LATERAL (
     SELECT id, action_type, received_at, details, risk_band FROM {_EVENTS}
-    WHERE agent_id = given.id AND id > given.after ORDER BY id DESC LIMIT %(most)s
+    WHERE agent_id = given.id AND id > given.after ORDER BY id DESC LIMIT (SELECT %(most)s::int)
 ) AS event
 LEFT JOIN LATERAL (
     SELECT verdict FROM {_REVIEWS} AS said

@@ -87,7 +87,7 @@ def review(
         if has_changed:
             _mark(event, made, now)
             if verdict == ReviewVerdict.CONFIRMED and event.risk_band == RiskBand.HIGH:
-                _open_incident(agent, event, actor, now)
+                _open_incident(agent, event, case_number, actor, now)
             PendingReview.objects.create(id=made.id, agent_id=agent.id, created_at=now)
             environments.on_commit(partial(take_in, agent_id=agent.id, now=now), robust=True)
     return made, True
@@ -151,7 +151,9 @@ def _mark(event: BehaviorEvent, made: EventReview, now: datetime) -> None:
     marks.put(tenant_id=event.tenant_id, event_id=event.id, places=places, is_confirmed=is_confirmed, now=now)
 
 
-def _open_incident(agent: Agent, event: BehaviorEvent, actor: Actor, now: datetime) -> None:
+def _open_incident(
+    agent: Agent, event: BehaviorEvent, case_number: str | None, actor: Actor, now: datetime
+) -> None:
     certificates = Certificate.objects.of_agent(agent.id).active(now)
     is_at_large = agent.status == AgentStatus.ACTIVE and certificates.exists()
     occurrence = Occurrence(
@@ -162,6 +164,7 @@ def _open_incident(agent: Agent, event: BehaviorEvent, actor: Actor, now: dateti
         detected_at=event.received_at,
         is_contained=not is_at_large,
         event_id=event.id,
+        case_number=case_number or "",
     )
     incidents.open_or_join(tenant_id=agent.tenant_id, occurrence=occurrence, actor=actor, now=now)
 

@@ -84,6 +84,8 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "events_pendingreview",
         "incidents_notificationdraft",
         "incidents_timelineentry",
+        "incidents_touchedagent",
+        "incidents_touchedcertificate",
         "events_riskday",
         "events_riskwatermark",
         "events_scorerprogress",

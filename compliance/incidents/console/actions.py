@@ -5,16 +5,18 @@ from typing import Any
 from auditlog.actors.requests import actor_of
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.display import visible
-from compliance.incidents import services
+from compliance.incidents import merging, services
 from compliance.incidents.console.forms import (
     SENT_FIELDS,
     AssessForm,
     AttachForm,
+    MergeForm,
     OptionalNoteForm,
     SentForm,
     TimelineNoteForm,
 )
 from compliance.incidents.duties.clocks import ClockKind
+from compliance.incidents.errors import IncidentNotFound
 from compliance.incidents.models import Incident
 from compliance.incidents.services import Attachment
 from compliance.incidents.vocabulary import IncidentState
@@ -64,6 +66,25 @@ def _contain(call: ActionCall) -> str:
 
 def _close(call: ActionCall) -> str:
     return f"{_update(call, {'state': IncidentState.CLOSED}, note=call.data['note']).reference} is closed."
+
+
+def _merge(call: ActionCall) -> str:
+    into = call.data["into"].strip()
+    if into.upper().startswith("INC-"):
+        of_tenant = Incident.objects.for_tenant(call.row.tenant_id).unclosed().with_reference(into)
+        found = [row for row in of_tenant.order_by("-opened_at", "-id") if row.reference == into.upper()]
+        if len(found) != 1:
+            raise IncidentNotFound()
+        into = str(found[0].id)
+    ended = merging.merge(
+        tenant_id=call.row.tenant_id,
+        incident_id=call.row.id,
+        into=into,
+        note=call.data["note"],
+        actor=actor_of(call.request),
+        now=call.now,
+    )
+    return f"{ended.reference} goes on in {ended.merged_into}."
 
 
 ASSESS = ConfirmedAction(
@@ -128,4 +149,16 @@ CLOSE = ConfirmedAction(
     is_offered=lambda incident: not incident.is_closed,
     form_class=OptionalNoteForm,
 )
-ACTIONS = (ASSESS, SENT, NOTE, ATTACH, CONTAIN, CLOSE)
+MERGE = ConfirmedAction(
+    name="merge",
+    label="Merge into another",
+    icon="merge",
+    explanation=(
+        "States that this incident and another are one attack. The other goes on with the agents, the "
+        "certificates and the earlier detection of both; this one ends, with a link to it. It is final."
+    ),
+    run=_merge,
+    is_offered=lambda incident: not incident.is_closed,
+    form_class=MergeForm,
+)
+ACTIONS = (ASSESS, SENT, NOTE, ATTACH, CONTAIN, MERGE, CLOSE)

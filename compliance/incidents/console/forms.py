@@ -88,6 +88,16 @@ class SentForm(forms.Form):
     )
 
 
+class MergeForm(OptionalNoteForm):
+    into = forms.CharField(
+        max_length=64,
+        label="Goes on in",
+        help_text="Reference (INC-…) or ID of the other incident.",
+        widget=UnfoldAdminTextInputWidget,
+    )
+    field_order = ("into", "note")
+
+
 class AttachForm(forms.Form):
     """A script fills in the fields from a chosen file, which is not sent."""
 

@@ -13,12 +13,12 @@ from auditlog.actors.names import actor_shown, names_of
 from compliance.console.display import EMPTY, chip, code, moment, visible
 from compliance.core.wording import to_the_minute
 from compliance.incidents.duties.clocks import Clock, ClockState
-from compliance.incidents.models import Incident, TimelineEntry
+from compliance.incidents.models import Incident, TimelineEntry, TouchedCertificate
 from compliance.incidents.vocabulary import EntryKind
 
 SOON: Final = timedelta(hours=24)
 SEVERITY_COLOURS: Final = {"low": "default", "medium": "warning", "high": "danger", "critical": "danger"}
-STATE_COLOURS: Final = {"open": "danger", "contained": "warning", "closed": "default"}
+STATE_COLOURS: Final = {"open": "danger", "contained": "warning", "closed": "default", "merged": "default"}
 _CLOCK_COLOURS: Final = {
     ClockState.WAITING: "info",
     ClockState.DUE: "info",
@@ -32,6 +32,7 @@ _ENTRY_COLOURS: Final = {
     EntryKind.DEADLINE_NEAR: "warning",
     EntryKind.DEADLINE_MISSED: "danger",
 }
+CERTIFICATES_SHOWN: Final = 200
 _LINK: Final = '<a class="text-link" href="{}">{}</a>'
 
 
@@ -115,6 +116,36 @@ def attachments_table(entries: Iterable[TimelineEntry]) -> SafeString | str:
 
 def agent_link(agent_id: UUID, name: str) -> SafeString:
     return format_html(_LINK, reverse("admin:agents_agent_change", args=[agent_id]), visible(name))
+
+
+@once
+def agents_table(incident: Incident) -> SafeString:
+    rows = [
+        (agent_link(row.agent_id, row.agent_name), moment(row.since), visible(row.why))
+        for row in incident.agents.all()
+    ]
+    return table(("Agent", "Since", "Why"), rows)
+
+
+@once
+def certificates_table(incident: Incident) -> SafeString | str:
+    """Show the newest certificates, the newest first."""
+    newest = incident.certificates.order_by("-since", "-id")[:CERTIFICATES_SHOWN]
+    rows = [(_certificate_link(row), moment(row.since), visible(row.why)) for row in newest]
+    return table(("Certificate", "Since", "Why"), rows) if rows else EMPTY
+
+
+def other_link(incident: Incident) -> SafeString | str:
+    """Return a link to the incident that goes on with this one."""
+    other = incident.merged_into
+    if other is None:
+        return EMPTY
+    return format_html(_LINK, reverse("admin:incidents_incident_change", args=[other.id]), other.reference)
+
+
+def _certificate_link(row: TouchedCertificate) -> SafeString:
+    address = reverse("admin:certificates_certificate_change", args=[row.certificate_id])
+    return format_html(_LINK, address, row.serial_number)
 
 
 def _links(entry: TimelineEntry) -> SafeString:

@@ -83,6 +83,32 @@ def test_officer_of_another_tenant_finds_no_incident(acme: Tenant) -> None:
     assert kinds(incident) == ["opened"]
 
 
+def test_officer_merges_by_reference_and_finds_the_incident_by_each_agent(acme: Tenant) -> None:
+    officer = make_member(acme, Role.OFFICER)
+    first, second = make_incident(acme, agent_name="one"), make_incident(acme, agent_name="two")
+
+    act(officer, first, "merge", into=second.reference.lower(), note="Same attack.")
+
+    console = console_of(officer)
+    shown, kept = (console.get(page(row)).content.decode() for row in (first, second))
+    changelist = reverse("admin:incidents_incident_changelist")
+    assert page(second) in shown
+    assert "one" in kept
+    assert page(first, "merge") not in shown
+    for query in ({"q": "one"}, {"q": str(first.agent_id)}, {"agents__agent_id": str(first.agent_id)}):
+        assert second.reference in console.get(changelist, query).content.decode()
+
+
+def test_merging_into_what_is_not_found_says_so(acme: Tenant) -> None:
+    incident, other = make_incident(acme), make_incident(make_tenant("Rival"))
+    officer = make_member(acme, Role.OFFICER)
+
+    for into in (other.reference, str(other.id), "INC-x", "nothing"):
+        act(officer, incident, "merge", into=into, note="")
+
+    assert kinds(incident) == ["opened"]
+
+
 def test_officer_assesses_and_the_clocks_follow(acme: Tenant) -> None:
     incident = make_incident(acme, at=now() - timedelta(hours=5))
     aware = f"{now() - timedelta(hours=3):%Y-%m-%dT%H:%M}"

@@ -90,14 +90,6 @@ def test_closed_incident_is_not_joined() -> None:
     assert make_incident(tenant, agent_id=agent_id).id != closed.id
 
 
-def test_database_refuses_a_second_open_incident_of_an_agent() -> None:
-    incident = make_incident(make_tenant())
-    incident.pk, incident._state.adding = new_id(), True
-
-    with pytest.raises(IntegrityError), environments.atomic():
-        incident.save(force_insert=True)
-
-
 def test_change_is_in_timeline_and_audit_log_with_what_stood_before() -> None:
     tenant = make_tenant()
     incident = make_incident(tenant)

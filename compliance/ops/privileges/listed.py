@@ -42,6 +42,8 @@ TABLES: Final[Mapping[str, Access]] = {
     **_all(Access(APPEND), "events_behaviorevent", "events_eventreview"),
     **_all(Access(APPEND), "incidents_timelineentry", "incidents_notificationdraft"),
     "incidents_incident": Access(CHANGE),
+    "incidents_touchedagent": Access(APPEND | {"UPDATE (is_current)", "UPDATE (case_number)"}),
+    "incidents_touchedcertificate": Access(APPEND),
     # The tree grows by `auditlog_seal`. Salts open the commitments to what is erased from the tables.
     **_all(Access(READ, auditor=READ), "auditlog_pendingentry", "auditlog_tile", "auditlog_treehead"),
     "auditlog_witnessstate": Access(CHANGE, auditor=READ),

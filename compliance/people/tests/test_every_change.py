@@ -19,6 +19,7 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.incidents.models import NotificationDraft
+from compliance.incidents.tests.factories import make_incident
 from compliance.incidents.vocabulary import NotificationTemplate
 from compliance.ops.console_urls import urlpatterns as console_urls
 from compliance.people.passkeys.tests.security_keys import confirmed, make_security_key, registered
@@ -285,6 +286,7 @@ FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
         "cadence": "month",
     },
     "incidents_incident_assess": lambda world: {"severity": "high", "owner": "kim"},
+    "incidents_incident_merge": lambda world: {"into": make_incident(world.tenant).reference},
     "incidents_incident_sent": lambda world: {"report": "ai_act.report"},
     "incidents_incident_attach": lambda world: {"name": "log.txt", "size": "1", "sha256": "a" * 64},
     "events_simulation_add": lambda world: {

@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Any, Final
 
+from agents.models import Agent
 from compliance.incidents.models import Incident, NotificationDraft
 from compliance.incidents.serializers import TimelineEntrySerializer, shown_incident
-from compliance.reports.notifications.record import IncidentRecord, first_of, gather
+from compliance.reports.notifications.record import first_of, gather
 from events.models import BehaviorEvent
 
 FORMAT: Final = "incident/1"
@@ -13,7 +14,7 @@ MOST_DRAFTS: Final = 50
 
 
 def export(incident: Incident, *, now: datetime) -> dict[str, Any]:
-    """Return the incident with its timeline, agent, certificates, high-risk events, steps and drafts.
+    """Return the incident with its timeline, agents, certificates, high-risk events, steps and drafts.
 
     `truncated` names the lists that leave rows out.
     """
@@ -29,7 +30,8 @@ def export(incident: Incident, *, now: datetime) -> dict[str, Any]:
         "incident": shown_incident(incident, now),
         "timeline": TimelineEntrySerializer(record.timeline, many=True).data,
         "attachments": record.attachments,
-        "agent": _agent(record),
+        "agent": _agent(record.agent),
+        "agents": [_agent(agent) for agent in (record.agent, *record.others)],
         "certificates": [_certificate(row) for row in record.certificates],
         "events": [_event(event) for event in record.events],
         "verdicts": record.verdicts,
@@ -39,8 +41,7 @@ def export(incident: Incident, *, now: datetime) -> dict[str, Any]:
     }
 
 
-def _agent(record: IncidentRecord) -> dict[str, Any]:
-    agent = record.agent
+def _agent(agent: Agent) -> dict[str, Any]:
     names = ("id", "did", "name", "model", "version", "model_hash", "status", "reinstated_at")
     return {name: getattr(agent, name) for name in names}
 

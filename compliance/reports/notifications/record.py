@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Model, QuerySet
@@ -46,16 +47,17 @@ class IncidentStep:
 
 @dataclass(frozen=True)
 class IncidentRecord:
-    """An incident with the agent, certificates, high-risk events and steps that belong to it.
+    """An incident with its agents, certificates, high-risk events and steps.
 
-    `events` are the agent's high-risk ones from the window before the detection on, the oldest first, up to
-    200. `log_size`: the entries of the audit log when this was gathered. `truncated`: the names of the lists
-    that leave rows out.
+    `agent` is the one that opened it, `others` are the rest. `events` are the high-risk ones from the window
+    before the detection on, the oldest first, up to 200. `log_size`: the entries of the audit log when this
+    was gathered. `truncated`: the names of the lists that leave rows out.
     """
 
     incident: Incident
     environment: str
     agent: Agent
+    others: tuple[Agent, ...]
     certificates: tuple[Certificate, ...]
     events: tuple[BehaviorEvent, ...]
     verdicts: dict[str, int]
@@ -80,27 +82,29 @@ class IncidentRecord:
 
 def gather(incident: Incident, *, now: datetime) -> IncidentRecord:
     """Read everything that a draft or an export says of an incident."""
-    agent = Agent.objects.for_tenant(incident.tenant_id).with_mode().get(id=incident.agent_id)
+    agents = _agents(incident)
+    ids = [agent.id for agent in agents]
     start, end = incident.detected_at - settings.HIGH_RISK_WINDOW, incident.closed_at or now
     truncated: list[str] = []
     timeline = first_of(
         TimelineEntry.objects.of_incident(incident.id), MOST_ENTRIES, name="timeline", truncated=truncated
     )
     certificates = first_of(
-        Certificate.objects.of_agent(agent.id).order_by("-issued_at", "-id"),
+        Certificate.objects.filter(agent_id__in=ids).order_by("-issued_at", "-id"),
         MOST_CERTIFICATES,
         name="certificates",
         truncated=truncated,
     )
-    events = first_of(_events(agent, start, end), MOST_EVENTS, name="events", truncated=truncated)
+    events = first_of(_events(ids, start, end), MOST_EVENTS, name="events", truncated=truncated)
     since = _first_seen(incident, events)
     steps = first_of(
-        _steps(incident, agent, certificates, since, end), MOST_STEPS, name="steps", truncated=truncated
+        _steps(incident, ids, certificates, since, end), MOST_STEPS, name="steps", truncated=truncated
     )
     return IncidentRecord(
         incident=incident,
         environment=environments.current().value,
-        agent=agent,
+        agent=agents[0],
+        others=agents[1:],
         certificates=certificates,
         events=events,
         verdicts=_verdicts(events),
@@ -124,9 +128,16 @@ def first_of(rows: QuerySet[Found], most: int, *, name: str, truncated: list[str
     return found[:most]
 
 
-def _events(agent: Agent, start: datetime, end: datetime) -> QuerySet[BehaviorEvent]:
-    high = BehaviorEvent.objects.of_agent(agent.id).high_risk().since(start).filter(received_at__lte=end)
-    return high.order_by("id")
+def _agents(incident: Incident) -> tuple[Agent, ...]:
+    """Return the agents of an incident, first the one that opened it."""
+    ids = set(incident.agents.values_list("agent_id", flat=True)) | {incident.agent_id}
+    found = Agent.objects.for_tenant(incident.tenant_id).with_mode().filter(id__in=ids).order_by("id")
+    return tuple(sorted(found, key=lambda agent: agent.id != incident.agent_id))
+
+
+def _events(ids: list[UUID], start: datetime, end: datetime) -> QuerySet[BehaviorEvent]:
+    high = BehaviorEvent.objects.filter(agent_id__in=ids).high_risk().since(start)
+    return high.filter(received_at__lte=end).order_by("id")
 
 
 def _first_seen(incident: Incident, events: tuple[BehaviorEvent, ...]) -> datetime:
@@ -142,9 +153,9 @@ def _verdicts(events: tuple[BehaviorEvent, ...]) -> dict[str, int]:
 
 
 def _steps(
-    incident: Incident, agent: Agent, certificates: tuple[Certificate, ...], start: datetime, end: datetime
+    incident: Incident, ids: list[UUID], certificates: tuple[Certificate, ...], start: datetime, end: datetime
 ) -> QuerySet[AuditEntry]:
-    affected = [str(agent.id), *(str(row.id) for row in certificates)]
+    affected = [*map(str, ids), *(str(row.id) for row in certificates)]
     entries = AuditEntry.objects.for_tenant(incident.tenant_id).filter(
         affected_id__in=affected, event_type__in=STEPS, created_at__gte=start, created_at__lte=end
     )

@@ -33,7 +33,8 @@ class IncidentExportSerializer(serializers.Serializer[Any]):
     incident = IncidentSerializer()
     timeline = TimelineEntrySerializer(many=True)
     attachments = AttachmentSerializer(many=True)
-    agent = serializers.DictField()
+    agent = serializers.DictField(help_text="The first of `agents`.")
+    agents = serializers.ListField(child=serializers.DictField(), help_text="All agents of the incident.")
     certificates = serializers.ListField(child=serializers.DictField())
     events = serializers.ListField(
         child=serializers.DictField(), help_text="The agent's high-risk events, without their details."

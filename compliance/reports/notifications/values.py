@@ -66,7 +66,8 @@ def _model(record: IncidentRecord, _: NotificationTemplate) -> str | None:
 
 def _identifiers(record: IncidentRecord, _: NotificationTemplate) -> str:
     serials = [f"certificate {row.serial_number}" for row in record.certificates[:LISTED]]
-    return "; ".join([record.agent.did, f"agent {record.agent.id}", *serials])
+    agents = (record.agent, *record.others[: LISTED - 1])
+    return "; ".join([*(f"{agent.did}; agent {agent.id}" for agent in agents), *serials])
 
 
 def _authority(record: IncidentRecord, _: NotificationTemplate) -> str:
@@ -102,13 +103,17 @@ def _description(record: IncidentRecord, _: NotificationTemplate) -> str:
     incident, events = record.incident, record.events
     opened = next((entry.text for entry in record.timeline), incident.title)
     text = f"The AI agent {incident.agent_name} ({record.agent.did}): {opened}."
+    if record.others:
+        belong = "belongs" if len(record.others) == 1 else "belong"
+        text += f" {counted(len(record.others), 'further agent')} {belong} to the incident."
     if events:
         text += (
-            f" It reported {_high_risk(record)} between {moment(events[0].received_at)} "
-            f"and {moment(events[-1].received_at)}."
+            f" {'They' if record.others else 'It'} reported {_high_risk(record)} between "
+            f"{moment(events[0].received_at)} and {moment(events[-1].received_at)}."
         )
     if record.revoked_at:
-        text += f" Its certificate was revoked at {moment(record.revoked_at)}."
+        whose = "The last" if record.others else "Its"
+        text += f" {whose} certificate was revoked at {moment(record.revoked_at)}."
     return f"{text} At the time of this version the agent is {record.agent.status}."
 
 

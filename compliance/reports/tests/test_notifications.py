@@ -21,6 +21,7 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
 from compliance.incidents.errors import IncidentNotFound
+from compliance.incidents.merging import merge
 from compliance.incidents.models import Incident, NotificationDraft, TimelineEntry
 from compliance.incidents.tests.factories import change
 from compliance.incidents.vocabulary import NotificationTemplate
@@ -299,6 +300,22 @@ def test_export_names_the_lists_that_leave_rows_out(api: ApiClient, tenant: Tena
 
     assert found["truncated"] == ["timeline"]
     assert len(found["timeline"]) == MOST_ENTRIES
+
+
+def test_drafts_and_export_of_merged_incidents_cover_all_agents(api: ApiClient, tenant: Tenant) -> None:
+    first, second = stopped_agent(tenant), stopped_agent(tenant)
+    kept = incident_of(first)
+    merge(tenant_id=tenant.id, incident_id=incident_of(second).id, into=kept.id, actor=ACTOR, now=now())
+
+    found = api.as_key(make_key(tenant)).get(f"/v1/incidents/{kept.id}/export").json()["data"]
+    drafted = draft(kept, "ai_act").document
+
+    assert [agent["id"] for agent in found["agents"]] == [str(first.id), str(second.id)]
+    assert found["agent"]["id"] == str(first.id)
+    assert len(found["certificates"]) == 2
+    assert len(found["events"]) == 6
+    assert all(str(agent.id) in drafted and agent.did in drafted for agent in (first, second))
+    assert "1 further agent belongs to the incident" in drafted
 
 
 def test_export_of_others_does_not_exist(api: ApiClient, tenant: Tenant) -> None:
