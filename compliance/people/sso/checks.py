@@ -37,13 +37,13 @@ def _of_parts() -> list[tuple[str, str]]:
     missing = [name for name, is_given in parts.items() if not is_given]
     found = []
     if missing and (len(missing) < len(parts) or settings.OIDC_ONLY or settings.OIDC_CREATE_PEOPLE):
-        found.append(("E003", f"Single sign-on is half configured: {', '.join(missing)} is missing."))
+        found.append(("E005", f"Single sign-on is half configured: {', '.join(missing)} is missing."))
     if settings.OIDC_CLIENT_SECRET and settings.OIDC_CLIENT_SECRET_FILE:
-        found.append(("E003", "Both OIDC_CLIENT_SECRET and OIDC_CLIENT_SECRET_FILE are set."))
+        found.append(("E005", "Both OIDC_CLIENT_SECRET and OIDC_CLIENT_SECRET_FILE are set."))
     for name in ("OIDC_CLIENT_SECRET_FILE", "OIDC_CA_FILE"):
         path = getattr(settings, name)
         if path and not _is_readable(path):
-            found.append(("E003", f"{name} cannot be read."))
+            found.append(("E005", f"{name} cannot be read."))
     return found
 
 
@@ -52,22 +52,22 @@ def _of_issuer() -> list[tuple[str, str]]:
     if not issuer:
         return []
     if not is_safe_address(issuer) or urlsplit(issuer).query or urlsplit(issuer).fragment:
-        return [("E004", "OIDC_ISSUER is no https:// address (http:// is for this machine alone).")]
+        return [("E003", "OIDC_ISSUER is no https:// address (http:// is for this machine alone).")]
     if len(issuer) > 255:
-        return [("E004", "OIDC_ISSUER is longer than 255 characters.")]
+        return [("E003", "OIDC_ISSUER is longer than 255 characters.")]
     return []
 
 
 def _of_values() -> list[tuple[str, str]]:
     found = []
     if bool(settings.OIDC_ALLOWED_CLAIM) != bool(settings.OIDC_ALLOWED_VALUES):
-        found.append(("E003", "Only one of OIDC_ALLOWED_CLAIM and OIDC_ALLOWED_VALUES is set."))
+        found.append(("E005", "Only one of OIDC_ALLOWED_CLAIM and OIDC_ALLOWED_VALUES is set."))
     if not settings.OIDC_ALGORITHMS or not set(settings.OIDC_ALGORITHMS) <= set(KEY_TYPES):
-        found.append(("E005", f"OIDC_ALGORITHMS takes {', '.join(sorted(KEY_TYPES))} alone."))
+        found.append(("E004", f"OIDC_ALGORITHMS takes {', '.join(sorted(KEY_TYPES))} alone."))
     if "openid" not in settings.OIDC_SCOPES:
-        found.append(("E005", "OIDC_SCOPES lacks openid."))
+        found.append(("E004", "OIDC_SCOPES lacks openid."))
     if not 0 < settings.OIDC_TIMEOUT_SECONDS <= 30:
-        found.append(("E005", "OIDC_TIMEOUT_SECONDS is not between 0 and 30."))
+        found.append(("E004", "OIDC_TIMEOUT_SECONDS is not between 0 and 30."))
     return found
 
 

@@ -26,7 +26,7 @@ def test_off_and_whole_are_both_right(settings: Any) -> None:
 def test_half_a_configuration_is_refused_and_stays_off(settings: Any, missing: str) -> None:
     configure(settings, "https://id.example.org", **{missing: ""})
 
-    assert ids() == ["people.E003"]
+    assert ids() == ["people.E005"]
     assert sign_on() is None
 
 
@@ -34,7 +34,7 @@ def test_half_a_configuration_is_refused_and_stays_off(settings: Any, missing: s
 def test_rules_without_a_provider_are_refused(settings: Any, name: str) -> None:
     setattr(settings, name, True)
 
-    assert ids() == ["people.E003"]
+    assert ids() == ["people.E005"]
 
 
 def test_only_way_stays_the_only_way_without_a_provider(settings: Any) -> None:
@@ -62,7 +62,7 @@ def test_only_way_stays_the_only_way_without_a_provider(settings: Any) -> None:
 def test_other_issuers_are_refused(settings: Any, issuer: str) -> None:
     configure(settings, issuer)
 
-    assert ids() == ["people.E004"]
+    assert ids() == ["people.E003"]
 
 
 @pytest.mark.parametrize(
@@ -77,15 +77,15 @@ def test_this_machine_needs_no_tls(settings: Any, issuer: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("OIDC_ALGORITHMS", ["none"], "people.E005"),
-        ("OIDC_ALGORITHMS", ["RS256", "HS256"], "people.E005"),
-        ("OIDC_ALGORITHMS", [], "people.E005"),
-        ("OIDC_SCOPES", ["email"], "people.E005"),
-        ("OIDC_TIMEOUT_SECONDS", 0, "people.E005"),
-        ("OIDC_ALLOWED_CLAIM", "groups", "people.E003"),
-        ("OIDC_ALLOWED_VALUES", ["console"], "people.E003"),
-        ("OIDC_CLIENT_SECRET_FILE", "/no/such/file", "people.E003"),
-        ("OIDC_CA_FILE", "/no/such/file", "people.E003"),
+        ("OIDC_ALGORITHMS", ["none"], "people.E004"),
+        ("OIDC_ALGORITHMS", ["RS256", "HS256"], "people.E004"),
+        ("OIDC_ALGORITHMS", [], "people.E004"),
+        ("OIDC_SCOPES", ["email"], "people.E004"),
+        ("OIDC_TIMEOUT_SECONDS", 0, "people.E004"),
+        ("OIDC_ALLOWED_CLAIM", "groups", "people.E005"),
+        ("OIDC_ALLOWED_VALUES", ["console"], "people.E005"),
+        ("OIDC_CLIENT_SECRET_FILE", "/no/such/file", "people.E005"),
+        ("OIDC_CA_FILE", "/no/such/file", "people.E005"),
     ],
 )
 def test_values_are_checked(settings: Any, name: str, value: Any, expected: str) -> None:
