@@ -44,7 +44,7 @@ def make(
 
 
 def user_of(token: str | None, now: datetime) -> User | None:
-    """Return whose password the link sets; None if it is over or was never made."""
+    """Return the user whom the link is for; None if it is over or was never made."""
     found = OneTimeLink.objects.filter(digest=_digest(token or ""), expires_at__gt=now).first()
     return User.objects.filter(person=found.person_id, is_active=True).first() if found else None
 
