@@ -16,7 +16,7 @@ LONGEST: Final = timedelta(minutes=10)
 
 
 def begin(request: HttpRequest, user: Any, now: datetime) -> None:
-    """Remember that the user has passed the first step (a password or single sign-on); nobody is signed in yet.
+    """Remember that the user has passed the first step, such as a password; nobody is signed in yet.
 
     Whoever used the session before knows neither its new key nor the secret that this user may be shown.
     """
