@@ -1,4 +1,4 @@
-"""Addresses of the console that name no environment: bookmarks from before they did, and the bare prefix."""
+"""Addresses of the console that name no environment: bookmarks, and the bare prefix."""
 
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseNotAllowed, HttpResponseRedirect
 from django.views.decorators.cache import never_cache

@@ -18,7 +18,7 @@ CHECKS = (
     (checks.Error, role_audit.role_is_limited, role_audit.REMEDY, "wiring.E002"),
     (checks.Error, role_audit.privileges_as_listed, MIGRATE, "wiring.E003"),
     (checks.Error, role_audit.audit_log_guarded, guards.REMEDY, "wiring.E004"),
-    # The pages work without: an older installation gets the role when its operators make it.
+    # A warning: the pages work without the role.
     (checks.Warning, role_audit.auditor_is_in_use, role_audit.AUDITOR_REMEDY, "wiring.W002"),
 )
 LIVE_CHECKS = ((checks.Error, role_audit.people_guarded, people_guards.REMEDY, "wiring.E005"),)

@@ -1,4 +1,7 @@
-"""The identity of console users, which triggers make and guard (migration 0001), and their second factors."""
+"""Console users: identity, second factors, one-time links, sessions, lock-out, accounts of single sign-on.
+
+Triggers make and guard the identity (migration 0001).
+"""
 
 from typing import Any
 

@@ -19,7 +19,7 @@ class ReportFailed(InvalidState):
 
 
 class ReportUnsigned(NotFound):
-    message = "The report was made before manifests; request it again"
+    message = "The report has no manifest; request it again"
 
 
 class PeriodNotOver(Invalid):

@@ -49,7 +49,8 @@ class Report(models.Model):
 
     `document` is canonical JSON (RFC 8785), `digest` its SHA-256 in hex. The worker renders `pdf`: a large
     one takes seconds. `evidence` is a ZIP of the lists of rows; `manifest` states the digests of all,
-    `signature` is Ed25519 by the key whose public half is `signing_key`. Older reports have none of these.
+    `signature` is Ed25519 by the key whose public half is `signing_key`. A report may
+    have none of these four, and then no manifest.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -1,4 +1,4 @@
-"""The safety net of the inbox: what ingest did not open, such as events stored before there was an inbox.
+"""The safety net of the inbox: it opens the events above low that ingest did not.
 
 Chunk by chunk in the order of ids, behind every open transaction, so that each event is looked at once.
 """

@@ -1,8 +1,7 @@
-"""The receiver's guide: its receivers run against the real sender, its table names what is sent."""
+"""The receiver's guide: its receiver runs against the real sender, its table names what is sent."""
 
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -24,8 +23,8 @@ OPTIONS = RequestOptions(UrlPolicy(allow_http=True, allow_private=True), timeout
 BODY = b'{"id":"1","event":"webhook.test","created_at":"2026-11-20T09:15:00Z","data":{}}'
 
 
-def snippet(language: str) -> str:
-    found = re.search(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
+def snippet() -> str:
+    found = re.search(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     assert found is not None
     return found[1]
 
@@ -65,16 +64,12 @@ def post(url: str, header: str | None, previous: str | None = None) -> Outcome:
     return http_client.post(url, body=BODY, headers=headers, options=OPTIONS)
 
 
-@pytest.mark.parametrize("language", ["python", "javascript"])
-def test_receiver_takes_the_authentic_and_refuses_the_rest(language: str, tmp_path: Path) -> None:
-    program = sys.executable if language == "python" else shutil.which("node")
-    if program is None:
-        pytest.skip("node is not installed")
+def test_receiver_takes_the_authentic_and_refuses_the_rest(tmp_path: Path) -> None:
     secret = signature.new_secret()
     script = tmp_path / "receiver.txt"
-    script.write_text(snippet(language))
+    script.write_text(snippet())
 
-    with running([program, str(script)], secret) as url:
+    with running([sys.executable, str(script)], secret) as url:
         authentic = post(url, signature.sign(BODY, secret))
         rotated = post(url, signature.sign(BODY, "whsec_new"), signature.sign(BODY, secret))
         refused = [

@@ -44,7 +44,7 @@ def make(
 
 
 def user_of(token: str | None, now: datetime) -> User | None:
-    """Return whom the link serves; None if it is over or was never made.
+    """Return the user whom the link is for; None if it is over or was never made.
 
     One that signs in serves nobody who is no operator any more.
     """

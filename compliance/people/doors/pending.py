@@ -1,4 +1,4 @@
-"""What a session keeps while somebody signs in: who has shown the password, and secrets not yet shown."""
+"""What a session keeps while somebody signs in: who has passed the first step, and secrets not yet shown."""
 
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -16,7 +16,7 @@ LONGEST: Final = timedelta(minutes=10)
 
 
 def begin(request: HttpRequest, user: Any, now: datetime) -> None:
-    """Remember that the user has shown the password; nobody is signed in yet.
+    """Remember that the user has passed the first step, such as a password; nobody is signed in yet.
 
     Whoever used the session before knows neither its new key nor the secret that this user may be shown.
     """
@@ -32,7 +32,7 @@ def begin(request: HttpRequest, user: Any, now: datetime) -> None:
 
 
 def user_of(request: HttpRequest, now: datetime) -> User | None:
-    """Return who has shown the password within ten minutes, and may still sign in with it."""
+    """Return who passed the first step within the last ten minutes and may still sign in."""
     kept = request.session.get(PENDING)
     if kept is None or now - datetime.fromisoformat(kept["at"]) > LONGEST:
         return None

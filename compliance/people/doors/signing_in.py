@@ -100,7 +100,7 @@ class SignInView(LoginView):
 
 
 class SecondStep(RedirectURLMixin, FormView):
-    """A page for somebody who has shown the password and is not signed in yet."""
+    """A page for somebody who has passed the first step and is not signed in yet."""
 
     form_class: type[forms.Form] = CodeForm
     user: User
