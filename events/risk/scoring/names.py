@@ -113,8 +113,8 @@ class ToolScope:
     """The names that a scope permits.
 
     A name without a namespace permits that tool in any, if the namespace is no verb (or, after `mcp`, one of
-    several words, none that deletes) and the name says what is done. A namespace that the scope states is binding: `mail.send_email` permits no other's `send_email`, but
-    a report that states none.
+    several words, none that deletes) and the name says what is done. A namespace that the scope states is
+    binding: `mail.send_email` permits no other's `send_email`, but a report that states none.
     """
 
     def __init__(self, permitted: Iterable[str]) -> None:
