@@ -43,8 +43,6 @@ from compliance.core.wording import counted, spoken
 
 SOON, VERY_SOON = timedelta(days=30), timedelta(days=7)
 
-# Suspending, reinstating and retiring an agent change its certificate too, which `agents` cannot import.
-AgentAdmin.confirmed_actions = (*AgentAdmin.confirmed_actions, SUSPEND, REINSTATE, RETIRE)
 CERTIFICATE_TONES = {"active": "success", "on hold": "warning", "expired": "danger", "revoked": "danger"}
 
 admin.site.unregister(Agent)
@@ -54,6 +52,8 @@ admin.site.unregister(Agent)
 class CertifiedAgentAdmin(AgentAdmin):
     """Agents with the state of their latest certificate: without a valid one an agent is not green."""
 
+    # Suspending, reinstating and retiring an agent change its certificate too, which `agents` cannot import.
+    confirmed_actions = (*AgentAdmin.confirmed_actions, SUSPEND, REINSTATE, RETIRE)
     fieldsets = (
         (
             None,

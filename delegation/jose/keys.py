@@ -1,6 +1,8 @@
 """The life of token keys: generated, published, active, retired or withdrawn, destroyed."""
 
 from datetime import datetime, timedelta
+from functools import partial
+from uuid import UUID
 
 from django.db import IntegrityError
 
@@ -8,6 +10,7 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
 from compliance.keys import backend_for, destroy_if_present
+from compliance.stores.sweeps import each
 from delegation.errors import RotationUnderWay, TokenKeysMissing
 from delegation.jose import keyring
 from delegation.jose.jwks import Jwk, public_jwk
@@ -77,12 +80,16 @@ def maintain(*, lifetime: timedelta, actor: Actor, now: datetime) -> None:
 
 def destroy_ended(*, now: datetime) -> int:
     """Destroy the private halves of retired and withdrawn keys; return how many."""
-    ended = list(TokenKey.objects.filter(retired_at__lt=now - DESTROY_AFTER, destroyed_at=None))
-    for key in ended:
-        destroy_if_present(key.uri)
-        key.destroyed_at = now
-        key.save(update_fields=["destroyed_at"])
-    return len(ended)
+    ended = TokenKey.objects.filter(retired_at__lt=now - DESTROY_AFTER, destroyed_at=None)
+    return each(ended.order_by("retired_at", "id").values_list("id", flat=True), partial(_destroy, now=now))
+
+
+def _destroy(key_id: UUID, *, now: datetime) -> int:
+    key = TokenKey.objects.get(id=key_id)
+    destroy_if_present(key.uri)
+    key.destroyed_at = now
+    key.save(update_fields=["destroyed_at"])
+    return 1
 
 
 def signing_key() -> TokenKey:

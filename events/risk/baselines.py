@@ -2,7 +2,8 @@
 
 A task pools low events and dismissed ones in the order of ids, an hour late, so that an attack under way
 doesn't become ordinary for the tenant's other agents. Baselines and progress commit together: each event
-counts once. Each process caches the baselines of the tenants that it serves for a minute.
+counts once, or not at all if its tenant's pooling fails. Each process caches the baselines of the tenants
+that it serves for a minute.
 """
 
 from collections import defaultdict
@@ -18,6 +19,7 @@ from compliance.core.bounded_cache import BoundedCache
 from compliance.core.identifiers import first_id_at
 from compliance.core.json_values import from_stored
 from compliance.stores import sql
+from compliance.stores.sweeps import each
 from events.models import BehaviorEvent, EventReview, ScorerProgress, TenantBaseline
 from events.risk.scoring.contract import Event
 from events.risk.scoring.habits.baseline import Baseline, decode_baseline, encode_baseline, pool
@@ -126,13 +128,19 @@ def _pool(rows: list[Any], *, trusted: bool) -> None:
     by_tenant: defaultdict[UUID, list[Any]] = defaultdict(list)
     for row in rows:
         by_tenant[row[1]].append(row)
-    stored = TenantBaseline.objects.in_bulk(list(by_tenant))
-    for tenant_id, events in sorted(by_tenant.items()):
-        baseline = _decoded(stored[tenant_id].baseline) if tenant_id in stored else Baseline()
+    each(sorted(by_tenant), lambda tenant_id: _pool_tenant(tenant_id, by_tenant[tenant_id], trusted=trusted))
+
+
+def _pool_tenant(tenant_id: UUID, events: list[Any], *, trusted: bool) -> int:
+    """Pool a tenant's events in a savepoint; return how many."""
+    with environments.atomic():
+        stored = TenantBaseline.objects.filter(tenant_id=tenant_id).first()
+        baseline = Baseline() if stored is None else _decoded(stored.baseline)
         for _, _, agent_id, action_type, received_at, details in events:
             event = Event(action_type, received_at.timestamp(), from_stored(details))
             pool(baseline, event, agent=agent_id, trusted=trusted)
         sql.execute(_PUT, [tenant_id, encode_baseline(baseline)])
+    return len(events)
 
 
 def _asked(old: Mapping[UUID, CachedBaseline], at: float) -> dict[UUID, CachedBaseline]:

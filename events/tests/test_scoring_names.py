@@ -12,7 +12,9 @@ from events.risk.scoring.rules import undeclared_action
 from events.tests.assessments import Assessment, assess
 
 NOON = 1_700_049_600.0
-NAMES = st.text(alphabet="aAzZ09_-.:/ \u017f\u212a\u0456", max_size=14)
+NAMES = st.text(alphabet="aAzZ09_-.:/ \u017f\u212a\u0456", max_size=14) | st.lists(
+    st.sampled_from(["mcp", "tool", "post_office", "delete_all", "set", "a", "", "_", ".", "/"]), max_size=7
+).map("".join)
 
 
 def permits(declared: list[str], name: str) -> bool:
@@ -25,6 +27,8 @@ def permits(declared: list[str], name: str) -> bool:
         "send-email", "sendEmail", "SendEmail", "SEND_EMAIL", "sendemail", " send email ", "gmail.send_email",
         "mcp__gmail__send_email", "functions.send_email", "server/send_email", "server:sendEmail",
         "gmail::send_email", "default_api.send_email", "com.acme.mail.send_email",
+        "mcp__post-office__send_email", "mcp__PostOffice__sendEmail", "mcp.post_office.mail.send_email",
+        "functions.mcp__post-office__send_email", "/send_email", "/gmail/send_email",
     ],
 )  # fmt: skip
 def test_spelling_makes_no_difference(name: str) -> None:
@@ -40,6 +44,10 @@ def test_spelling_makes_no_difference(name: str) -> None:
         ".send_email", "_send_email", "send_email_", "gmail..send_email", "\u017fend_email",
         "send_ema\u0456l", "\uff53end_email", "send\u200b_email", "send_email\x00", "send_email()",
         "send_email;rm", "send", "email", "",
+        "post_office.send_email", "set_user.send_email", "mcp__post__send_email", "delete_all.send_email",
+        "mcp__post-office__delete__send_email", "mcp__mail__set_user__send_email", "mcp__post-office",
+        "tools.post_office.send_email", "mcp.tools.post_office.send_email", "//send_email", "/send_email/",
+        "/delete/send_email", "__send_email", "mcp____send_email",
     ],
 )  # fmt: skip
 def test_other_name_is_not_permitted(name: str) -> None:
@@ -62,6 +70,12 @@ def test_other_name_is_not_permitted(name: str) -> None:
         ("mail.delete", "delete", False),
         ("send", "payments.send", False),
         ("search", "tavily.search", True),
+        ("mail.send_email", "mcp__post-office__send_email", False),
+        ("mail.send_email", "mcp__post-office__mail__send_email", True),
+        ("post_office.send_email", "mcp__post-office__send_email", True),
+        ("mcp__post-office__send_email", "post_office.send_email", True),
+        ("mcp__post-office__send_email", "mcp__set-user__send_email", False),
+        ("delete", "mcp__post-office__delete", False),
     ],
 )
 def test_declared_namespace_is_binding(declared: str, name: str, is_permitted: bool) -> None:
@@ -90,6 +104,8 @@ def test_permitted_name_has_the_letters_of_a_declared_one_at_its_end(declared: l
         ("mail.delete", "mail.delete"),
         ("delete_all.send_email", "delete_all.send_email"),
         (".send_email", ".send_email"),
+        ("mcp.post_office.send_email", "send_email"),
+        ("mcp.post_office.search", "post_office.search"),
     ],
 )
 def test_habits_leave_out_a_namespace_that_only_says_whose_tool_it_is(name: str, habit: str) -> None:

@@ -10,6 +10,8 @@ KEPT_NAMES, KEPT_SCOPES = 4_096, 1_024
 TOLD = 3  # permitted names that a reason tells
 NEUTRAL = frozenset({"default_api", "function", "functions", "mcp", "tool", "tools"})
 """First parts of names that frameworks put before every tool."""
+SERVER_MARK = "mcp"
+"""The neutral part after which a server's name follows, which may look like a call: `mcp__post-office__…`."""
 CHANGING = frozenset({
     "add", "append", "approve", "assign", "buy", "cancel", "change", "checkout", "clear", "commit",
     "copy", "create", "deploy", "disable", "edit", "elevate", "enable", "execute", "fill", "forward",
@@ -43,17 +45,27 @@ def words_of(name: str) -> tuple[str, ...]:
 def normal_name(name: str) -> str:
     """Return `gmail.send_email` for `mcp__gmail__sendEmail`, and the same for what that returns.
 
-    Case, separators and what a framework puts before every tool make no difference. A name with an empty part
+    Case, separators, one leading slash and what a framework puts before every tool make no difference; only
+    before a server whose name looks like a call (`post_office`) does `mcp` stay. A name with an empty part
     (`send_email_`, `a..b`) stays as it is but for its case: nothing vouches that it means the same.
     """
     text = name.strip()
-    parts = [_BETWEEN_WORDS.split(_CAMEL.sub("_", part)) for part in _NAMESPACES.split(text)]
+    spaces = _NAMESPACES.split(text.removeprefix("/"))
+    parts = [_BETWEEN_WORDS.split(_CAMEL.sub("_", part)) for part in spaces]
     if not all(all(words) for words in parts):
         return _lower(text)
-    joined = [_lower("_".join(words)) for words in parts]
+    joined, before = [_lower("_".join(words)) for words in parts], ""
     while len(joined) > 1 and joined[0] in NEUTRAL:
-        del joined[0]
+        before = joined.pop(0)
+    if before == SERVER_MARK and len(joined) > 1 and _may_be_a_server(joined[0]):
+        joined.insert(0, SERVER_MARK)
     return ".".join(joined)
+
+
+def _may_be_a_server(space: str) -> bool:
+    """Return whether the words begin with a verb, but one that many servers' names begin with too."""
+    verb, mark, _ = space.partition("_")
+    return bool(mark) and verb in CHANGING
 
 
 def _lower(text: str) -> str:
@@ -66,11 +78,12 @@ def _lower(text: str) -> str:
 
 
 class ToolName(NamedTuple):
-    """A name as it is compared: its namespaces, and the name itself, without marks between words."""
+    """A name as it is compared: its namespaces without `mcp`, and the name without marks between words."""
 
     spaces: tuple[str, ...]
     plain: str
     stands_alone: bool  # it means the same in every namespace
+    has_server: bool = False  # `mcp` stood before the first namespace
 
 
 @lru_cache(maxsize=KEPT_NAMES)
@@ -79,7 +92,9 @@ def _parsed(name: str) -> ToolName:
     *spaces, last = name.split(".")
     if not last or not all(spaces) or not all(last.split("_")):
         return ToolName((), name, False)
-    return ToolName(tuple(spaces), last.replace("_", ""), last not in DOING_VERBS)
+    has_server = len(spaces) > 1 and spaces[0] == SERVER_MARK
+    plain, stands_alone = last.replace("_", ""), last not in DOING_VERBS
+    return ToolName(tuple(spaces[has_server:]), plain, stands_alone, has_server)
 
 
 @lru_cache(maxsize=KEPT_NAMES)
@@ -88,16 +103,18 @@ def habit_name(name: str) -> str:
 
     A single word (`mail.delete`) keeps it, since it doesn't say what it acts on.
     """
-    spaces, last = _parsed(name).spaces, name.rpartition(".")[2]
-    return last if spaces and "_" in last and _may_go(spaces) else name
+    parsed, last = _parsed(name), name.rpartition(".")[2]
+    if parsed.spaces and "_" in last and _may_go(parsed.spaces, parsed.has_server):
+        return last
+    return name.removeprefix(f"{SERVER_MARK}.") if parsed.has_server else name
 
 
 class ToolScope:
     """The names that a scope permits.
 
-    A name without a namespace permits that tool in any, if the namespace is no verb and the name says what is
-    done. A namespace that the scope states is binding: `mail.send_email` permits no other's `send_email`, but
-    a report that states none.
+    A name without a namespace permits that tool in any, if the namespace is no verb (or, after `mcp`, one of
+    several words, none that deletes) and the name says what is done. A namespace that the scope states is
+    binding: `mail.send_email` permits no other's `send_email`, but a report that states none.
     """
 
     def __init__(self, permitted: Iterable[str]) -> None:
@@ -119,12 +136,14 @@ class ToolScope:
         """Return whether the scope permits the name, which is from `normal_name()`."""
         if _joined(name) in self.exact:
             return True
-        spaces, plain, stands_alone = _parsed(name)
-        if plain in self.bare and stands_alone and _may_go(spaces):
+        spaces, plain, stands_alone, has_server = _parsed(name)
+        if plain in self.bare and stands_alone and _may_go(spaces, has_server):
             return True
         seen = _compact(spaces)
         return any(
-            seen[-len(stated) :] == stated and _may_go(spaces[: -len(stated)]) if seen else stands_alone
+            seen[-len(stated) :] == stated and _may_go(spaces[: -len(stated)], has_server)
+            if seen
+            else stands_alone
             for stated in self.spaced.get(plain, ())
         )
 
@@ -144,16 +163,16 @@ def _compact(spaces: tuple[str, ...]) -> tuple[str, ...]:
     return tuple([space.replace("_", "") for space in spaces])
 
 
-def _may_go(spaces: tuple[str, ...]) -> bool:
-    """Return whether the namespaces only say whose tool it is: none begins with a verb."""
-    return DOING_VERBS.isdisjoint([space.partition("_")[0] for space in spaces])
+def _may_go(spaces: tuple[str, ...], has_server: bool) -> bool:
+    """Return whether the namespaces only say whose tool it is: none but a server begins with a verb."""
+    return DOING_VERBS.isdisjoint([space.partition("_")[0] for space in spaces[has_server:]])
 
 
 @lru_cache(maxsize=KEPT_NAMES)
 def _joined(name: str) -> str:
     """Return the letters of a name alone; of a name with an empty part, the name."""
-    spaces, plain, _ = _parsed(name)
-    return "".join((*_compact(spaces), plain))
+    parsed = _parsed(name)
+    return "".join((*_compact(parsed.spaces), parsed.plain))
 
 
 @lru_cache(maxsize=KEPT_SCOPES)
