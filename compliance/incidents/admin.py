@@ -158,5 +158,5 @@ class IncidentAdmin(TenantScopedAdmin):
         return super().get_queryset(request).defer("announced")
 
     def navigation_badge(self, request: HttpRequest) -> int:
-        """Return the number of incidents that are not closed, up to 99."""
-        return int(self.get_queryset(request).unclosed().order_by()[:MOST_COUNTED].count())
+        """Return the number of incidents that go on, up to 99."""
+        return int(self.get_queryset(request).ongoing().order_by()[:MOST_COUNTED].count())

@@ -25,7 +25,8 @@ class IncidentQuerySet(models.QuerySet["Incident"]):
         """Return those that touch an agent; all without one."""
         return self.filter(agents__agent_id=agent_id) if agent_id else self
 
-    def unclosed(self) -> "IncidentQuerySet":
+    def ongoing(self) -> "IncidentQuerySet":
+        """Return those that are neither closed nor merged into another."""
         return self.exclude(state__in=ENDED)
 
     def with_reference(self, reference: str) -> "IncidentQuerySet":

@@ -13,7 +13,7 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
 from compliance.incidents import merging
-from compliance.incidents.errors import IncidentNotFound, Unmergeable
+from compliance.incidents.errors import IncidentMerged, IncidentNotFound, Unmergeable
 from compliance.incidents.models import Incident, TimelineEntry, TouchedAgent
 from compliance.incidents.tests.factories import ACTOR, change, make_closed_incident, make_incident
 from compliance.tenancy.models import Tenant
@@ -43,6 +43,10 @@ def merge(incident: Incident, into: Incident, **fields: Any) -> Incident:
         now=LATE + timedelta(hours=1),
         **fields,
     )
+
+
+def fresh(incident: Incident) -> Incident:
+    return Incident.objects.get(id=incident.id)
 
 
 def names_of(incident: Incident) -> set[str]:
@@ -108,6 +112,59 @@ def test_earlier_awareness_counts() -> None:
 
     stated.refresh_from_db()
     assert stated.aware_at == EARLY
+
+
+@pytest.mark.parametrize(
+    ("of_ended", "of_kept", "counts"),
+    [
+        (EARLY - timedelta(hours=2), None, EARLY - timedelta(hours=2)),
+        (None, EARLY - timedelta(hours=2), EARLY - timedelta(hours=2)),
+        (LATE, None, EARLY),
+        (LATE, LATE, LATE),
+        (None, None, EARLY),
+    ],
+)
+@pytest.mark.parametrize("gap", [timedelta(), timedelta(minutes=5)])
+def test_no_clock_runs_longer_after_a_merge(
+    of_ended: datetime | None, of_kept: datetime | None, counts: datetime, gap: timedelta
+) -> None:
+    tenant = make_tenant()
+    ended, kept = make_incident(tenant, at=EARLY + gap), make_incident(tenant, at=EARLY)
+    change(ended, at=LATE, aware_at=of_ended)
+    change(kept, at=LATE, aware_at=of_kept)
+    earliest = min(clock.due_at for row in (ended, kept) for clock in fresh(row).clocks() if clock.due_at)
+
+    merge(ended, kept)
+
+    started = {clock.started_at for clock in fresh(kept).clocks() if clock.due_at}
+    assert started == {counts}
+    assert fresh(kept).next_due_at == earliest
+
+
+def test_worse_severity_counts_and_is_told() -> None:
+    tenant = make_tenant()
+    ended, kept = make_incident(tenant, at=EARLY), make_incident(tenant, at=EARLY)
+    change(ended, at=LATE, severity="critical")
+    change(kept, at=LATE, severity="low")
+
+    merge(ended, kept)
+
+    told = TimelineEntry.objects.of_incident(kept.id).get(kind="merged")
+    audited = AuditEntry.objects.for_tenant(tenant.id).get(
+        event_type="incident.merged", affected_id=str(kept.id)
+    )
+    assert fresh(kept).severity == "critical"
+    assert "Severity: low to critical" in told.text
+    assert (audited.metadata or {})["changes"] == {"severity": {"before": "low", "after": "critical"}}
+
+
+def test_statement_about_a_merged_incident_names_the_one_that_goes_on() -> None:
+    tenant = make_tenant()
+    ended, kept = make_incident(tenant), make_incident(tenant)
+    merge(ended, kept)
+
+    with pytest.raises(IncidentMerged, match=kept.reference):
+        change(ended, severity="low")
 
 
 @pytest.mark.parametrize(

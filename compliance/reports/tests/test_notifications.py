@@ -174,7 +174,7 @@ def test_earlier_incidents_of_the_agent_are_told_as_recurring(tenant: Tenant) ->
     for _ in range(3):
         make_high_event(agent)
 
-    made = draft(Incident.objects.unclosed().get(agent_id=agent.id))
+    made = draft(Incident.objects.ongoing().get(agent_id=agent.id))
 
     assert value(made, "4.15") == "Yes: 1 incident of this agent in six months"
     assert value(made, "4.16") == f"{first.detected_at:%Y-%m-%dT%H:%M:%SZ}"
