@@ -36,7 +36,8 @@ def _timeline(incident: Incident) -> str:
 
 @shown.once
 def _attachments(incident: Incident) -> str:
-    found = TimelineEntry.objects.of_incident(incident.id).attachments()
+    ids = Incident.objects.and_merged(incident.id)
+    found = TimelineEntry.objects.of_incidents(ids).attachments()
     return shown.attachments_table(list(found[:ENTRIES_SHOWN]))
 
 

@@ -27,8 +27,8 @@ def merge(
 ) -> Incident:
     """End an incident as a part of another, which goes on with its agents; return the ended one.
 
-    The earlier detection and awareness and the worse severity count. Raises IncidentNotFound, and Unmergeable if one of them has
-    ended or if the other's clocks would not cover what this one's do.
+    The earlier detection and awareness and the worse severity count. Raises IncidentNotFound, and Unmergeable
+    if one of them has ended or if the other's clocks would not cover what this one's do.
     """
     with environments.atomic():
         incidents = Incident.objects.for_tenant(tenant_id)

@@ -25,6 +25,7 @@ _TITLES: Final = {
     IncidentCause.REVOCATION: "Certificate revoked",
     IncidentCause.VERDICT: "Confirmed attack",
 }
+CASES: Final = 0x63617365  # "case": the first key of the advisory locks of case numbers
 _CLOCKWORK: Final = ("next_announcement_at", "next_due_at")
 
 
@@ -45,6 +46,10 @@ def open_or_join(
     Belongs inside the transaction of what happened, under the agent's row lock: two calls for an agent
     cannot both open one (and the database would refuse the second).
     """
+    if occurrence.case_number:
+        # Two agents of one case may come at the same moment, each under its own agent's lock alone.
+        case = f"{tenant_id} {occurrence.case_number}"
+        sql.query("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [CASES, case])
     found = find_ongoing(tenant_id, Q(agent_id=occurrence.agent_id))
     if found is None and occurrence.case_number:
         found = find_ongoing(tenant_id, Q(case_number=occurrence.case_number))

@@ -20,10 +20,12 @@ from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
+from compliance.incidents import services as incidents
 from compliance.incidents.errors import IncidentNotFound
 from compliance.incidents.merging import merge
 from compliance.incidents.models import Incident, NotificationDraft, TimelineEntry
-from compliance.incidents.tests.factories import change
+from compliance.incidents.services import Attachment
+from compliance.incidents.tests.factories import change, make_incident
 from compliance.incidents.vocabulary import NotificationTemplate
 from compliance.reports.content.builder import canonical
 from compliance.reports.notifications import pdf, services
@@ -72,6 +74,17 @@ def revoked_agent(tenant: Tenant) -> Agent:
 
 def incident_of(agent: Agent) -> Incident:
     return Incident.objects.get(agent_id=agent.id)
+
+
+def attach(incident: Incident, name: str) -> None:
+    incidents.update(
+        tenant_id=incident.tenant_id,
+        incident_id=incident.id,
+        changes={},
+        attachment=Attachment(name=name, size=3, sha256="ab" * 32),
+        actor=ACTOR,
+        now=now(),
+    )
 
 
 def draft(incident: Incident, template: str = NotificationTemplate.DORA_FINAL) -> NotificationDraft:
@@ -316,6 +329,38 @@ def test_drafts_and_export_of_merged_incidents_cover_all_agents(api: ApiClient, 
     assert len(found["events"]) == 6
     assert all(str(agent.id) in drafted and agent.did in drafted for agent in (first, second))
     assert "1 further agent belongs to the incident" in drafted
+
+
+def test_draft_of_a_merged_incident_keeps_what_is_known_of_the_ended_one(tenant: Tenant) -> None:
+    first, second = make_certified_agent(tenant, name="first"), stopped_agent(tenant)
+    before = incident_of(second)
+    kept = make_incident(tenant, agent_id=first.id, agent_name=first.name)
+    attach(before, "evidence.log")
+    revoked_at = Certificate.objects.get(agent=second).revoked_at
+
+    merge(tenant_id=tenant.id, incident_id=before.id, into=kept.id, actor=ACTOR, now=now())
+
+    kept.refresh_from_db()
+    made, dora = draft(kept, "ai_act"), draft(kept)
+    assert revoked_at is not None
+    assert f"{revoked_at:%Y-%m-%dT%H:%M:%S}Z" in value(made, "D5")
+    assert value(made, "F2").startswith("Revoked ")
+    assert all(str(agent.id) in value(made, "G1") for agent in (first, second))
+    assert "evidence.log" in value(made, "G2")
+    assert value(dora, "4.15") == "No"
+
+
+def test_earlier_incidents_of_every_agent_are_told_as_recurring(tenant: Tenant) -> None:
+    agent = revoked_agent(tenant)
+    closed = change(incident_of(agent), serious_harm="not_serious", dora_class="not_major", state="closed")
+    kept = make_incident(tenant, agent_id=make_certified_agent(tenant).id)
+    again = make_incident(tenant, agent_id=agent.id)
+
+    merge(tenant_id=tenant.id, incident_id=again.id, into=kept.id, actor=ACTOR, now=now())
+
+    made = draft(Incident.objects.get(id=kept.id))
+    assert value(made, "4.15") == "Yes: 1 incident of these agents in six months"
+    assert value(made, "4.16") == f"{closed.detected_at:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def test_export_of_others_does_not_exist(api: ApiClient, tenant: Tenant) -> None:
