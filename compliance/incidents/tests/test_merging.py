@@ -1,6 +1,8 @@
 """An incident of several agents: joined by a case, or merged by a person."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -19,6 +21,8 @@ from compliance.incidents.tests.factories import ACTOR, change, make_closed_inci
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
+from compliance.tests.threads import all_at_once, in_thread, somebody_waits_for_a_lock
+from compliance.tests.waiting import eventually
 
 EARLY = datetime(2026, 11, 1, 9, 0, tzinfo=UTC)
 LATE = EARLY + timedelta(hours=3)
@@ -222,6 +226,31 @@ def test_same_case_number_is_one_incident_until_it_is_closed() -> None:
 
     change(first, serious_harm="not_serious", dora_class="not_major", state="closed")
     assert make_incident(tenant, case_number="C-7").id != first.id
+
+
+def test_agents_of_one_case_at_the_same_moment_open_one_incident(committed: None) -> None:
+    with environments.use(Environment.LIVE):
+        tenant = make_tenant()
+
+    opened = all_at_once([partial(make_incident, tenant, case_number="C-7") for _ in range(6)])
+
+    assert len({incident.id for incident in opened}) == 1
+    with environments.use(Environment.LIVE):
+        assert opened[0].agents.count() == 6
+
+
+def test_what_happens_while_a_merge_goes_on_joins_the_incident_that_stays(committed: None) -> None:
+    with environments.use(Environment.LIVE), ThreadPoolExecutor(1) as pool:
+        tenant = make_tenant()
+        ended, kept = make_incident(tenant), make_incident(tenant)
+        joining = partial(make_incident, tenant, agent_id=ended.agent_id, text="Again")
+        with environments.atomic():
+            merge(ended, kept)
+            joined = pool.submit(in_thread, joining)
+            assert eventually(somebody_waits_for_a_lock)
+
+        assert joined.result(timeout=10).id == kept.id
+        assert TimelineEntry.objects.of_incident(kept.id).filter(text="Again").exists()
 
 
 def test_case_number_may_be_stated_after_the_stop() -> None:

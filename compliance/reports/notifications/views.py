@@ -56,7 +56,9 @@ class IncidentExportViewSet(ApiViewSet):
     @extend_schema(
         operation_id="exportIncident",
         summary="Export the whole record of an incident",
-        description="With its agents, their certificates, high-risk events, the steps taken and the frozen drafts.",
+        description=(
+            "With its agents, their certificates and high-risk events, the steps taken and the frozen drafts."
+        ),
         parameters=[INCIDENT_ID],
         examples=[EXPORTED],
         responses={

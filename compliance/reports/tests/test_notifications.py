@@ -29,15 +29,16 @@ from compliance.incidents.tests.factories import change, make_incident
 from compliance.incidents.vocabulary import NotificationTemplate
 from compliance.reports.content.builder import canonical
 from compliance.reports.notifications import pdf, services
+from compliance.reports.notifications.drafting import compose
 from compliance.reports.notifications.record import MOST_ENTRIES, MOST_EVENTS, gather
-from compliance.reports.notifications.templates import sections_of
+from compliance.reports.notifications.templates import FieldOrigin, sections_of
 from compliance.reports.notifications.values import value_of
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from compliance.tests.console import console_of, make_member
+from events.inbox.reviewing import review
 from events.models import ReviewVerdict
-from events.risk.reviewing import review
 from events.tests.factories import make_high_event
 
 ACTOR = Actor.system("tests")
@@ -120,6 +121,49 @@ def test_fields_that_follow_from_the_record_are_filled_right_after_the_revocatio
     assert filled["from_record"] / filled["record_fields"] >= 0.8
     if stop is stopped_agent:
         assert filled["from_record"] == filled["record_fields"]
+
+
+@EVERY
+def test_counts_follow_the_fields_and_only_fields_from_the_record_have_a_source(
+    tenant: Tenant, template: NotificationTemplate
+) -> None:
+    listed = [field for section in sections_of(template) for field in section.fields]
+    record = gather(incident_of(stopped_agent(tenant)), now=now())
+
+    filled = compose(record, template, version=1)["filled"]
+
+    own = [field.key for field in listed if field.origin is FieldOrigin.RECORD]
+    people = [field.key for field in listed if field.origin is FieldOrigin.PEOPLE]
+    assert len(own) >= 5
+    assert not any(value_of(key, record, template) for key in people)
+    assert (filled["record_fields"], filled["fields"]) == (len(own), len(listed))
+    assert filled["from_record"] == sum(value_of(key, record, template) is not None for key in own)
+
+
+@EVERY
+def test_filled_fields_differ_with_the_record(tenant: Tenant, template: NotificationTemplate) -> None:
+    """The kind of submission alone follows from the form itself."""
+    stopped, revoked = (
+        gather(incident_of(stop(tenant)), now=now()) for stop in (stopped_agent, revoked_agent)
+    )
+    later = replace(
+        revoked,
+        gathered_at=revoked.gathered_at + timedelta(days=1),
+        steps=(),
+        earlier=(stopped.incident,),
+    )
+    later.incident.detected_at -= timedelta(days=2)
+    later.incident.ai_act_reported_at = now()
+
+    same = {
+        field.key
+        for section in sections_of(template)
+        for field in section.fields
+        if field.origin is FieldOrigin.RECORD
+        and value_of(field.key, stopped, template) == value_of(field.key, later, template)
+    }
+
+    assert same <= {"1.1", "G2", "C3"}
 
 
 @EVERY
