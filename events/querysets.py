@@ -61,7 +61,7 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
         return event
 
     def since_reinstatement(self, reinstated_at: datetime | None) -> "BehaviorEventQuerySet":
-        """Leave out an agent's events received before it was last reinstated: they are no strikes any more."""
+        """Leave out an agent's events received before its last reinstatement: they are no strikes."""
         return self.filter(received_at__gt=reinstated_at) if reinstated_at else self
 
     def agents_over(self, strikes: int) -> list[tuple[UUID, UUID]]:
