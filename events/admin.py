@@ -39,10 +39,10 @@ from compliance.console.filters import (
 )
 from compliance.console.navigation import NavigationLine
 from compliance.core.identifiers import parse_id
+from events.inbox import reviewing
 from events.listing import console
 from events.models import BehaviorEvent, EventReview, MarkedPlace, ReviewVerdict, Simulation
 from events.querysets import BehaviorEventQuerySet
-from events.risk import reviewing
 from events.risk.words import in_words, worth
 from events.simulation_admin import SimulationAdmin
 from events.trail.page import TRAIL

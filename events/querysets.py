@@ -60,6 +60,10 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
             raise EventNotFound()
         return event
 
+    def since_reinstatement(self, reinstated_at: datetime | None) -> "BehaviorEventQuerySet":
+        """Leave out an agent's events received before its last reinstatement: they are no strikes."""
+        return self.filter(received_at__gt=reinstated_at) if reinstated_at else self
+
     def agents_over(self, strikes: int) -> list[tuple[UUID, UUID]]:
         """Return (tenant, agent) of agents with at least so many of these events since reinstatement."""
         counted = (

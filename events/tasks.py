@@ -8,9 +8,9 @@ from compliance.core.clock import now
 from compliance.core.tasks import task
 from events import partitions
 from events.figures import days
-from events.inbox import collecting
+from events.inbox import collecting, reviewing
 from events.ingest import threshold
-from events.risk import baselines, reviewing, risk_days, rolling, snapshots
+from events.risk import baselines, risk_days, rolling, snapshots
 from events.risk.evaluation import simulations
 
 log = logging.getLogger(__name__)

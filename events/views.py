@@ -21,9 +21,9 @@ from compliance.api.rest.views import ApiViewSet, validated
 from compliance.core.clock import now
 from events import services
 from events.endpoints import LIST_EVENTS, RECORD_EVENT
+from events.inbox import reviewing
 from events.ingest.event_input import MAX_BATCH, read_batch, read_or_refuse
 from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict, RiskBand
-from events.risk import reviewing
 from events.serializers import (
     RECORD_BATCH_SCHEMA,
     RECORD_EVENT_SCHEMA,

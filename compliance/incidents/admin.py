@@ -36,7 +36,8 @@ def _timeline(incident: Incident) -> str:
 
 @shown.once
 def _attachments(incident: Incident) -> str:
-    found = TimelineEntry.objects.of_incident(incident.id).attachments()
+    ids = Incident.objects.and_merged(incident.id)
+    found = TimelineEntry.objects.of_incidents(ids).attachments()
     return shown.attachments_table(list(found[:ENTRIES_SHOWN]))
 
 
@@ -158,5 +159,5 @@ class IncidentAdmin(TenantScopedAdmin):
         return super().get_queryset(request).defer("announced")
 
     def navigation_badge(self, request: HttpRequest) -> int:
-        """Return the number of incidents that are not closed, up to 99."""
-        return int(self.get_queryset(request).unclosed().order_by()[:MOST_COUNTED].count())
+        """Return the number of incidents that go on, up to 99."""
+        return int(self.get_queryset(request).ongoing().order_by()[:MOST_COUNTED].count())

@@ -15,6 +15,10 @@ class IncidentClosed(InvalidState):
     message = "The incident is closed; only notes and attachments can be added"
 
 
+class IncidentMerged(InvalidState):
+    """422: what is stated belongs to the incident that goes on with this one."""
+
+
 class Unmergeable(InvalidState):
     """422: merging these two incidents would lose a report, a statement or a deadline."""
 

@@ -9,7 +9,7 @@ from compliance.core import environments
 from compliance.incidents import services
 from compliance.incidents.errors import Unmergeable
 from compliance.incidents.models import Incident, TouchedAgent, TouchedCertificate
-from compliance.incidents.vocabulary import DoraClass, IncidentState, SeriousHarm
+from compliance.incidents.vocabulary import DoraClass, IncidentSeverity, IncidentState, SeriousHarm
 
 MOST_AGENTS: Final = 100
 _REPORTS: Final = ("ai_act_reported_at", "dora_initial_at", "dora_intermediate_at", "dora_final_at")
@@ -18,6 +18,8 @@ _JUDGED: Final = {
     "dora_class": (DoraClass.UNDECIDED, DoraClass.NOT_MAJOR),
 }
 """The statements that both must share, each with its values for undecided and for no duty."""
+_INHERITED: Final = ("detected_at", "aware_at", "classified_at", "severity", "state")
+_BY_SEVERITY: Final = tuple(IncidentSeverity)
 
 
 def merge(
@@ -25,8 +27,8 @@ def merge(
 ) -> Incident:
     """End an incident as a part of another, which goes on with its agents; return the ended one.
 
-    The earliest detection and awareness count. Raises IncidentNotFound, and Unmergeable if one of them has
-    ended or if the other's clocks would not cover what this one's do.
+    The earlier detection and awareness and the worse severity count. Raises IncidentNotFound, and Unmergeable
+    if one of them has ended or if the other's clocks would not cover what this one's do.
     """
     with environments.atomic():
         incidents = Incident.objects.for_tenant(tenant_id)
@@ -36,10 +38,13 @@ def merge(
         ended, kept = locked[ids[0]], locked[ids[1]]
         _check(ended, kept)
         _move(ended, kept)
+        before = {name: getattr(kept, name) for name in _INHERITED}
         _continue(ended, kept, now)
+        after = {name: getattr(kept, name) for name in _INHERITED}
         _end(ended, kept, now)
         said: dict[str, Any] = {"note": note, "actor": actor, "now": now}
-        services.note_merged(incident=kept, text=f"Merged with {ended.reference}", other=ended, **said)
+        text = f"Merged with {ended.reference}"
+        services.note_merged(incident=kept, text=text, other=ended, before=before, after=after, **said)
         services.note_merged(incident=ended, text=f"Merged into {kept.reference}", other=kept, **said)
     return ended
 
@@ -47,7 +52,7 @@ def merge(
 def _check(ended: Incident, kept: Incident) -> None:
     if ended.id == kept.id:
         raise Unmergeable("An incident can't be merged into itself")
-    if ended.is_closed or kept.is_closed:
+    if ended.has_ended or kept.has_ended:
         raise Unmergeable("Only incidents that go on can be merged")
     if any(getattr(ended, name) for name in _REPORTS):
         raise Unmergeable("A report was sent about this incident: merge the other into it")
@@ -76,11 +81,12 @@ def _move(ended: Incident, kept: Incident) -> None:
 
 def _continue(ended: Incident, kept: Incident, now: datetime) -> None:
     """Let the clocks run from the earlier moments; while one of the two goes on doing harm, both do."""
-    if kept.aware_at is not None:
-        kept.aware_at = min(kept.aware_at, ended.aware_at or ended.detected_at)
+    if kept.aware_at or ended.aware_at:
+        kept.aware_at = min(kept.aware_at or kept.detected_at, ended.aware_at or ended.detected_at)
     kept.detected_at = min(kept.detected_at, ended.detected_at)
     if kept.classified_at is not None and ended.classified_at is not None:
         kept.classified_at = min(kept.classified_at, ended.classified_at)
+    kept.severity = max(ended.severity, kept.severity, key=_BY_SEVERITY.index)
     if IncidentState.OPEN in (ended.state, kept.state):
         kept.state, kept.contained_at = IncidentState.OPEN, None
     kept.updated_at = now

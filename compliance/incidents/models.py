@@ -112,8 +112,8 @@ class Incident(models.Model):
         return f"INC-{self.opened_at:%Y%m%d}-{self.id.hex[-8:].upper()}"
 
     @property
-    def is_closed(self) -> bool:
-        """Whether it ended: closed, or merged into another."""
+    def has_ended(self) -> bool:
+        """Whether it is closed, or merged into another."""
         return self.state in ENDED
 
     def clocks(self) -> tuple[Clock, ...]:

@@ -1,5 +1,6 @@
 """Queries for incidents."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -25,8 +26,16 @@ class IncidentQuerySet(models.QuerySet["Incident"]):
         """Return those that touch an agent; all without one."""
         return self.filter(agents__agent_id=agent_id) if agent_id else self
 
-    def unclosed(self) -> "IncidentQuerySet":
+    def ongoing(self) -> "IncidentQuerySet":
+        """Return those that are neither closed nor merged into another."""
         return self.exclude(state__in=ENDED)
+
+    def and_merged(self, incident_id: UUID) -> list[UUID]:
+        """Return the ids of an incident and of all that were merged into it, also by way of others."""
+        found = merged = [incident_id]
+        while merged := list(self.filter(merged_into__in=merged).values_list("id", flat=True)):
+            found = [*found, *merged]
+        return found
 
     def with_reference(self, reference: str) -> "IncidentQuerySet":
         """Return those that a reference (`INC-20261120-3C3C3C3C`) may mean."""
@@ -55,6 +64,10 @@ class TimelineQuerySet(models.QuerySet[Any]):
     def of_incident(self, incident_id: UUID) -> "TimelineQuerySet":
         """Return an incident's rows, the oldest first."""
         return self.filter(incident_id=incident_id).order_by("at", "id")
+
+    def of_incidents(self, incident_ids: Collection[UUID]) -> "TimelineQuerySet":
+        """Return the rows of several incidents, the oldest first."""
+        return self.filter(incident_id__in=incident_ids).order_by("at", "id")
 
     def attachments(self) -> "TimelineQuerySet":
         return self.filter(kind=EntryKind.ATTACHMENT)

@@ -13,7 +13,7 @@ from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.incidents.duties.clocks import next_announcement_at, next_due_at
 from compliance.incidents.duties.statements import check, settle
-from compliance.incidents.errors import IncidentClosed
+from compliance.incidents.errors import IncidentClosed, IncidentMerged
 from compliance.incidents.models import Incident, TimelineEntry, TouchedAgent, TouchedCertificate
 from compliance.incidents.vocabulary import EntryKind, IncidentCause, IncidentState, Occurrence
 from compliance.stores import sql
@@ -25,6 +25,7 @@ _TITLES: Final = {
     IncidentCause.REVOCATION: "Certificate revoked",
     IncidentCause.VERDICT: "Confirmed attack",
 }
+CASES: Final = 0x63617365  # "case": the first key of the advisory locks of case numbers
 _CLOCKWORK: Final = ("next_announcement_at", "next_due_at")
 
 
@@ -45,23 +46,27 @@ def open_or_join(
     Belongs inside the transaction of what happened, under the agent's row lock: two calls for an agent
     cannot both open one (and the database would refuse the second).
     """
-    found = find_open(tenant_id, Q(agent_id=occurrence.agent_id))
+    if occurrence.case_number:
+        # Two agents of one case may come at the same moment, each under its own agent's lock alone.
+        case = f"{tenant_id} {occurrence.case_number}"
+        sql.query("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [CASES, case])
+    found = find_ongoing(tenant_id, Q(agent_id=occurrence.agent_id))
     if found is None and occurrence.case_number:
-        found = find_open(tenant_id, Q(case_number=occurrence.case_number))
+        found = find_ongoing(tenant_id, Q(case_number=occurrence.case_number))
     if found is not None:
         _join(found, occurrence, actor, now)
         return found, False
     return _open(tenant_id, occurrence, actor, now), True
 
 
-def find_open(tenant_id: UUID, touched: Q) -> Incident | None:
+def find_ongoing(tenant_id: UUID, touched: Q) -> Incident | None:
     """Lock and return the incident that goes on and touches such an agent.
 
     Ending or merging an incident holds its lock: looked up again, since the row may have ended meanwhile.
     """
     current = TouchedAgent.objects.filter(touched, incident__tenant_id=tenant_id, is_current=True)
     while row := current.order_by("since", "id").first():
-        found = Incident.objects.unclosed().locked().filter(id=row.incident_id).first()
+        found = Incident.objects.ongoing().locked().filter(id=row.incident_id).first()
         if found is not None:
             return found
     return None
@@ -79,8 +84,8 @@ def update(
 ) -> Incident:
     """Set fields that officers state, and add a note or an attachment; all of it or nothing.
 
-    Raises IncidentNotFound, IncidentClosed (a closed one takes only notes and attachments), DutiesOpen and
-    InconsistentStatement.
+    Raises IncidentNotFound, IncidentClosed or IncidentMerged (one that has ended takes only notes and
+    attachments), DutiesOpen and InconsistentStatement.
     """
     with environments.atomic():
         incident = Incident.objects.for_tenant(tenant_id).locked().find(incident_id)
@@ -97,12 +102,24 @@ def update(
 
 
 def note_merged(
-    *, incident: Incident, text: str, other: Incident, note: str, actor: Actor, now: datetime
+    *,
+    incident: Incident,
+    text: str,
+    other: Incident,
+    note: str,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+    actor: Actor,
+    now: datetime,
 ) -> None:
-    """Enter and audit that the locked incident and another were merged."""
-    data = {"incident_id": str(other.id), "reference": other.reference}
-    _enter(incident, EntryKind.MERGED, text, actor, now, data=data)
-    _record(incident, AuditAction.INCIDENT_MERGED, f"{text}:", actor, now, other=data, note=note)
+    """Enter and audit that the locked incident and another were merged, and which fields changed by it."""
+    named = {"incident_id": str(other.id), "reference": other.reference}
+    told, changes = _difference(before or {}, after or {})
+    whole = f"{text}. {told}" if told else text
+    _enter(incident, EntryKind.MERGED, whole, actor, now, data={**named, "changes": changes})
+    _record(
+        incident, AuditAction.INCIDENT_MERGED, f"{text}:", actor, now, other=named, note=note, changes=changes
+    )
     if note:
         _enter(incident, EntryKind.NOTE, note, actor, now)
 
@@ -222,7 +239,11 @@ def _change(incident: Incident, changes: Mapping[str, Any], actor: Actor, now: d
     changed = {name: value for name, value in changes.items() if getattr(incident, name) != value}
     if not changed:
         return
-    if incident.is_closed:
+    if incident.merged_into is not None:
+        raise IncidentMerged(
+            f"The incident was merged into {incident.merged_into.reference}: change that one"
+        )
+    if incident.has_ended:
         raise IncidentClosed()
     before = {name: getattr(incident, name) for name in changed}
     touched = settle(incident, changed, now)
@@ -232,10 +253,16 @@ def _change(incident: Incident, changes: Mapping[str, Any], actor: Actor, now: d
     if changed.get("state") == IncidentState.CLOSED:
         incident.agents.update(is_current=False)
     after = {name: getattr(incident, name) for name in before}
-    text = "; ".join(f"{_words(name)}: {_said(before[name])} to {_said(after[name])}" for name in before)
-    data = {name: {"before": _plain(before[name]), "after": _plain(after[name])} for name in before}
+    text, data = _difference(before, after)
     _enter(incident, EntryKind.CHANGED, text, actor, now, data=data)
     _record(incident, AuditAction.INCIDENT_UPDATED, "Changed", actor, now, changes=data)
+
+
+def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return which fields differ: in words, and as plain values by name."""
+    names = [name for name in before if before[name] != after[name]]
+    text = "; ".join(f"{_words(name)}: {_said(before[name])} to {_said(after[name])}" for name in names)
+    return text, {name: {"before": _plain(before[name]), "after": _plain(after[name])} for name in names}
 
 
 def _state_after(occurrence: Occurrence) -> IncidentState:

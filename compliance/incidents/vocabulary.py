@@ -9,7 +9,10 @@ from django.db import models
 
 
 class IncidentState(models.TextChoices):
-    """Contained: the certificates were revoked, or an officer says so. Closed and merged are final."""
+    """Contained: the agents are stopped or have no certificate in force, or an officer says so.
+
+    Closed and merged are final: such an incident has ended, whereas open and contained ones go on.
+    """
 
     OPEN = "open"
     CONTAINED = "contained"

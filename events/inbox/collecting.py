@@ -9,8 +9,8 @@ from uuid import UUID
 from compliance.core import environments
 from compliance.stores import sql
 from events.inbox.models import OpenEvent
+from events.inbox.reviewing import REVIEWING
 from events.models import BehaviorEvent, EventReview, ScorerProgress
-from events.risk.reviewing import REVIEWING
 from events.risk.risk_days import settled_until
 
 NAME = "inbox"

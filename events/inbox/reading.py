@@ -13,12 +13,12 @@ from agents.models import Agent
 from agents.querysets import AgentQuerySet
 from certificates.models import Certificate
 from compliance.core.identifiers import first_id_at, parse_id
+from events.inbox import reviewing
 from events.inbox.filters import MINE, NOBODY, SNOOZED, InboxFilters
 from events.inbox.models import AgentQueue, InboxComment, OpenEvent
 from events.inbox.querysets import Group, OpenEventQuerySet
 from events.models import BehaviorEvent, EventReview
 from events.querysets import BehaviorEventQuerySet
-from events.risk import reviewing
 
 GROUPS, WINDOW, STORY, COMMENTS = 20, 25, 5, 10
 AROUND = timedelta(days=1)  # how far before and after an event its agent's other events are looked for
@@ -217,11 +217,9 @@ def _strikes(event: BehaviorEvent, now: datetime) -> tuple[int, int]:
     window, reinstated_at = settings.HIGH_RISK_WINDOW, event.agent.reinstated_at
     high = BehaviorEvent.objects.of_agent(event.agent_id).high_risk()
     then = high.since(event.received_at - window).filter(id__lte=event.id, received_at__lte=event.received_at)
-    present = high.since(now - window)
-    if reinstated_at is not None:
-        present = present.filter(received_at__gt=reinstated_at)
-        if reinstated_at < event.received_at:
-            then = then.filter(received_at__gt=reinstated_at)
+    if reinstated_at is not None and reinstated_at < event.received_at:
+        then = then.since_reinstatement(reinstated_at)
+    present = high.since(now - window).since_reinstatement(reinstated_at)
     found = dict(_count(then, "then").union(_count(present, "now"), all=True))
     return found.get("then", 0), found.get("now", 0)
 

@@ -11,10 +11,10 @@ from certificates import services as certificates
 from certificates.errors import CertificateNotFound
 from certificates.models import Certificate
 from compliance.core import environments
+from events.inbox import reviewing
 from events.inbox.errors import ReviewedMeanwhile
 from events.inbox.models import AgentQueue, CommentKind, InboxComment, OpenEvent
 from events.models import BehaviorEvent, EventReview, ReviewVerdict
-from events.risk import reviewing
 
 
 def decide(

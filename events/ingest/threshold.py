@@ -36,10 +36,8 @@ REASON_CODE = ReasonFlags.privilege_withdrawn
 
 def strikes_of(agent: Agent, *, now: datetime) -> int:
     """High-risk events of the window that count: those received since the agent's last reinstatement."""
-    strikes = BehaviorEvent.objects.of_agent(agent.id).high_risk().since(now - settings.HIGH_RISK_WINDOW)
-    if agent.reinstated_at is not None:
-        strikes = strikes.filter(received_at__gt=agent.reinstated_at)
-    return strikes.count()
+    high = BehaviorEvent.objects.of_agent(agent.id).high_risk().since(now - settings.HIGH_RISK_WINDOW)
+    return high.since_reinstatement(agent.reinstated_at).count()
 
 
 def react(*, agent: Agent, event: ScoredEvent, now: datetime) -> None:

@@ -1,7 +1,7 @@
 """Rebuild states from PostgreSQL: the last snapshot, and the events since then.
 
 Events are learned by their stored band, so the tenant's baseline makes no difference. Dismissed events are
-taught as ordinary, confirmed ones not learned from. `events.risk.reviewing` takes in pending reviews.
+taught as ordinary, confirmed ones not learned from. `events.inbox.reviewing` takes in pending reviews.
 """
 
 from collections.abc import Collection, Mapping

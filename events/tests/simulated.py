@@ -10,8 +10,8 @@ from certificates import services as certificates
 from certificates.tests.factories import make_certificate
 from compliance.core.clock import now
 from compliance.tenancy.models import Tenant
+from events.inbox import reviewing
 from events.models import BehaviorEvent, ReviewVerdict
-from events.risk import reviewing
 from events.risk.evaluation.findings import Fate, ReplayFindings, findings
 from events.risk.evaluation.replay import Order, Replay
 from events.risk.evaluation.simulations import order_of

@@ -33,10 +33,10 @@ from events import partitions
 from events.archiving import archive_file, archives
 from events.archiving.archives import COLUMNS
 from events.errors import BadArchive
+from events.inbox import reviewing
 from events.listing.spans import Partition, Span, gap
 from events.models import BehaviorEvent, ReviewVerdict
 from events.partitions import maintain
-from events.risk import reviewing
 from events.tests.conftest import World
 from events.tests.factories import store_event
 

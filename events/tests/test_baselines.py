@@ -17,8 +17,9 @@ from compliance.core.environments import Environment
 from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.tenancy.tests.factories import make_tenant
 from events import tasks
+from events.inbox import reviewing
 from events.models import ReviewVerdict, ScorerProgress, TenantBaseline
-from events.risk import baselines, reviewing
+from events.risk import baselines
 from events.risk.scoring.habits.baseline import Baseline, decode_baseline
 from events.risk.scoring.habits.tables import digest
 from events.tests.conftest import World

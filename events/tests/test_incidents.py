@@ -17,8 +17,8 @@ from compliance.core.environments import Environment
 from compliance.incidents.models import Incident, TimelineEntry
 from compliance.tenancy.models import Enforcement
 from compliance.tenancy.tests.factories import make_tenant
+from events.inbox.reviewing import review
 from events.models import ReviewVerdict
-from events.risk.reviewing import review
 from events.tests.conftest import World
 from events.tests.factories import make_event, make_high_event
 

@@ -9,8 +9,8 @@ from auditlog.vocabulary import Actor
 from certificates.tests.factories import make_certified_agent
 from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_tenant
+from events.inbox import reviewing
 from events.models import ReviewVerdict
-from events.risk import reviewing
 from events.risk.scoring.contract import Context, Event, RiskVerdict
 from events.risk.scoring.habits.learning import teach, unlearn
 from events.risk.scoring.habits.probation import (

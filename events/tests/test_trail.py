@@ -21,8 +21,8 @@ from compliance.tenancy.tests.factories import ACTOR, make_tenant
 from compliance.tests.console import address_in, console_of, make_member, make_operator
 from delegation import services as delegation
 from delegation.tests.factories import make_token
+from events.inbox import reviewing
 from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict, RiskBand
-from events.risk import reviewing
 from events.trail.steps import Place, trail_of
 
 

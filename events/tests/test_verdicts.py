@@ -21,6 +21,7 @@ from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.stores import redis
 from compliance.tenancy.tests.factories import make_tenant
 from events import tasks
+from events.inbox import reviewing
 from events.ingest.storage import ScoredEvent
 from events.models import (
     EventReview,
@@ -30,7 +31,7 @@ from events.models import (
     ScorerSnapshot,
     TenantBaseline,
 )
-from events.risk import rebuilding, reviewing, snapshots, state_cache
+from events.risk import rebuilding, snapshots, state_cache
 from events.risk.scoring.contract import Event
 from events.risk.scoring.habits.baseline import Baseline, encode_baseline, pool
 from events.risk.scoring.habits.state import AgentState, encode_state

@@ -71,7 +71,7 @@ def _close(call: ActionCall) -> str:
 def _merge(call: ActionCall) -> str:
     into = call.data["into"].strip()
     if into.upper().startswith("INC-"):
-        of_tenant = Incident.objects.for_tenant(call.row.tenant_id).unclosed().with_reference(into)
+        of_tenant = Incident.objects.for_tenant(call.row.tenant_id).ongoing().with_reference(into)
         found = [row for row in of_tenant.order_by("-opened_at", "-id") if row.reference == into.upper()]
         if len(found) != 1:
             raise IncidentNotFound()
@@ -97,7 +97,7 @@ ASSESS = ConfirmedAction(
         "as it is."
     ),
     run=_assess,
-    is_offered=lambda incident: not incident.is_closed,
+    is_offered=lambda incident: not incident.has_ended,
     form_class=AssessForm,
 )
 SENT = ConfirmedAction(
@@ -106,7 +106,7 @@ SENT = ConfirmedAction(
     icon="outgoing_mail",
     explanation="States that a report went to its authority, and stops its clock. The service sends none.",
     run=_sent,
-    is_offered=lambda incident: not incident.is_closed,
+    is_offered=lambda incident: not incident.has_ended,
     form_class=SentForm,
 )
 NOTE = ConfirmedAction(
@@ -146,7 +146,7 @@ CLOSE = ConfirmedAction(
         "open: state when each report was sent, or that its duty does not apply."
     ),
     run=_close,
-    is_offered=lambda incident: not incident.is_closed,
+    is_offered=lambda incident: not incident.has_ended,
     form_class=OptionalNoteForm,
 )
 MERGE = ConfirmedAction(
@@ -158,7 +158,7 @@ MERGE = ConfirmedAction(
         "certificates and the earlier detection of both; this one ends, with a link to it. It is final."
     ),
     run=_merge,
-    is_offered=lambda incident: not incident.is_closed,
+    is_offered=lambda incident: not incident.has_ended,
     form_class=MergeForm,
 )
 ACTIONS = (ASSESS, SENT, NOTE, ATTACH, CONTAIN, MERGE, CLOSE)

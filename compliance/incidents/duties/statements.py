@@ -52,7 +52,7 @@ def check(incident: "Incident", now: datetime) -> None:
     if incident.serious_harm == SeriousHarm.NOT_SERIOUS and incident.ai_act_reported_at:
         raise InconsistentStatement("ai_act_reported_at belongs to a serious incident")
     _check_chain(incident)
-    if incident.is_closed and any(clock.is_open for clock in incident.clocks()):
+    if incident.has_ended and any(clock.is_open for clock in incident.clocks()):
         raise DutiesOpen()
 
 

@@ -1,6 +1,8 @@
 """An incident of several agents: joined by a case, or merged by a person."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -13,12 +15,14 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
 from compliance.incidents import merging
-from compliance.incidents.errors import IncidentNotFound, Unmergeable
+from compliance.incidents.errors import IncidentMerged, IncidentNotFound, Unmergeable
 from compliance.incidents.models import Incident, TimelineEntry, TouchedAgent
 from compliance.incidents.tests.factories import ACTOR, change, make_closed_incident, make_incident
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
+from compliance.tests.threads import all_at_once, in_thread, somebody_waits_for_a_lock
+from compliance.tests.waiting import eventually
 
 EARLY = datetime(2026, 11, 1, 9, 0, tzinfo=UTC)
 LATE = EARLY + timedelta(hours=3)
@@ -43,6 +47,10 @@ def merge(incident: Incident, into: Incident, **fields: Any) -> Incident:
         now=LATE + timedelta(hours=1),
         **fields,
     )
+
+
+def fresh(incident: Incident) -> Incident:
+    return Incident.objects.get(id=incident.id)
 
 
 def names_of(incident: Incident) -> set[str]:
@@ -111,6 +119,59 @@ def test_earlier_awareness_counts() -> None:
 
 
 @pytest.mark.parametrize(
+    ("of_ended", "of_kept", "counts"),
+    [
+        (EARLY - timedelta(hours=2), None, EARLY - timedelta(hours=2)),
+        (None, EARLY - timedelta(hours=2), EARLY - timedelta(hours=2)),
+        (LATE, None, EARLY),
+        (LATE, LATE, LATE),
+        (None, None, EARLY),
+    ],
+)
+@pytest.mark.parametrize("gap", [timedelta(), timedelta(minutes=5)])
+def test_no_clock_runs_longer_after_a_merge(
+    of_ended: datetime | None, of_kept: datetime | None, counts: datetime, gap: timedelta
+) -> None:
+    tenant = make_tenant()
+    ended, kept = make_incident(tenant, at=EARLY + gap), make_incident(tenant, at=EARLY)
+    change(ended, at=LATE, aware_at=of_ended)
+    change(kept, at=LATE, aware_at=of_kept)
+    earliest = min(clock.due_at for row in (ended, kept) for clock in fresh(row).clocks() if clock.due_at)
+
+    merge(ended, kept)
+
+    started = {clock.started_at for clock in fresh(kept).clocks() if clock.due_at}
+    assert started == {counts}
+    assert fresh(kept).next_due_at == earliest
+
+
+def test_worse_severity_counts_and_is_told() -> None:
+    tenant = make_tenant()
+    ended, kept = make_incident(tenant, at=EARLY), make_incident(tenant, at=EARLY)
+    change(ended, at=LATE, severity="critical")
+    change(kept, at=LATE, severity="low")
+
+    merge(ended, kept)
+
+    told = TimelineEntry.objects.of_incident(kept.id).get(kind="merged")
+    audited = AuditEntry.objects.for_tenant(tenant.id).get(
+        event_type="incident.merged", affected_id=str(kept.id)
+    )
+    assert fresh(kept).severity == "critical"
+    assert "Severity: low to critical" in told.text
+    assert (audited.metadata or {})["changes"] == {"severity": {"before": "low", "after": "critical"}}
+
+
+def test_statement_about_a_merged_incident_names_the_one_that_goes_on() -> None:
+    tenant = make_tenant()
+    ended, kept = make_incident(tenant), make_incident(tenant)
+    merge(ended, kept)
+
+    with pytest.raises(IncidentMerged, match=kept.reference):
+        change(ended, severity="low")
+
+
+@pytest.mark.parametrize(
     ("of_ended", "of_kept"),
     [
         ({"ai_act_reported_at": EARLY}, {}),
@@ -165,6 +226,31 @@ def test_same_case_number_is_one_incident_until_it_is_closed() -> None:
 
     change(first, serious_harm="not_serious", dora_class="not_major", state="closed")
     assert make_incident(tenant, case_number="C-7").id != first.id
+
+
+def test_agents_of_one_case_at_the_same_moment_open_one_incident(committed: None) -> None:
+    with environments.use(Environment.LIVE):
+        tenant = make_tenant()
+
+    opened = all_at_once([partial(make_incident, tenant, case_number="C-7") for _ in range(6)])
+
+    assert len({incident.id for incident in opened}) == 1
+    with environments.use(Environment.LIVE):
+        assert opened[0].agents.count() == 6
+
+
+def test_what_happens_while_a_merge_goes_on_joins_the_incident_that_stays(committed: None) -> None:
+    with environments.use(Environment.LIVE), ThreadPoolExecutor(1) as pool:
+        tenant = make_tenant()
+        ended, kept = make_incident(tenant), make_incident(tenant)
+        joining = partial(make_incident, tenant, agent_id=ended.agent_id, text="Again")
+        with environments.atomic():
+            merge(ended, kept)
+            joined = pool.submit(in_thread, joining)
+            assert eventually(somebody_waits_for_a_lock)
+
+        assert joined.result(timeout=10).id == kept.id
+        assert TimelineEntry.objects.of_incident(kept.id).filter(text="Again").exists()
 
 
 def test_case_number_may_be_stated_after_the_stop() -> None:

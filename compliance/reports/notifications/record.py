@@ -7,15 +7,15 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Model, QuerySet
+from django.db.models import Max, Model, QuerySet
 
 from agents.models import Agent
 from auditlog.models import AuditEntry, TreeHead
 from auditlog.vocabulary import AuditAction
 from certificates.models import Certificate
 from compliance.core import environments
-from compliance.incidents.models import Incident, TimelineEntry
-from compliance.incidents.vocabulary import EntryKind
+from compliance.incidents.models import Incident, TimelineEntry, TouchedAgent
+from compliance.incidents.vocabulary import IncidentState
 from events.models import BehaviorEvent, EventReview
 
 Found = TypeVar("Found", bound=Model)
@@ -36,7 +36,7 @@ STEPS: Final = (
 
 @dataclass(frozen=True)
 class IncidentStep:
-    """Something done about the agent or its certificate."""
+    """Something done about an agent or a certificate of it."""
 
     at: datetime
     action: str
@@ -50,8 +50,10 @@ class IncidentRecord:
     """An incident with its agents, certificates, high-risk events and steps.
 
     `agent` is the one that opened it, `others` are the rest. `events` are the high-risk ones from the window
-    before the detection on, the oldest first, up to 200. `log_size`: the entries of the audit log when this
-    was gathered. `truncated`: the names of the lists that leave rows out.
+    before the detection on, the oldest first, up to 200. `attachments` are also those of incidents that were
+    merged into this one. `revoked_at`: when the last certificate that the incident touched was revoked.
+    `earlier`: incidents of any of the agents in the six months before. `log_size`: the entries of the audit
+    log when this was gathered. `truncated`: the names of the lists that leave rows out.
     """
 
     incident: Incident
@@ -63,21 +65,12 @@ class IncidentRecord:
     verdicts: dict[str, int]
     steps: tuple[IncidentStep, ...]
     timeline: tuple[TimelineEntry, ...]
+    attachments: tuple[dict[str, Any], ...]
+    revoked_at: datetime | None
     earlier: tuple[Incident, ...]
     log_size: int
     gathered_at: datetime
     truncated: tuple[str, ...] = ()
-
-    @property
-    def revoked_at(self) -> datetime | None:
-        """When the last certificate that the incident touched was revoked."""
-        named = {entry.certificate_id for entry in self.timeline if entry.certificate_id}
-        times = [row.revoked_at for row in self.certificates if row.id in named and row.revoked_at]
-        return max(times, default=None)
-
-    @property
-    def attachments(self) -> list[dict[str, Any]]:
-        return [entry.data or {} for entry in self.timeline if entry.kind == EntryKind.ATTACHMENT]
 
 
 def gather(incident: Incident, *, now: datetime) -> IncidentRecord:
@@ -89,6 +82,8 @@ def gather(incident: Incident, *, now: datetime) -> IncidentRecord:
     timeline = first_of(
         TimelineEntry.objects.of_incident(incident.id), MOST_ENTRIES, name="timeline", truncated=truncated
     )
+    attached = TimelineEntry.objects.of_incidents(Incident.objects.and_merged(incident.id)).attachments()
+    attachments = first_of(attached, MOST_ENTRIES, name="attachments", truncated=truncated)
     certificates = first_of(
         Certificate.objects.filter(agent_id__in=ids).order_by("-issued_at", "-id"),
         MOST_CERTIFICATES,
@@ -113,7 +108,9 @@ def gather(incident: Incident, *, now: datetime) -> IncidentRecord:
             for row in steps
         ),
         timeline=timeline,
-        earlier=_earlier(incident),
+        attachments=tuple(entry.data or {} for entry in attachments),
+        revoked_at=_revoked_at(incident),
+        earlier=_earlier(incident, ids),
         log_size=_log_size(),
         gathered_at=now,
         truncated=tuple(truncated),
@@ -162,11 +159,24 @@ def _steps(
     return entries.order_by("created_at", "id")
 
 
-def _earlier(incident: Incident) -> tuple[Incident, ...]:
-    """Return the agent's incidents of the six months before this one, the oldest first."""
+def _revoked_at(incident: Incident) -> datetime | None:
+    touched = Certificate.objects.filter(
+        id__in=list(incident.certificates.values_list("certificate_id", flat=True))
+    )
+    latest: datetime | None = touched.aggregate(latest=Max("revoked_at"))["latest"]
+    return latest
+
+
+def _earlier(incident: Incident, ids: list[UUID]) -> tuple[Incident, ...]:
+    """Return the agents' incidents of the six months before this one, the oldest first.
+
+    One that was merged is left out: the incident that goes on with it counts.
+    """
     since = incident.detected_at - RECURRENCE
-    found = Incident.objects.for_tenant(incident.tenant_id).of_agent(incident.agent_id)
+    touched = TouchedAgent.objects.filter(agent_id__in=ids).values("incident_id")
+    found = Incident.objects.for_tenant(incident.tenant_id).filter(id__in=touched)
     before = found.filter(opened_at__lt=incident.opened_at, detected_at__gte=since)
+    before = before.exclude(state=IncidentState.MERGED)
     return tuple(before.order_by("opened_at", "id")[:MOST_STEPS])
 
 

@@ -37,11 +37,11 @@ class IncidentExportSerializer(serializers.Serializer[Any]):
     agents = serializers.ListField(child=serializers.DictField(), help_text="All agents of the incident.")
     certificates = serializers.ListField(child=serializers.DictField())
     events = serializers.ListField(
-        child=serializers.DictField(), help_text="The agent's high-risk events, without their details."
+        child=serializers.DictField(), help_text="The agents' high-risk events, without their details."
     )
     verdicts = serializers.DictField(child=serializers.IntegerField())
     steps = serializers.ListField(
-        child=serializers.DictField(), help_text="What was done about the agent and its certificates."
+        child=serializers.DictField(), help_text="What was done about the agents and their certificates."
     )
     audit_log_size = serializers.IntegerField(help_text="Sealed entries of the audit log.")
     drafts = ExportedDraftSerializer(many=True)

@@ -155,7 +155,7 @@ def _measures(record: IncidentRecord, _: NotificationTemplate) -> str:
 def _speed(record: IncidentRecord, _: NotificationTemplate) -> str:
     revoked = record.revoked_at
     if revoked is None:
-        return "The certificate was not revoked"
+        return "No certificate was revoked" if record.others else "The certificate was not revoked"
     from_detection = max((revoked - record.incident.detected_at).total_seconds(), 0)
     text = f"Revoked {from_detection:.1f} s after the detection"
     if record.events:
@@ -165,9 +165,11 @@ def _speed(record: IncidentRecord, _: NotificationTemplate) -> str:
 
 
 def _logs(record: IncidentRecord, _: NotificationTemplate) -> str:
+    agents = ", ".join(str(agent.id) for agent in (record.agent, *record.others[: LISTED - 1]))
+    whose = "their" if record.others else "its"
     return (
         f"Timeline of {counted(len(record.timeline), 'entry', 'entries')}; audit log of {record.log_size:,} "
-        f"sealed entries, of which those about {record.incident.id}, {record.agent.id} and its certificates "
+        f"sealed entries, of which those about {record.incident.id}, {agents} and {whose} certificates "
         "concern the incident; events are kept with their scores and reasons"
     )
 
@@ -212,7 +214,8 @@ def _resolution(record: IncidentRecord, template: NotificationTemplate) -> str:
 
 def _recurring(record: IncidentRecord, _: NotificationTemplate) -> str:
     count = len(record.earlier)
-    return f"Yes: {counted(count, 'incident')} of this agent in six months" if count else "No"
+    whose = "these agents" if record.others else "this agent"
+    return f"Yes: {counted(count, 'incident')} of {whose} in six months" if count else "No"
 
 
 def _recurrences(record: IncidentRecord, _: NotificationTemplate) -> str:

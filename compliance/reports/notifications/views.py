@@ -20,6 +20,7 @@ from compliance.incidents.views import INCIDENT_ID
 from compliance.reports.notifications.export import FORMAT, export
 from compliance.reports.notifications.serializers import IncidentExportSerializer
 
+AGENT = {"id": INCIDENT["agent_id"], "name": "trade-bot", "status": "suspended"}
 EXPORTED = OpenApiExample(
     "An incident without drafts",
     {
@@ -31,7 +32,8 @@ EXPORTED = OpenApiExample(
             "incident": INCIDENT,
             "timeline": TIMELINE,
             "attachments": [],
-            "agent": {"id": INCIDENT["agent_id"], "name": "trade-bot", "status": "suspended"},
+            "agent": AGENT,
+            "agents": [AGENT],
             "certificates": [],
             "events": [],
             "verdicts": {"confirmed": 0, "dismissed": 0},
@@ -54,7 +56,9 @@ class IncidentExportViewSet(ApiViewSet):
     @extend_schema(
         operation_id="exportIncident",
         summary="Export the whole record of an incident",
-        description="With its agent, certificates, high-risk events, the steps taken and the frozen drafts.",
+        description=(
+            "With its agents, their certificates and high-risk events, the steps taken and the frozen drafts."
+        ),
         parameters=[INCIDENT_ID],
         examples=[EXPORTED],
         responses={

@@ -29,8 +29,8 @@ from compliance.tenancy.models import Tenant
 from delegation import services as delegation
 from delegation.tests.factories import make_token
 from events import partitions
+from events.inbox import reviewing
 from events.models import ReviewVerdict
-from events.risk import reviewing
 from events.tests.factories import make_event, make_high_event, store_event
 
 PERSON, KEY = Actor.person(UUID(int=4)), Actor.api_key(UUID(int=5))

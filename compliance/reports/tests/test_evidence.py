@@ -27,8 +27,8 @@ from delegation import services as delegation
 from delegation.tests.factories import CHAIN, as_chain, make_token
 from events import partitions
 from events.archiving import archive_file, restoring
+from events.inbox import reviewing
 from events.models import BehaviorEvent, ReviewVerdict
-from events.risk import reviewing
 
 PERSON, MACHINE = Actor.person(UUID(int=7)), Actor.api_key(UUID(int=5))
 

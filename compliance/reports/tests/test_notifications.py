@@ -20,22 +20,25 @@ from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
+from compliance.incidents import services as incidents
 from compliance.incidents.errors import IncidentNotFound
 from compliance.incidents.merging import merge
 from compliance.incidents.models import Incident, NotificationDraft, TimelineEntry
-from compliance.incidents.tests.factories import change
+from compliance.incidents.services import Attachment
+from compliance.incidents.tests.factories import change, make_incident
 from compliance.incidents.vocabulary import NotificationTemplate
 from compliance.reports.content.builder import canonical
 from compliance.reports.notifications import pdf, services
+from compliance.reports.notifications.drafting import compose
 from compliance.reports.notifications.record import MOST_ENTRIES, MOST_EVENTS, gather
-from compliance.reports.notifications.templates import sections_of
+from compliance.reports.notifications.templates import FieldOrigin, sections_of
 from compliance.reports.notifications.values import value_of
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from compliance.tests.console import console_of, make_member
+from events.inbox.reviewing import review
 from events.models import ReviewVerdict
-from events.risk.reviewing import review
 from events.tests.factories import make_high_event
 
 ACTOR = Actor.system("tests")
@@ -74,6 +77,17 @@ def incident_of(agent: Agent) -> Incident:
     return Incident.objects.get(agent_id=agent.id)
 
 
+def attach(incident: Incident, name: str) -> None:
+    incidents.update(
+        tenant_id=incident.tenant_id,
+        incident_id=incident.id,
+        changes={},
+        attachment=Attachment(name=name, size=3, sha256="ab" * 32),
+        actor=ACTOR,
+        now=now(),
+    )
+
+
 def draft(incident: Incident, template: str = NotificationTemplate.DORA_FINAL) -> NotificationDraft:
     return services.draft(
         tenant_id=incident.tenant_id,
@@ -107,6 +121,49 @@ def test_fields_that_follow_from_the_record_are_filled_right_after_the_revocatio
     assert filled["from_record"] / filled["record_fields"] >= 0.8
     if stop is stopped_agent:
         assert filled["from_record"] == filled["record_fields"]
+
+
+@EVERY
+def test_counts_follow_the_fields_and_only_fields_from_the_record_have_a_source(
+    tenant: Tenant, template: NotificationTemplate
+) -> None:
+    listed = [field for section in sections_of(template) for field in section.fields]
+    record = gather(incident_of(stopped_agent(tenant)), now=now())
+
+    filled = compose(record, template, version=1)["filled"]
+
+    own = [field.key for field in listed if field.origin is FieldOrigin.RECORD]
+    people = [field.key for field in listed if field.origin is FieldOrigin.PEOPLE]
+    assert len(own) >= 5
+    assert not any(value_of(key, record, template) for key in people)
+    assert (filled["record_fields"], filled["fields"]) == (len(own), len(listed))
+    assert filled["from_record"] == sum(value_of(key, record, template) is not None for key in own)
+
+
+@EVERY
+def test_filled_fields_differ_with_the_record(tenant: Tenant, template: NotificationTemplate) -> None:
+    """The kind of submission alone follows from the form itself."""
+    stopped, revoked = (
+        gather(incident_of(stop(tenant)), now=now()) for stop in (stopped_agent, revoked_agent)
+    )
+    later = replace(
+        revoked,
+        gathered_at=revoked.gathered_at + timedelta(days=1),
+        steps=(),
+        earlier=(stopped.incident,),
+    )
+    later.incident.detected_at -= timedelta(days=2)
+    later.incident.ai_act_reported_at = now()
+
+    same = {
+        field.key
+        for section in sections_of(template)
+        for field in section.fields
+        if field.origin is FieldOrigin.RECORD
+        and value_of(field.key, stopped, template) == value_of(field.key, later, template)
+    }
+
+    assert same <= {"1.1", "G2", "C3"}
 
 
 @EVERY
@@ -174,7 +231,7 @@ def test_earlier_incidents_of_the_agent_are_told_as_recurring(tenant: Tenant) ->
     for _ in range(3):
         make_high_event(agent)
 
-    made = draft(Incident.objects.unclosed().get(agent_id=agent.id))
+    made = draft(Incident.objects.ongoing().get(agent_id=agent.id))
 
     assert value(made, "4.15") == "Yes: 1 incident of this agent in six months"
     assert value(made, "4.16") == f"{first.detected_at:%Y-%m-%dT%H:%M:%SZ}"
@@ -316,6 +373,38 @@ def test_drafts_and_export_of_merged_incidents_cover_all_agents(api: ApiClient, 
     assert len(found["events"]) == 6
     assert all(str(agent.id) in drafted and agent.did in drafted for agent in (first, second))
     assert "1 further agent belongs to the incident" in drafted
+
+
+def test_draft_of_a_merged_incident_keeps_what_is_known_of_the_ended_one(tenant: Tenant) -> None:
+    first, second = make_certified_agent(tenant, name="first"), stopped_agent(tenant)
+    before = incident_of(second)
+    kept = make_incident(tenant, agent_id=first.id, agent_name=first.name)
+    attach(before, "evidence.log")
+    revoked_at = Certificate.objects.get(agent=second).revoked_at
+
+    merge(tenant_id=tenant.id, incident_id=before.id, into=kept.id, actor=ACTOR, now=now())
+
+    kept.refresh_from_db()
+    made, dora = draft(kept, "ai_act"), draft(kept)
+    assert revoked_at is not None
+    assert f"{revoked_at:%Y-%m-%dT%H:%M:%S}Z" in value(made, "D5")
+    assert value(made, "F2").startswith("Revoked ")
+    assert all(str(agent.id) in value(made, "G1") for agent in (first, second))
+    assert "evidence.log" in value(made, "G2")
+    assert value(dora, "4.15") == "No"
+
+
+def test_earlier_incidents_of_every_agent_are_told_as_recurring(tenant: Tenant) -> None:
+    agent = revoked_agent(tenant)
+    closed = change(incident_of(agent), serious_harm="not_serious", dora_class="not_major", state="closed")
+    kept = make_incident(tenant, agent_id=make_certified_agent(tenant).id)
+    again = make_incident(tenant, agent_id=agent.id)
+
+    merge(tenant_id=tenant.id, incident_id=again.id, into=kept.id, actor=ACTOR, now=now())
+
+    made = draft(Incident.objects.get(id=kept.id))
+    assert value(made, "4.15") == "Yes: 1 incident of these agents in six months"
+    assert value(made, "4.16") == f"{closed.detected_at:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def test_export_of_others_does_not_exist(api: ApiClient, tenant: Tenant) -> None:

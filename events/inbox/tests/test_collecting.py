@@ -10,10 +10,9 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.threads import in_thread, somebody_waits_for_a_lock
-from events.inbox import collecting
+from events.inbox import collecting, reviewing
 from events.inbox.models import OpenEvent
 from events.models import BehaviorEvent, ReviewVerdict, ScorerProgress
-from events.risk import reviewing
 from events.tests.factories import store_event
 
 

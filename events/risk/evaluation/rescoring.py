@@ -122,7 +122,7 @@ class Rescoring:
         return state
 
     def _take_in_reviews(self, at: datetime) -> None:
-        """Take in the reviews made before that moment, as `events.risk.reviewing` does."""
+        """Take in the reviews made before that moment, as `events.inbox.reviewing` does."""
         while self._next_review < len(self._reviews) and self._is_past(self._next_review, at):
             review = self._reviews[self._next_review]
             self._next_review += 1
