@@ -23,7 +23,9 @@ def operators(world: World) -> Page:
 def tab_to(page: Page, wanted: Locator) -> None:
     """Press Tab until the control has the focus."""
     for _ in range(MOST_TABS):
+        before = page.evaluate_handle("() => document.activeElement")
         page.keyboard.press("Tab")
+        page.wait_for_function("before => document.activeElement !== before", arg=before)
         if wanted.evaluate("control => control === document.activeElement"):
             return
     pytest.fail(f"Tab does not reach {wanted}")
