@@ -42,7 +42,7 @@ def forms_that_require() -> Iterator[Route]:
             fields = action.form_class.base_fields.values()
             if any(field.required and field.initial is None for field in fields):
                 yield ROUTES[f"{page}_{action.name}"]
-        if f"{page}_add" in ROUTES and admin.add_roles:
+        if f"{page}_add" in ROUTES and getattr(admin, "add_roles", True):
             yield ROUTES[f"{page}_add"]
 
 
