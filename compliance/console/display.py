@@ -32,8 +32,18 @@ STATUS_COLOURS = {status: colour for colour, statuses in STATUSES.items() for st
 
 
 def column(title: str, show: Callable[[Any], Any], *, ordering: str | None = None) -> Any:
-    """Return a column or field of a page, titled `title`, that shows `show(row)`."""
-    return display(description=title, ordering=ordering)(lambda _, row: show(row))
+    """Return a column or field of a page, titled `title`, that shows `show(row)`.
+
+    Pages ask for a field several times and it may read the database, so each row keeps what was shown of it.
+    """
+
+    def shown(_: Any, row: Any) -> Any:
+        kept = row.__dict__.setdefault("_shown", {})
+        if show not in kept:
+            kept[show] = show(row)
+        return kept[show]
+
+    return display(description=title, ordering=ordering)(shown)
 
 
 def visible(text: object) -> str:

@@ -97,6 +97,7 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "people_authenticator",
         "people_consolesession",
         "people_door",
+        "people_externalidentity",
         "people_keychallenge",
         "people_onetimelink",
         "people_person",

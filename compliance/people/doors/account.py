@@ -14,13 +14,12 @@ from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.core.wording import counted
-from compliance.people.doors import attempts, lockout, pending, second_factor, sessions
+from compliance.people.doors import guesses, pending, second_factor, sessions
 from compliance.people.doors.signing_in import WRONG, CodeForm, Enrolment
 from compliance.people.passkeys import keys, proofs, relying_party
 from compliance.people.sso import pages
 
 NEW_CODES, REMOVE, ALL_OTHERS = "codes", "remove", "others"
-CLOSED = "Too many wrong passwords or codes: try again later."
 
 
 def account_page(request: HttpRequest) -> HttpResponse:
@@ -44,22 +43,6 @@ def account_page(request: HttpRequest) -> HttpResponse:
         **pages.context_of(user),
     }
     return TemplateResponse(request, "admin/people/account.html", context)
-
-
-def is_closed_to(request: HttpRequest, *, proof: str) -> bool:
-    """Whether the signed-in user has to wait before another password or code is looked at; audited if so."""
-    user: Any = request.user
-    if not lockout.is_closed(request, username=user.username, now=now()):
-        return False
-    attempts.record_wrong_proof(request, proof=proof, locked_out=True, now=now())
-    return True
-
-
-def count_wrong(request: HttpRequest, *, proof: str) -> None:
-    """Count a wrong password or code of the signed-in user as a failed sign-in is counted, and audit it."""
-    user: Any = request.user
-    lockout.count_failure(request, username=user.username, now=now())
-    attempts.record_wrong_proof(request, proof=proof, now=now())
 
 
 @require_POST
@@ -113,11 +96,12 @@ def _changed(request: HttpRequest, user: User, form: CodeForm) -> HttpResponse |
     wanted = request.POST.get("do")
     if wanted not in {NEW_CODES, REMOVE}:
         return None
-    if is_closed_to(request, proof="code"):
-        form.add_error("code", CLOSED)
+    wait = guesses.wait_of(request, proof=guesses.CODE, now=now())
+    if wait is not None:
+        form.add_error("code", wait)
         return None
     if second_factor.verify(user=user, code=form.cleaned_data["code"], now=now()) is None:
-        count_wrong(request, proof="code")
+        guesses.count(request, proof=guesses.CODE, now=now())
         form.add_error("code", WRONG)
         return None
     try:

@@ -45,7 +45,7 @@ def record_failure(request: HttpRequest, *, account: str, now: datetime, **more:
     known = account if person else None
     text = f"Sign-in as {known or 'nobody the service knows'} failed"
     metadata = {"account": known, "address": address_of(request), **more}
-    _record_bounded(AuditAction.PERSON_SIGN_IN_FAILED, person, text, metadata, DOOR, now)
+    record_bounded(AuditAction.PERSON_SIGN_IN_FAILED, person, text, metadata, DOOR, now)
 
 
 def record_wrong_proof(request: HttpRequest, *, proof: str, now: datetime, **more: Any) -> None:
@@ -53,7 +53,7 @@ def record_wrong_proof(request: HttpRequest, *, proof: str, now: datetime, **mor
     user: Any = request.user
     text = f"Wrong {proof} given by {user.username}, who is signed in"
     metadata = {"proof": proof, "address": address_of(request), **more}
-    _record_bounded(AuditAction.PERSON_CHECK_FAILED, user.person, text, metadata, actor_of(request), now)
+    record_bounded(AuditAction.PERSON_CHECK_FAILED, user.person, text, metadata, actor_of(request), now)
 
 
 def address_of(request: HttpRequest) -> str:
@@ -61,7 +61,7 @@ def address_of(request: HttpRequest) -> str:
     return gate.client_address(GateRequest.of(request))
 
 
-def _record_bounded(
+def record_bounded(
     action: AuditAction,
     person: Person | None,
     text: str,
@@ -69,6 +69,7 @@ def _record_bounded(
     actor: Actor,
     now: datetime,
 ) -> None:
+    """Write an entry about the person, or about nobody known, if the minute has room for one more."""
     room = hit(BUCKET, str(person.id) if person else STRANGERS)
     if not room.allowed:
         return

@@ -12,7 +12,7 @@ from django.views.generic import FormView
 from unfold.forms import AdminPasswordChangeForm
 
 from compliance.core.clock import now
-from compliance.people.doors import links, pending
+from compliance.people.doors import attempts, links, pending
 from compliance.people.doors.signing_in import BACKEND, go_on
 from compliance.people.errors import LinkIsOver
 from compliance.people.sso.configuration import is_only_way
@@ -34,9 +34,18 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
 
     A guess is not kept: strangers could fill the table of sessions.
     """
-    if links.user_of(token, now()) is not None:
+    if links.user_of(token, now()) is None:
+        record_over(request)
+    else:
+        # Who knew the session before must not set the password with it.
+        request.session.cycle_key()
         pending.keep(request, pending.LINK, token)
     return HttpResponseRedirect(reverse("admin:link_password"))
+
+
+def record_over(request: HttpRequest) -> None:
+    """Audit that a link was opened which is over, or never was: somebody else may have used it."""
+    attempts.record_failure(request, account="", one_time_link="over", now=now())
 
 
 class LinkPasswordView(FormView):
@@ -89,5 +98,7 @@ class LinkPasswordView(FormView):
         return HttpResponseRedirect(reverse("admin:login"))
 
     def over(self) -> HttpResponse:
+        if self.token:
+            record_over(self.request)
         messages.error(self.request, "This link was used, replaced or is too old. Ask for a new one.")
         return HttpResponseRedirect(reverse("admin:login"))

@@ -44,9 +44,15 @@ def make(
 
 
 def user_of(token: str | None, now: datetime) -> User | None:
-    """Return whose password the link sets; None if it is over or was never made."""
+    """Return whom the link serves; None if it is over or was never made.
+
+    One that signs in serves nobody who is no operator any more.
+    """
     found = OneTimeLink.objects.filter(digest=_digest(token or ""), expires_at__gt=now).first()
-    return User.objects.filter(person=found.person_id, is_active=True).first() if found else None
+    if found is None:
+        return None
+    still = {"is_staff": True, "is_superuser": True} if found.signs_in else {}
+    return User.objects.filter(person=found.person_id, is_active=True, **still).first()
 
 
 def use(*, token: str, password: str, now: datetime) -> None:

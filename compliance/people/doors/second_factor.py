@@ -99,14 +99,17 @@ def step_of(code: str, secret: bytes, *, after: int, now: datetime) -> int | Non
     return step
 
 
-def enrol(*, user: User, secret: bytes, step: int, actor: Actor, now: datetime) -> list[str]:
+def enrol(
+    *, user: User, secret: bytes, step: int, is_first: bool = False, actor: Actor, now: datetime
+) -> list[str]:
     """Add an authenticator whose code of `step` was shown; return recovery codes if there were none.
 
+    `is_first`: only as the first second factor, which the password alone lets somebody set up.
     Raises: SecondFactorExists.
     """
     with environments.use(Environment.LIVE), environments.atomic():
         person = locked(user)
-        if Authenticator.objects.filter(person=person).exists():
+        if authenticator_of(user) is not None or (is_first and is_set_up(user)):
             raise SecondFactorExists()
         Authenticator.objects.create(person=person, secret=encrypt(secret), last_step=step, created_at=now)
         text = f"Second factor of {user.username} added"

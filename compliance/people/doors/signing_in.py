@@ -19,6 +19,7 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.people.doors import attempts, lockout, pending, second_factor, sessions
 from compliance.people.doors.second_factor import Factor
+from compliance.people.errors import SecondFactorExists
 from compliance.people.models import Person
 from compliance.people.sso import marks
 from compliance.people.sso.configuration import is_only_way
@@ -117,9 +118,28 @@ class SecondStep(RedirectURLMixin, FormView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(next=self.get_redirect_url(), **kwargs)
 
+    def wait(self) -> str | None:
+        """Return what is said while no code or key is looked at, and audit it; None if one is."""
+        closed = second_factor.closed_for(self.user, now())
+        # Not the account's door: who shows a code has shown the password.
+        if closed is None and not lockout.is_closed(self.request, username="", now=now()):
+            return None
+        self.record("closed", locked_out=True)
+        when = f"in {closed.seconds + 1} s" if closed else "later"
+        return f"Too many wrong codes: try again {when}."
+
+    def count_wrong(self, **more: Any) -> None:
+        """Count a wrong code or key for the address as well, and audit it."""
+        lockout.count_failure(self.request, username="", now=now())
+        self.record("wrong", **more)
+
+    def record(self, second_factor: str, **more: Any) -> None:
+        given = {"account": self.user.username, "second_factor": second_factor, **more}
+        attempts.record_failure(self.request, now=now(), **given)
+
     def refuse(self, form: CodeForm, message: str) -> HttpResponse:
         """Answer a wrong code."""
-        attempts.record_failure(self.request, account=self.user.username, second_factor="wrong", now=now())
+        self.count_wrong()
         form.add_error("code", message)
         return self.form_invalid(form)
 
@@ -130,9 +150,9 @@ class CodeView(SecondStep):
     template_name = "admin/people/sign_in_code.html"
 
     def form_valid(self, form: CodeForm) -> HttpResponse:
-        closed = second_factor.closed_for(self.user, now())
-        if closed is not None:
-            form.add_error("code", f"Too many wrong codes: try again in {closed.seconds + 1} s.")
+        wait = self.wait()
+        if wait is not None:
+            form.add_error("code", wait)
             return self.form_invalid(form)
         factor = second_factor.verify(user=self.user, code=form.cleaned_data["code"], now=now())
         if factor is None:
@@ -144,6 +164,7 @@ class Enrolment(FormView):
     """Shows a new secret, kept in the session until a code proves that an app has it."""
 
     form_class: type[forms.Form] = CodeForm
+    is_first = False
     user: User
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -165,7 +186,12 @@ class Enrolment(FormView):
         if step is None:
             return self.refuse(form, "This is not the code that the app shows now.")
         actor = Actor.person(Person.objects.get(user=self.user).id)
-        codes = second_factor.enrol(user=self.user, secret=secret, step=step, actor=actor, now=now())
+        try:
+            codes = second_factor.enrol(
+                user=self.user, secret=secret, step=step, is_first=self.is_first, actor=actor, now=now()
+            )
+        except SecondFactorExists as error:
+            return self.refuse(form, f"{error.message}.")
         answer = self.enrolled(reverse("admin:recovery_codes"))
         pending.take(self.request, pending.SECRET)
         pending.keep(self.request, pending.CODES, "\n".join(codes))
@@ -184,6 +210,7 @@ class EnrolView(SecondStep, Enrolment):
     """Sets up the second factor of somebody who may not sign in without one."""
 
     template_name = "admin/people/sign_in_enrol.html"
+    is_first = True
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         user = pending.user_of(request, now())

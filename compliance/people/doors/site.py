@@ -13,7 +13,7 @@ from django.views.generic import View
 
 from auditlog.actors.requests import actor_of
 from compliance.core.clock import now
-from compliance.people.doors import account, attempts, link_pages, lockout, second_factor
+from compliance.people.doors import account, attempts, guesses, link_pages, lockout, second_factor
 from compliance.people.doors.signing_in import SignInView
 from compliance.people.passkeys import own_pages, sign_in_pages
 from compliance.people.recording import recorded_changes
@@ -115,8 +115,9 @@ class ConsoleSite(UnfoldAdminSite):
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         if request.method != "POST":
             return super().password_change(request, extra_context)
-        if account.is_closed_to(request, proof="password"):
-            messages.error(request, account.CLOSED)
+        wait = guesses.wait_of(request, proof=guesses.PASSWORD, now=now())
+        if wait is not None:
+            messages.error(request, wait)
             return HttpResponseRedirect(reverse("admin:password_change"))
         user: Any = request.user
         with recorded_changes(user_id=user.pk, actor=actor_of(request), now=now()):
@@ -124,5 +125,5 @@ class ConsoleSite(UnfoldAdminSite):
         if isinstance(answer, HttpResponseRedirect):
             lockout.count_success(request, person=user.person)
         elif answer.context_data["form"].has_error("old_password", "password_incorrect"):
-            account.count_wrong(request, proof="password")
+            guesses.count(request, proof=guesses.PASSWORD, now=now())
         return answer

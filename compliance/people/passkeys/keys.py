@@ -7,14 +7,21 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
+from django.http import HttpRequest
 
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.people import recording
-from compliance.people.doors import second_factor, sessions, tries
-from compliance.people.errors import KeyRefused, KeyRegisteredAlready, SecurityKeyNotFound, TooManyKeys
-from compliance.people.models import SecurityKey
+from compliance.people.doors import attempts, second_factor, sessions, tries
+from compliance.people.errors import (
+    KeyRefused,
+    KeyRegisteredAlready,
+    SecondFactorExists,
+    SecurityKeyNotFound,
+    TooManyKeys,
+)
+from compliance.people.models import Person, SecurityKey
 from compliance.people.passkeys import ceremonies, relying_party
 from compliance.people.passkeys.ceremonies import Assertion, KnownKey
 
@@ -34,17 +41,27 @@ def known(keys: Iterable[SecurityKey]) -> list[KnownKey]:
 
 
 def register(
-    *, user: User, name: str, answer: str, challenge: bytes | None, actor: Actor, now: datetime
+    *,
+    user: User,
+    name: str,
+    answer: str,
+    challenge: bytes | None,
+    is_first: bool = False,
+    actor: Actor,
+    now: datetime,
 ) -> list[str]:
     """Add the key that answered the challenge; return recovery codes if there were none.
 
-    Raises: KeyRefused, KeyRegisteredAlready (also by somebody else), TooManyKeys.
+    `is_first`: only as the first second factor, which the password alone lets somebody set up.
+    Raises: KeyRefused, KeyRegisteredAlready (also by somebody else), TooManyKeys, SecondFactorExists.
     """
     if challenge is None:
         raise KeyRefused(CHALLENGE)
     found = ceremonies.verify_registration(relying_party.current(), answer, challenge=challenge)
     with environments.use(Environment.LIVE), environments.atomic():
         person = second_factor.locked(user)
+        if is_first and second_factor.is_set_up(user):
+            raise SecondFactorExists()
         if SecurityKey.objects.filter(person=person).count() >= MOST_KEYS:
             raise TooManyKeys()
         key, is_new = SecurityKey.objects.get_or_create(
@@ -109,10 +126,14 @@ def remove(*, user: User, key_id: UUID, keep: Collection[UUID] = (), actor: Acto
         sessions.end(user=user, but=keep, reason="a security key was removed", actor=actor, now=now)
 
 
-def record_refusal(*, user: User, refusal: KeyRefused, actor: Actor, now: datetime) -> None:
-    """Audit that a signed-in person's key, or a new one, was refused."""
+def record_refusal(
+    request: HttpRequest, *, user: User, refusal: KeyRefused, actor: Actor, now: datetime
+) -> None:
+    """Audit that a new key of the user was refused; as many a minute as failed sign-ins."""
+    person = Person.objects.get(user=user)
     text = f"Security key of {user.username} refused"
-    recording.record(AuditAction.PERSON_SECURITY_KEY_REFUSED, user, text, actor, now, **refusal.metadata)
+    metadata = {**refusal.metadata, "address": attempts.address_of(request)}
+    attempts.record_bounded(AuditAction.PERSON_SECURITY_KEY_REFUSED, person, text, metadata, actor, now)
 
 
 def record_confirmation(*, user: User, actor: Actor, now: datetime, **details: str) -> None:

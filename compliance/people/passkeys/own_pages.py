@@ -13,7 +13,7 @@ from auditlog.actors.requests import actor_of
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
-from compliance.people.doors import pending, second_factor, sessions
+from compliance.people.doors import guesses, pending, second_factor, sessions
 from compliance.people.doors.second_factor import Factor
 from compliance.people.doors.signing_in import WRONG
 from compliance.people.errors import KeyRefused
@@ -116,6 +116,11 @@ class ConfirmView(RedirectURLMixin, FormView):
     def form_valid(self, form: StepForm) -> HttpResponse:
         user: Any = self.request.user
         answer = form.cleaned_data["credential"]
+        proof = guesses.SECURITY_KEY if answer else guesses.CODE
+        wait = guesses.wait_of(self.request, proof=proof, now=now())
+        if wait is not None:
+            form.add_error(None if answer else "code", wait)
+            return self.form_invalid(form)
         details = self.shown_key(form, user, answer) if answer else self.shown_code(form, user)
         if details is None:
             return self.form_invalid(form)
@@ -124,12 +129,9 @@ class ConfirmView(RedirectURLMixin, FormView):
         return HttpResponseRedirect(self.get_success_url())
 
     def shown_code(self, form: StepForm, user: Any) -> dict[str, str] | None:
-        wait = proofs.wait_of(user, now())
-        if wait is not None:
-            form.add_error("code", wait)
-            return None
         factor = second_factor.verify(user=user, code=form.cleaned_data["code"], now=now())
         if factor is None:
+            guesses.count(self.request, proof=guesses.CODE, now=now())
             form.add_error("code", WRONG)
             return None
         return {"second_factor": factor}
@@ -139,7 +141,7 @@ class ConfirmView(RedirectURLMixin, FormView):
         try:
             key = keys.use(user=user, answer=answer, challenge=challenge, now=now())
         except KeyRefused as error:
-            keys.record_refusal(user=user, refusal=error, actor=actor_of(self.request), now=now())
+            guesses.count(self.request, proof=guesses.SECURITY_KEY, now=now(), **error.metadata)
             form.add_error(None, proofs.words_for(error))
             return None
         return {"second_factor": Factor.SECURITY_KEY, "security_key": str(key.id)}

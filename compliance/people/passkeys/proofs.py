@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from django import forms
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -58,9 +57,3 @@ def ask_for_it(request: HttpRequest) -> HttpResponse:
     """Send the user to the page that asks for a proof, and back to this one or to the account."""
     back = request.path if request.method == "GET" else reverse("admin:account")
     return HttpResponseRedirect(f"{reverse('admin:account_confirm')}?{urlencode({'next': back})}")
-
-
-def wait_of(user: User, now: datetime) -> str | None:
-    """Return what is said while codes and keys of the user are refused; None if they are not."""
-    closed = second_factor.closed_for(user, now)
-    return f"Too many wrong codes: try again in {closed.seconds + 1} s." if closed else None

@@ -13,7 +13,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from auditlog.vocabulary import Actor
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
-from compliance.people.doors import attempts, pending, second_factor
+from compliance.people.doors import pending, second_factor
 from compliance.people.doors.second_factor import Factor
 from compliance.people.doors.signing_in import CodeForm, CodeView, EnrolView, SecondStep, finish
 from compliance.people.errors import KeyRefused
@@ -55,13 +55,15 @@ class StepView(CodeView):
         answer = form.cleaned_data["credential"]
         if not answer:
             return super().form_valid(form)
+        wait = self.wait()
+        if wait is not None:
+            form.add_error(None, wait)
+            return self.form_invalid(form)
         challenge = challenges.take(self.request, user=self.user, purpose=ChallengePurpose.SIGN_IN, now=now())
         try:
             key = keys.use(user=self.user, answer=answer, challenge=challenge, now=now())
         except KeyRefused as error:
-            attempts.record_failure(
-                self.request, account=self.user.username, second_factor="wrong", now=now(), **error.metadata
-            )
+            self.count_wrong(**error.metadata)
             form.add_error(None, proofs.words_for(error))
             return self.form_invalid(form)
         return finish(
@@ -97,9 +99,10 @@ class KeyForm(forms.Form):
 
 
 class KeyRegistration(FormView):
-    """Registers a new key of `user`."""
+    """Registers a new key of `user`; if `is_first`, only while there is no second factor."""
 
     form_class: type[forms.Form] = KeyForm
+    is_first = False
     request: HttpRequest
     user: User
 
@@ -114,11 +117,12 @@ class KeyRegistration(FormView):
                 name=form.cleaned_data["name"],
                 answer=form.cleaned_data["credential"],
                 challenge=challenge,
+                is_first=self.is_first,
                 actor=actor,
                 now=now(),
             )
         except KeyRefused as error:
-            keys.record_refusal(user=self.user, refusal=error, actor=actor, now=now())
+            keys.record_refusal(self.request, user=self.user, refusal=error, actor=actor, now=now())
             form.add_error(None, proofs.words_for(error))
             return self.form_invalid(form)
         except ServiceError as error:
@@ -139,6 +143,7 @@ class EnrolKeyView(SecondStep, KeyRegistration):
 
     form_class: type[forms.Form] = KeyForm
     template_name = "admin/people/keys/sign_in_enrol.html"
+    is_first = True
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         user = pending.user_of(request, now())

@@ -25,7 +25,7 @@ def check_who_enters(**kwargs: Any) -> list[CheckMessage]:
     if sign_on() is None or not settings.OIDC_CREATE_PEOPLE or settings.OIDC_ALLOWED_CLAIM:
         return []
     text = "Every account of the identity provider makes a person here (OIDC_CREATE_PEOPLE)."
-    return [checks.Warning(text, hint="Name a claim in OIDC_ALLOWED_CLAIM.", id="people.W002")]
+    return [checks.Warning(text, hint="Name a claim in OIDC_ALLOWED_CLAIM.", id="people.W003")]
 
 
 def _of_parts() -> list[tuple[str, str]]:
@@ -37,13 +37,13 @@ def _of_parts() -> list[tuple[str, str]]:
     missing = [name for name, is_given in parts.items() if not is_given]
     found = []
     if missing and (len(missing) < len(parts) or settings.OIDC_ONLY or settings.OIDC_CREATE_PEOPLE):
-        found.append(("E002", f"Single sign-on is half configured: {', '.join(missing)} is missing."))
+        found.append(("E005", f"Single sign-on is half configured: {', '.join(missing)} is missing."))
     if settings.OIDC_CLIENT_SECRET and settings.OIDC_CLIENT_SECRET_FILE:
-        found.append(("E002", "Both OIDC_CLIENT_SECRET and OIDC_CLIENT_SECRET_FILE are set."))
+        found.append(("E005", "Both OIDC_CLIENT_SECRET and OIDC_CLIENT_SECRET_FILE are set."))
     for name in ("OIDC_CLIENT_SECRET_FILE", "OIDC_CA_FILE"):
         path = getattr(settings, name)
         if path and not _is_readable(path):
-            found.append(("E002", f"{name} cannot be read."))
+            found.append(("E005", f"{name} cannot be read."))
     return found
 
 
@@ -61,7 +61,7 @@ def _of_issuer() -> list[tuple[str, str]]:
 def _of_values() -> list[tuple[str, str]]:
     found = []
     if bool(settings.OIDC_ALLOWED_CLAIM) != bool(settings.OIDC_ALLOWED_VALUES):
-        found.append(("E002", "Only one of OIDC_ALLOWED_CLAIM and OIDC_ALLOWED_VALUES is set."))
+        found.append(("E005", "Only one of OIDC_ALLOWED_CLAIM and OIDC_ALLOWED_VALUES is set."))
     if not settings.OIDC_ALGORITHMS or not set(settings.OIDC_ALGORITHMS) <= set(KEY_TYPES):
         found.append(("E004", f"OIDC_ALGORITHMS takes {', '.join(sorted(KEY_TYPES))} alone."))
     if "openid" not in settings.OIDC_SCOPES:

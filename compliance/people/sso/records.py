@@ -6,9 +6,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 
-from auditlog import services as auditlog
-from auditlog.vocabulary import SERVICE_TENANT_ID, AuditAction
-from compliance.api.rate_limits import hit
+from auditlog.vocabulary import AuditAction
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.people.doors import attempts
@@ -21,20 +19,8 @@ def record_failure(
     """Audit a single sign-on that failed; `subject` and `user` are what the provider has proved."""
     with environments.use(Environment.LIVE):
         person = Person.objects.filter(user=user).first() if user else None
-        room = hit(attempts.BUCKET, str(person.id) if person else attempts.STRANGERS)
-        if not room.allowed:
-            return
         metadata: dict[str, Any] = {"sign_on": issuer, "reason": reason}
         metadata |= {"subject": subject} if subject else {}
         metadata |= {"address": attempts.address_of(request)}
-        metadata |= {} if room.remaining else {"more_not_recorded": True}
-        with environments.atomic():
-            auditlog.record(
-                tenant_id=SERVICE_TENANT_ID,
-                action=AuditAction.PERSON_SIGN_IN_FAILED,
-                affected_id=person and person.id,
-                description=f"Single sign-on failed: {reason}",
-                metadata=metadata,
-                actor=attempts.DOOR,
-                now=now,
-            )
+        text = f"Single sign-on failed: {reason}"
+        attempts.record_bounded(AuditAction.PERSON_SIGN_IN_FAILED, person, text, metadata, attempts.DOOR, now)

@@ -1,18 +1,24 @@
 """What strangers and thieves try at the doors: sessions, one-time links, keys and charsets of their own."""
 
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.test import Client
 from django.urls import reverse
+from django.utils.module_loading import import_string
 
+from auditlog.models import AuditEntry
 from compliance.console.addresses import prefix_of
+from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.people.doors import pending
+from compliance.people.doors import links, pending
 from compliance.people.models import ConsoleSession
+from compliance.people.tests.authenticators import ACTOR
 from compliance.people.tests.test_second_factor import PASSWORD, SIGN_IN, required, root, show_password
 from compliance.tests.console import console_of, make_operator, make_staff
 
@@ -60,6 +66,46 @@ def test_guessed_link_leaves_no_session(client: Client) -> None:
 
     assert "Ask for a new one" in answer.content.decode()
     assert not ConsoleSession.objects.exists()
+
+
+def test_link_is_kept_in_no_session_that_was_known_before() -> None:
+    """A stranger who has set the browser's cookie opens the page behind the link as well."""
+    planted: Any = import_string(f"{settings.SESSION_ENGINE}.SessionStore")()
+    planted.create()
+    token, _ = links.make(user=make_staff("kim"), actor=ACTOR, now=now())
+    victim, thief = Client(), Client()
+    for browser in (victim, thief):
+        browser.cookies[settings.SESSION_COOKIE_NAME] = planted.session_key
+
+    victim.get(reverse("admin:link", args=[token]))
+    theirs = thief.get(reverse("admin:link_password"), follow=True)
+    own = victim.get(reverse("admin:link_password"))
+
+    assert b"password1" not in theirs.content
+    assert b"password1" in own.content
+
+
+def test_link_that_is_over_is_audited_without_its_token(client: Client) -> None:
+    token, _ = links.make(user=make_staff("kim"), actor=ACTOR, now=now() - timedelta(days=30))
+
+    client.get(reverse("admin:link", args=[token]), follow=True)
+
+    entry = AuditEntry.objects.of_type("person.sign_in_failed").get()
+    assert entry.metadata == {"account": None, "address": "127.0.0.1", "one_time_link": "over"}
+    assert token not in str(list(AuditEntry.objects.values()))
+
+
+@pytest.mark.parametrize("right", ["is_superuser", "is_staff", "is_active"])
+def test_link_signs_in_nobody_who_is_no_operator_any_more(client: Client, right: str) -> None:
+    user = make_operator("ada")
+    token, _ = links.make(user=user, actor=ACTOR, signs_in=True, now=now())
+    client.get(reverse("admin:link", args=[token]))
+    User.objects.filter(pk=user.pk).update(**{right: False})
+
+    answer = client.post(reverse("admin:link_password"))
+
+    assert answer.headers["Location"] == SIGN_IN
+    assert "_auth_user_id" not in client.session
 
 
 def test_session_key_with_nul_is_none(client: Client) -> None:

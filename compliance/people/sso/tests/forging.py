@@ -1,6 +1,7 @@
 """A provider that answers over real HTTP whatever a test tells it to."""
 
 import json
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -43,8 +44,8 @@ class Forger:
 
     @classmethod
     @contextmanager
-    def serving(cls) -> Iterator["Forger"]:
-        with HTTPServer(host="127.0.0.1") as server:
+    def serving(cls, tls: ssl.SSLContext | None = None) -> Iterator["Forger"]:
+        with HTTPServer(host="127.0.0.1", ssl_context=tls) as server:
             forger = cls(server)
             forger.document = forger.honest_document()
             server.expect_request("/.well-known/openid-configuration").respond_with_handler(
@@ -56,7 +57,7 @@ class Forger:
 
     @property
     def issuer(self) -> str:
-        return f"http://127.0.0.1:{self.server.port}"
+        return f"{'https' if self.server.ssl_context else 'http'}://127.0.0.1:{self.server.port}"
 
     def honest_document(self) -> dict[str, Any]:
         return {

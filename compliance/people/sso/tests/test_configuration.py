@@ -26,7 +26,7 @@ def test_off_and_whole_are_both_right(settings: Any) -> None:
 def test_half_a_configuration_is_refused_and_stays_off(settings: Any, missing: str) -> None:
     configure(settings, "https://id.example.org", **{missing: ""})
 
-    assert ids() == ["people.E002"]
+    assert ids() == ["people.E005"]
     assert sign_on() is None
 
 
@@ -34,7 +34,7 @@ def test_half_a_configuration_is_refused_and_stays_off(settings: Any, missing: s
 def test_rules_without_a_provider_are_refused(settings: Any, name: str) -> None:
     setattr(settings, name, True)
 
-    assert ids() == ["people.E002"]
+    assert ids() == ["people.E005"]
 
 
 def test_only_way_stays_the_only_way_without_a_provider(settings: Any) -> None:
@@ -82,10 +82,10 @@ def test_this_machine_needs_no_tls(settings: Any, issuer: str) -> None:
         ("OIDC_ALGORITHMS", [], "people.E004"),
         ("OIDC_SCOPES", ["email"], "people.E004"),
         ("OIDC_TIMEOUT_SECONDS", 0, "people.E004"),
-        ("OIDC_ALLOWED_CLAIM", "groups", "people.E002"),
-        ("OIDC_ALLOWED_VALUES", ["console"], "people.E002"),
-        ("OIDC_CLIENT_SECRET_FILE", "/no/such/file", "people.E002"),
-        ("OIDC_CA_FILE", "/no/such/file", "people.E002"),
+        ("OIDC_ALLOWED_CLAIM", "groups", "people.E005"),
+        ("OIDC_ALLOWED_VALUES", ["console"], "people.E005"),
+        ("OIDC_CLIENT_SECRET_FILE", "/no/such/file", "people.E005"),
+        ("OIDC_CA_FILE", "/no/such/file", "people.E005"),
     ],
 )
 def test_values_are_checked(settings: Any, name: str, value: Any, expected: str) -> None:
@@ -107,5 +107,5 @@ def test_everyone_of_the_provider_is_warned_of(settings: Any) -> None:
     open_to_all = check_who_enters()
     settings.OIDC_ALLOWED_CLAIM = "groups"
 
-    assert [message.id for message in open_to_all] == ["people.W002"]
+    assert [message.id for message in open_to_all] == ["people.W003"]
     assert check_who_enters() == []

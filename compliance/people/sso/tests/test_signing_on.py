@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from auditlog.models import AuditEntry
 from compliance.core.clock import now
-from compliance.people.models import ExternalIdentity
+from compliance.people.models import ConsoleSession, ExternalIdentity
 from compliance.people.sso import identities
 from compliance.people.sso.tests import toolkit
 from compliance.people.sso.tests.providers import (
@@ -283,12 +283,13 @@ def test_somebody_else_in_the_same_browser_is_signed_out(
     make_staff("lee", password=PASSWORD)
     back = provider.sign_in(begin(client))
     client.post(reverse("admin:login"), {"username": "lee", "password": PASSWORD})
-    begun = client.session.session_key
+    begun, before = client.session.session_key, who(client)
 
     follow(client, back)
 
-    assert who(client) in {"kim", None}
-    assert client.session.session_key != begun or who(client) == "lee"
+    assert (before, who(client)) == ("lee", "kim")
+    assert client.session.session_key != begun
+    assert not ConsoleSession.objects.filter(person__user__username="lee").exists()
 
 
 def test_provider_that_is_away_is_a_503(kim: User, client: Client, settings: Any) -> None:

@@ -1,0 +1,37 @@
+"""One answer of the provider that comes in several tabs at the same moment."""
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from compliance.core.clock import now
+from compliance.core.identifiers import new_id
+from compliance.people.models import ConsoleSession
+from compliance.people.sso import identities
+from compliance.people.sso.tests.forging import Forger, signed
+from compliance.people.sso.tests.providers import begin, parameters_of
+from compliance.people.tests.authenticators import ACTOR
+from compliance.tests.console import make_staff
+from compliance.tests.threads import THREADS, at_once
+
+
+@pytest.mark.usefixtures("committed")
+def test_state_is_accepted_once(forger: Forger) -> None:
+    user, subject = make_staff(f"tabs-{new_id()}"), str(new_id())
+    identities.link(user=user, issuer=forger.issuer, subject=subject, via="tests", actor=ACTOR, now=now())
+    browser = Client()
+    asked = parameters_of(begin(browser))
+    forger.answer = {"id_token": signed(forger.claims(asked["nonce"], sub=subject))}
+    cookie = browser.cookies[settings.SESSION_COOKIE_NAME].value
+
+    def come_back() -> int:
+        tab = Client()
+        tab.cookies[settings.SESSION_COOKIE_NAME] = cookie
+        return int(forger.call_back(tab, asked).status_code)
+
+    answers = sorted(at_once(come_back))
+
+    assert answers == [302, *[403] * (THREADS - 1)]
+    assert len(forger.asked) == 1
+    assert ConsoleSession.objects.filter(person__user=user).count() == 1
+    assert not ConsoleSession.objects.filter(session_key=cookie).exists()
