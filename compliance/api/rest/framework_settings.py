@@ -22,9 +22,10 @@ def spectacular_settings(*, title: str, base_url: str) -> dict[str, Any]:
     return {
         "TITLE": title,
         "DESCRIPTION": (
-            "Registers AI agents, certifies them, scores what they do, and proves it to anyone. Unknown "
-            "query parameters are ignored; of one that is repeated the last counts. Strings hold no NUL and no "
-            "lone surrogates. Any request may be answered 408, 414, 417 or 431 before an operation sees it."
+            "Registers AI agents, certifies them, scores what they do, and proves it to anyone. "
+            "Unknown query parameters are ignored; of one that is repeated the last counts. Strings "
+            "hold no NUL and no lone surrogates. Any request may be answered 408, 414, 417 or 431 "
+            "before an operation sees it."
         ),
         "VERSION": "1.0.0",  # of the API, as its specification has it; releases stand in CHANGELOG.md
         "OAS_VERSION": "3.0.3",

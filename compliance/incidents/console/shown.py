@@ -161,7 +161,7 @@ def _links(entry: TimelineEntry) -> SafeString:
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> SafeString:
     cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
     return format_html(
-        '<div class="console-scroll" tabindex="0"><table class="console-reasons console-wide">'
+        '<div class="console-scroll" tabindex="0"><table class="console-reasons console-roomy">'
         "<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>",
         format_html_join("", '<th scope="col">{}</th>', ((name,) for name in head)),
         format_html_join("", "<tr>{}</tr>", cells),

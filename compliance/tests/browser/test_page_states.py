@@ -1,5 +1,6 @@
 """States of pages: refused forms, empty lists, errors, and what opens on a click; all usable by all."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -41,7 +42,7 @@ def forms_that_require() -> Iterator[Route]:
             fields = action.form_class.base_fields.values()
             if any(field.required and field.initial is None for field in fields):
                 yield ROUTES[f"{page}_{action.name}"]
-        if f"{page}_add" in ROUTES and hasattr(admin, "add_roles") and admin.add_roles:
+        if f"{page}_add" in ROUTES and getattr(admin, "add_roles", True):
             yield ROUTES[f"{page}_add"]
 
 
@@ -54,7 +55,7 @@ def test_refused_form_says_why(world: World, operators: Page, route: Route) -> N
     # Sent as by a browser that checks nothing itself, with every field emptied.
     operators.locator("#content form").last.evaluate(
         "form => { for (const one of form.elements)"
-        " if (one.type !== 'hidden' && !one.name.startsWith('_')) one.name === 'role' ? 0 : one.value = '' }"
+        " if (one.type !== 'hidden' && !one.name.startsWith('_')) one.value = '' }"
     )
 
     with operators.expect_navigation():
@@ -155,20 +156,32 @@ def test_documentation_of_the_api(world: World) -> None:
 @pytest.mark.parametrize(
     ("who", "path", "status"),
     [
-        (None, "/admin/live/no/such/page/", 404),
         (OPERATOR, "/admin/live/no/such/page/", 404),
+        (OPERATOR, "/admin/live/login/sso/callback/", 404),
         (Role.AUDITOR, "/admin/live/system/", 403),
         (OPERATOR, "/admin/live/system/doctor/", 405),
         (OPERATOR, "/admin/live/secrets/0123456789abcdef/", 410),
     ],
 )
-def test_error_page(world: World, who: str | None, path: str, status: int) -> None:
+def test_error_page(world: World, who: str, path: str, status: int) -> None:
     page = world.browser_of(who)
 
     answer = page.goto(path)
 
     assert answer is not None
-    assert answer.status in {status, 200 if who is None else status}
+    assert (answer.status, answer.request.redirected_from) == (status, None)
+    assert_usable_by_all(page)
+
+
+def test_visitor_of_a_missing_page_is_asked_to_sign_in(world: World) -> None:
+    page = world.browser_of(None)
+
+    answer = page.goto("/admin/live/no/such/page/")
+
+    assert answer is not None
+    assert answer.status == 200
+    expect(page).to_have_url(re.compile(r"/admin/live/login/\?next=/admin/live/no/such/page/$"))
+    expect(page.get_by_label("Password")).to_be_visible()
     assert_usable_by_all(page)
 
 

@@ -1,9 +1,9 @@
 """What a keyboard reaches, and what a phone shows without scrolling."""
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, ViewportSize, expect
 
-from compliance.tests.browser.axe import PHONE, violations
+from compliance.tests.browser.axe import DESKTOP, PHONE, WIDER, violations
 from compliance.tests.browser.world import OPERATOR, World
 from compliance.tests.url_table import routes
 
@@ -23,7 +23,9 @@ def operators(world: World) -> Page:
 def tab_to(page: Page, wanted: Locator) -> None:
     """Press Tab until the control has the focus."""
     for _ in range(MOST_TABS):
+        before = page.evaluate_handle("() => document.activeElement")
         page.keyboard.press("Tab")
+        page.wait_for_function("before => document.activeElement !== before", arg=before)
         if wanted.evaluate("control => control === document.activeElement"):
             return
     pytest.fail(f"Tab does not reach {wanted}")
@@ -104,3 +106,15 @@ def test_decisions_are_in_sight_on_a_phone(operators: Page, world: World, page: 
     assert decisions
     for decision in decisions:
         expect(decision).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.parametrize("screen", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_tables_of_an_incident_are_in_sight(operators: Page, world: World, screen: ViewportSize) -> None:
+    operators.set_viewport_size(screen)
+    operators.goto(ROUTES["incidents_incident_change"].url(world.row("incidents_incident").pk))
+
+    for head in ("Due", "Why", "Description"):
+        column = operators.get_by_role("columnheader", name=head, exact=True)
+        column.scroll_into_view_if_needed()
+        expect(column).to_be_visible()
+    assert operators.evaluate(WIDER) == []

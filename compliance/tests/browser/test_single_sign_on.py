@@ -9,10 +9,13 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
 
 from auditlog.models import AuditEntry
+from compliance.core.clock import now
+from compliance.people.doors import links
 from compliance.people.models import ExternalIdentity
 from compliance.people.sso.tests import toolkit
 from compliance.people.sso.tests.providers import Toolkit, running_toolkit
 from compliance.tests.browser.axe import assert_usable_by_all
+from compliance.tests.browser.reached import ACTOR, make_person
 from compliance.tests.browser.web_server import web_server
 from compliance.tests.browser.world import PASSWORD, WAIT_MILLISECONDS
 from compliance.tests.console import actor_id_of, make_staff
@@ -22,14 +25,15 @@ pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("committed")]
 LABEL = "Example ID"
 
 
-@pytest.fixture
-def console(tmp_path: Any, django_db_blocker: Any) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def console(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
     """The address of a web server that trusts a provider, which sends people back to it."""
-    with ExitStack() as stack:
+    folder = tmp_path_factory.mktemp("provider")
+    with ExitStack() as stack, django_db_blocker.unblock():
 
         def trusting(address: str) -> dict[str, str]:
-            folder = tmp_path / "provider"
-            folder.mkdir()
             provider: Toolkit = stack.enter_context(running_toolkit(folder, address))
             return {
                 "BASE_URL": address,
@@ -39,7 +43,7 @@ def console(tmp_path: Any, django_db_blocker: Any) -> Iterator[str]:
                 "OIDC_LABEL": LABEL,
             }
 
-        yield stack.enter_context(web_server(tmp_path, trusting))
+        yield stack.enter_context(web_server(tmp_path_factory.mktemp("web"), trusting))
 
 
 @pytest.fixture
@@ -102,3 +106,22 @@ def test_account_is_linked_signs_in_and_out(page: Page) -> None:
         "person.signed_in",
         "person.signed_out",
     ]
+
+
+def test_answer_that_nobody_asked_for_is_refused_in_words(page: Page) -> None:
+    answer = page.goto("/admin/live/login/sso/callback/?state=made-up&code=made-up")
+
+    assert answer is not None
+    assert answer.status == 403
+    expect(page.get_by_text("This sign-in was not begun in this browser")).to_be_visible()
+    assert_usable_by_all(page)
+
+
+def test_invitation_offers_both_ways(page: Page) -> None:
+    token, _ = links.make(user=make_person(), actor=ACTOR, now=now())
+
+    page.goto(f"/admin/live/join/{token}/")
+
+    expect(page.get_by_role("button", name="Set password")).to_be_visible()
+    expect(page.get_by_role("button", name=f"Link {LABEL}")).to_be_visible()
+    assert_usable_by_all(page)

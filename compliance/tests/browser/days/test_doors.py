@@ -170,7 +170,7 @@ def test_a_person_without_a_membership_sees_no_row(office: Office) -> None:
     expect(page.get_by_text("belongs to no tenant")).to_be_visible()
     follow(page, "agents_agent_change", agent.pk)
 
-    expect(page.get_by_role("main")).to_be_visible()
+    expect(page.get_by_role("heading", name="Not yours to see")).to_be_visible()
     assert "invoice-bot" not in page.content()
 
 
