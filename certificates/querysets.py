@@ -147,9 +147,12 @@ class EndedHoldQuerySet(models.QuerySet["EndedHold"]):
 
 
 class RevocationListQuerySet(models.QuerySet["RevocationList"]):
+    def newest_of(self, authority: "CertificateAuthority", scope: str = "full") -> "RevocationList | None":
+        return self.filter(authority=authority, scope=scope).order_by("-number").first()
+
     def latest_of(self, authority: "CertificateAuthority", scope: str = "full") -> "RevocationList":
         """The current list of a scope; raises `ListNotGenerated`."""
-        found = self.filter(authority=authority, scope=scope).order_by("-number").first()
+        found = self.newest_of(authority, scope)
         if found is None:
             raise errors.ListNotGenerated()
         return found

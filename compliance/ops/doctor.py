@@ -20,7 +20,6 @@ from auditlog.vocabulary import Actor
 from certificates import services as certificates
 from certificates.errors import AuthorityMissing
 from certificates.issuing import key_pool, unfinished
-from certificates.lists.crl import FULL
 from certificates.models import CertificateAuthority, Issuance, IssuanceState, PooledKey, RevocationList
 from compliance.core import environments
 from compliance.core.environments import Environment
@@ -196,7 +195,7 @@ def authorities_valid(now: datetime) -> str:
 def lists_fresh(now: datetime) -> str:
     stale = []
     for authority in CertificateAuthority.objects.publishing(now):
-        newest = RevocationList.objects.filter(authority=authority, scope=FULL).order_by("-number").first()
+        newest = RevocationList.objects.newest_of(authority)
         if newest is None:
             stale.append(f"{authority.common_name} has no list")
         elif newest.next_update <= now:

@@ -11,7 +11,6 @@ from redis.exceptions import RedisError
 
 from auditlog.sealing import tree
 from certificates.issuing import key_pool
-from certificates.lists.crl import FULL
 from certificates.models import CertificateAuthority, PooledKey, RevocationList
 from compliance.core import environments
 from compliance.core.errors import ServiceError
@@ -89,7 +88,7 @@ def authorities(now: datetime) -> Figures:
 def lists(now: datetime) -> Figures:
     figures = {}
     for authority in CertificateAuthority.objects.publishing(now).order_by("role", "id"):
-        newest = RevocationList.objects.filter(authority=authority, scope=FULL).order_by("-number").first()
+        newest = RevocationList.objects.newest_of(authority)
         figures[authority.common_name] = (
             f"of {newest.this_update:%Y-%m-%d %H:%M}, the next by {newest.next_update:%Y-%m-%d %H:%M} UTC"
             if newest
@@ -104,7 +103,7 @@ PARTS: Final = {
     "HSM": SystemPart(("hsm", "hsm parts", "key pool"), hsm),
     "Workers": SystemPart(("workers and beat",), workers),
     "Webhook senders": SystemPart(("webhook senders",), senders),
-    "Audit log": SystemPart(("audit log sealing",), sealing),
+    "Audit log": SystemPart(("audit log", "audit log key", "audit log sealing"), sealing),
     "Authorities": SystemPart(("certificate authorities",), authorities),
     "Revocation lists": SystemPart(("revocation lists",), lists),
 }
