@@ -153,6 +153,8 @@ def test_filled_fields_differ_with_the_record(tenant: Tenant, template: Notifica
         earlier=(stopped.incident,),
     )
     later.incident.detected_at -= timedelta(days=2)
+    for certificate in later.certificates:
+        certificate.issued_at -= timedelta(days=3)
     later.incident.ai_act_reported_at = now()
 
     same = {
