@@ -103,7 +103,7 @@ PARTS: Final = {
     "HSM": SystemPart(("hsm", "hsm parts", "key pool"), hsm),
     "Workers": SystemPart(("workers and beat",), workers),
     "Webhook senders": SystemPart(("webhook senders",), senders),
-    "Audit log": SystemPart(("audit log", "audit log key", "audit log sealing"), sealing),
+    "Audit log": SystemPart(("audit log", "audit log sealing"), sealing),
     "Authorities": SystemPart(("certificate authorities",), authorities),
     "Revocation lists": SystemPart(("revocation lists",), lists),
 }
