@@ -15,6 +15,8 @@ from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import console_of, make_member, make_operator, populate
 from compliance.tests.url_table import PAGES, Route, routes
 
+pytestmark = pytest.mark.matrix
+
 MOST_QUERIES = 20
 # With a statement for each row of a list, a page would take more than it may.
 ROWS = MOST_QUERIES + 1
