@@ -1,6 +1,7 @@
 """Webhooks, messages, deliveries and attempts in the console; a secret is shown once, when it is made."""
 
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib import admin
@@ -59,6 +60,12 @@ class HistoryAdmin(TenantScopedAdmin):
     sortable_by = ()
     paginator = InfinitePaginator
     show_full_result_count = False
+
+    def addressed(self, request: HttpRequest, text: str) -> list[UUID]:
+        """Return the webhooks that the person may see whose URL contains the text: they are few."""
+        shown: Any = self.admin_site.get_model_admin(Webhook).get_queryset(request)
+        found = shown.filter(url__icontains=text).order_by("pk").values_list("pk", flat=True)
+        return list(found[:MOST_WEBHOOKS])
 
 
 def success_chip(outcomes: list[str]) -> SafeString | str:
@@ -236,9 +243,7 @@ class DeliveryAdmin(HistoryAdmin):
             return super().get_search_results(request, queryset, search_term)
         if text in EventName.values:
             return queryset.filter(message__event=text), False
-        shown: Any = self.admin_site.get_model_admin(Webhook).get_queryset(request)
-        addressed = shown.filter(url__icontains=text).order_by("pk").values_list("pk", flat=True)
-        return queryset.filter(webhook_id__in=list(addressed[:MOST_WEBHOOKS])), False
+        return queryset.filter(webhook_id__in=self.addressed(request, text)), False
 
     state = display(lambda self, row: status_chip(row.status), description="status", ordering="status")
     address = display(lambda self, row: code(row.webhook.url), description="URL")
@@ -288,12 +293,24 @@ class AttemptAdmin(HistoryAdmin):
     list_filter = (tenant_filter("delivery__webhook__tenant_id"), ("started_at", RangeDateTimeFilter))
     search_fields = ("url", "error")
     search_ids = ("pk", "delivery_id")
+    search_help_text = "URL of a webhook, or if none has it: URL or error of an attempt; or an ID"
     fieldsets = (
         (None, {"fields": ("delivery", "number", "url_code", "started_at", "duration_ms")}),
         ("Request", {"fields": ("headers", "body")}),
         ("Answer", {"fields": ("response_status", "error", "answer")}),
     )
     readonly_fields = ("url_code", "headers", "body", "answer")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Find the attempts of webhooks with such a URL, by their index; without one, by the texts."""
+        text = search_term.strip()
+        is_text = bool(text) and "\x00" not in text and parse_id(text) is None
+        webhooks = self.addressed(request, text) if is_text else []
+        if not webhooks:
+            return super().get_search_results(request, queryset, search_term)
+        return queryset.filter(delivery__webhook_id__in=webhooks), False
 
     short_url = display(lambda self, row: code(shortened(row.url)), description="URL", ordering="url")
     url_code = display(lambda self, row: code(row.url), description="URL")

@@ -216,3 +216,28 @@ def test_an_attempt_shows_what_was_sent_but_for_its_signature(acme: Tenant) -> N
     assert "webhook-signature" in html
     assert "serial_number" in html
     assert reverse("admin:webhooks_delivery_redeliver", args=[delivery.pk]) in html
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [("A.example", {"a"}), ("refused", {"b"}), ("c.example", set()), ("gone.example", {"a"})],
+)
+def test_attempts_are_found_by_their_webhooks_url_or_else_by_their_texts(
+    acme: Tenant, text: str, seen: set[str]
+) -> None:
+    made = {}
+    for name, tenant in {"a": acme, "b": acme, "c": make_tenant("Other")}.items():
+        webhook = make_webhook(tenant, url=f"https://{name}.example/hook")
+        delivery = make_finished_delivery(webhook, DeliveryStatus.FAILED, completed_at=now())
+        made[name] = Attempt.objects.create(
+            delivery=delivery,
+            number=1,
+            url="https://gone.example/" if name == "a" else webhook.url,
+            error="connection refused" if name == "b" else "",
+            started_at=now(),
+        )
+
+    client = console_of(make_member(acme, Role.DEVELOPER))
+    answer: Any = client.get(reverse("admin:webhooks_attempt_changelist"), {"q": text})
+
+    assert {row.pk for row in answer.context["cl"].result_list} == {made[name].pk for name in seen}
