@@ -18,9 +18,11 @@ from compliance.people.errors import IdentityExists, IdentityTaken, LastWayIn, N
 from compliance.people.models import ExternalIdentity, Person
 from compliance.people.sso.configuration import SignOn, is_only_way
 from compliance.people.sso.tokens import Claims
+from compliance.stores import sql
 
 CREATOR: Final = Actor.system("single_sign_on")
 LONGEST_NAME: Final = 100
+CREATING: Final = 0x73736F  # "sso": the advisory lock under which people are made, one after the other
 
 
 def user_of(*, issuer: str, subject: str) -> User | None:
@@ -76,6 +78,8 @@ def may_unlink(user: User) -> bool:
 def create(*, claims: Claims, config: SignOn, now: datetime) -> User:
     """Make a person for the account, without a password and in no tenant. Raises: IdentityTaken."""
     with environments.use(Environment.LIVE), environments.atomic():
+        # Two accounts may claim one name at the same moment.
+        sql.query("SELECT pg_advisory_xact_lock(%s)", [CREATING])
         user = User(username=_free_username(claims.values), email=_email(claims.values), is_staff=True)
         user.set_unusable_password()
         recording.store_new(user=user, actor=CREATOR, now=now)

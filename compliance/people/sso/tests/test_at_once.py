@@ -8,8 +8,10 @@ from compliance.core.clock import now
 from compliance.core.identifiers import new_id
 from compliance.people.models import ConsoleSession
 from compliance.people.sso import identities
+from compliance.people.sso.configuration import sign_on
 from compliance.people.sso.tests.forging import Forger, signed
 from compliance.people.sso.tests.providers import begin, parameters_of
+from compliance.people.sso.tokens import Claims
 from compliance.people.tests.authenticators import ACTOR
 from compliance.tests.console import make_staff
 from compliance.tests.threads import THREADS, at_once
@@ -35,3 +37,18 @@ def test_state_is_accepted_once(forger: Forger) -> None:
     assert len(forger.asked) == 1
     assert ConsoleSession.objects.filter(person__user=user).count() == 1
     assert not ConsoleSession.objects.filter(session_key=cookie).exists()
+
+
+@pytest.mark.usefixtures("committed")
+def test_new_people_who_claim_one_name_get_names_of_their_own(forger: Forger) -> None:
+    config, name = sign_on(), f"twin-{new_id()}"
+    assert config is not None
+
+    def enter() -> str:
+        claims = Claims(subject=str(new_id()), values={"preferred_username": name})
+        return identities.create(claims=claims, config=config, now=now()).username
+
+    names = at_once(enter)
+
+    assert len(set(names)) == THREADS
+    assert all(one.startswith(name) for one in names)
