@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,10 @@ def sleeper(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     child = processes.spawn(
         SLEEP, log=tmp_path / "log", env=os.environ | {"MARKER": str(tmp_path)}, cwd=tmp_path
     )
+    # The kernel shows the environment a moment after the program was replaced.
+    deadline = time.monotonic() + 30
+    while not Path(f"/proc/{child.pid}/environ").read_bytes() and time.monotonic() < deadline:
+        time.sleep(0.01)
     yield child
     child.kill()
     child.wait()
