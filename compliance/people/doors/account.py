@@ -49,10 +49,10 @@ def account_page(request: HttpRequest) -> HttpResponse:
 def end_sessions(request: HttpRequest) -> HttpResponse:
     """End one of the person's sessions, or all but this one."""
     user: Any = request.user
-    wanted, own = request.POST.get("session"), sessions.own_id(request)
+    wanted = request.POST.get("session")
     only = parse_id(wanted)
     if wanted == ALL_OTHERS or only is not None:
-        but = [own] if own else []
+        but = sessions.own_ids(request)
         count = sessions.end(user=user, only=only, but=but, actor=actor_of(request), now=now())
         messages.success(request, f"{counted(count, 'session')} ended.")
     return HttpResponseRedirect(reverse("admin:account"))

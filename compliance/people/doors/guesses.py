@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from django.http import HttpRequest
 
-from compliance.people.doors import attempts, lockout, second_factor
+from compliance.people.doors import attempts, lockout, tries
 
 PASSWORD, CODE, SECURITY_KEY = "password", "code", "security_key"
 """What is shown as a proof."""
@@ -15,7 +15,7 @@ CLOSED: Final = "Too many wrong passwords or codes: try again"
 def wait_of(request: HttpRequest, *, proof: str, now: datetime) -> str | None:
     """Return what is said while no such proof of the user is looked at, and audit it; None if one is."""
     user: Any = request.user
-    closed = None if proof == PASSWORD else second_factor.closed_for(user, now)
+    closed = None if proof == PASSWORD else tries.closed_for(user, now)
     if closed is None and not lockout.is_closed(request, username=user.username, now=now):
         return None
     attempts.record_wrong_proof(request, proof=proof, locked_out=True, now=now)

@@ -4,7 +4,7 @@ import base64
 import re
 import secrets
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any, Final
@@ -164,11 +164,6 @@ def remove(*, user: User, reason: str, actor: Actor, now: datetime) -> None:
             AuditAction.PERSON_SECOND_FACTOR_REMOVED, user, text, actor, now, reason=reason, **more
         )
         sessions.end(user=user, reason="the second factor was removed", actor=actor, now=now)
-
-
-def closed_for(user: User, now: datetime) -> timedelta | None:
-    """Return for how long no code or key of the user is accepted, after too many wrong ones."""
-    return tries.closed_for(user, now)
 
 
 def verify(*, user: User, code: str, now: datetime) -> Factor | None:

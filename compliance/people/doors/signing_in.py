@@ -17,7 +17,7 @@ from auditlog.vocabulary import Actor
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.people.doors import attempts, lockout, pending, second_factor, sessions
+from compliance.people.doors import attempts, lockout, pending, second_factor, sessions, tries
 from compliance.people.doors.second_factor import Factor
 from compliance.people.errors import SecondFactorExists
 from compliance.people.models import Person
@@ -120,7 +120,7 @@ class SecondStep(RedirectURLMixin, FormView):
 
     def wait(self) -> str | None:
         """Return what is said while no code or key is looked at, and audit it; None if one is."""
-        closed = second_factor.closed_for(self.user, now())
+        closed = tries.closed_for(self.user, now())
         # Not the account's door: who shows a code has shown the password.
         if closed is None and not lockout.is_closed(self.request, username="", now=now()):
             return None
