@@ -30,6 +30,8 @@ ORDER = [
     "certificates",
     "events",
     "delegation",
+    "compliance.signals",
+    "compliance.gateway",
     "compliance.reports",
     "wiring",
 ]
@@ -47,6 +49,8 @@ WIRING = {
 }
 # The whole of localdev runs before Django is installed.
 STANDALONE = "compliance.localdev"
+# The client package is installed without the service.
+CLIENT = "sdk.src"
 
 
 def modules(*, with_tests: bool = False) -> Iterator[tuple[str, Path]]:
@@ -108,6 +112,18 @@ def test_local_stack_imports_nothing_of_the_service() -> None:
     assert found == []
 
 
+def test_client_package_imports_nothing_of_the_service() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for module, path in modules()
+        if module.startswith(CLIENT)
+        for line, name in imports(path)
+        if room_of(name)
+    ]
+
+    assert found == []
+
+
 def test_no_import_stands_inside_a_function() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{inner.lineno}"
@@ -127,7 +143,7 @@ NAMED_BY_DJANGO = {"Meta", "Command", "Media"}
 def test_class_name_means_one_thing_in_the_house() -> None:
     found: dict[str, list[str]] = {}
     for module, path in modules():
-        if module.startswith("bench"):
+        if module.startswith(("bench", "sdk")):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and node.name not in NAMED_BY_DJANGO:

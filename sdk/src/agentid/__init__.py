@@ -1,0 +1,1 @@
+"""The client of the agent identity and compliance service."""
