@@ -47,6 +47,10 @@ class ParentTokenRejected(InvalidState):
     message = "The parent token doesn't count (any more)"
 
 
+class ParentKeyNotProven(InvalidState):
+    message = "The parent token is bound to a key whose possession was not proven"
+
+
 class ParentExceeded(InvalidState):
     message = "The delegation goes beyond its parent token"
 

@@ -20,8 +20,8 @@ HEADER_NAMES = frozenset({"alg", "typ", "kid"})
 SIGNATURE_OCTETS = 64
 P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 """SEC 2 §2.4.2. If (r, s) is a valid signature, so is (r, P256_ORDER - s); only the lower s is accepted."""
-MAX_LENGTH = 16_384
-"""Characters of a token: room for the longest chain, scope and audience that can be issued."""
+MAX_LENGTH = 18_432
+"""Characters of a token: room for the longest chain, scope, audience and root that can be issued."""
 
 _pyjws = jwt.PyJWS(algorithms=[ALGORITHM])
 
