@@ -59,6 +59,7 @@ INSTALLED_APPS = [
     "events.inbox",
     "events.figures",
     "delegation",
+    "delegation.issuers",
     "compliance.reports",
     "compliance.ops",
 ]
@@ -218,6 +219,15 @@ AUDIT_LOG_ORIGIN: str = env.str("AUDIT_LOG_ORIGIN", default=f"{BASE_URL.partitio
 TOKEN_ISSUER: str = env.str("TOKEN_ISSUER", default=BASE_URL).rstrip("/")
 # The time after which the next key takes over.
 TOKEN_KEY_LIFETIME = timedelta(days=env.int("TOKEN_KEY_LIFETIME_DAYS", default=90))
+
+# Where the keys of tenants' trusted issuers may be fetched from, beyond https at public addresses.
+TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES: bool = env.bool(
+    "TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES", default=False
+)
+TRUSTED_ISSUER_ALLOW_HTTP: bool = env.bool("TRUSTED_ISSUER_ALLOW_HTTP", default=False)
+# A PEM file of root certificates to check those addresses against, instead of the public ones.
+TRUSTED_ISSUER_CA_FILE: str = env.str("TRUSTED_ISSUER_CA_FILE", default="")
+TRUSTED_ISSUER_TIMEOUT_SECONDS: float = 5.0
 
 # --- Risk -----------------------------------------------------------------------------------------
 
