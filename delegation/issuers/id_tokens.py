@@ -1,6 +1,5 @@
 """Verification of ID tokens (OpenID Connect Core 1.0 §2, §3.1.3.7) that a client hands in for a human."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,6 +12,7 @@ from compliance.core.encodings import b64url_decode
 from delegation.issuers import key_sets
 from delegation.issuers.errors import IdTokenFault, IdTokenRefused
 from delegation.issuers.key_sets import IssuerKey
+from delegation.jose.jws import json_object
 from delegation.jose.tokens import LATEST_TIME, SubjectIdentifier
 
 MAX_LENGTH: Final = 16_384
@@ -67,7 +67,7 @@ def parse(text: str) -> UnverifiedToken:
     if len(text) > MAX_LENGTH or len(segments) != 3:
         raise IdTokenRefused(IdTokenFault.MALFORMED)
     try:
-        header, claims = map(_json_object, segments[:2])
+        header, claims = map(json_object, segments[:2])
         b64url_decode(segments[2])
     except (ValueError, RecursionError) as error:
         raise IdTokenRefused(IdTokenFault.MALFORMED) from error
@@ -173,23 +173,3 @@ def _human(claims: dict[str, Any], trust: Trust) -> VerifiedHuman:
     if not isinstance(name, str):
         raise IdTokenRefused(IdTokenFault.INVALID_SUBJECT)
     return VerifiedHuman(name, identifier)
-
-
-def _json_object(segment: str) -> dict[str, Any]:
-    value = json.loads(
-        b64url_decode(segment).decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse
-    )
-    if not isinstance(value, dict):
-        raise ValueError("not a JSON object")  # noqa: TRY004  (the caller catches ValueErrors)
-    return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("duplicate name")
-    return found
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")

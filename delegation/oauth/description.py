@@ -4,7 +4,8 @@ from typing import Any
 
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from drf_spectacular.utils import OpenApiExample, OpenApiResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 
 from delegation.oauth.exchange import ACCESS_TOKEN, GRANT_TYPE, ID_TOKEN, agent_type
 from delegation.oauth.forms import MEDIA_TYPE
@@ -18,7 +19,7 @@ class ClientScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     """HTTP Basic with the API key's id and the key; a bearer header does as well."""
 
     target_class = "delegation.oauth.clients.ClientAuthentication"
-    name = ["clientBasic", "apiKey"]
+    name = ["clientBasic", "clientBearer"]
 
     def get_security_definition(self, auto_schema: Any) -> list[dict[str, str]]:
         return [
@@ -37,6 +38,12 @@ def errors(*statuses: int) -> dict[int, OpenApiResponse]:
     return found
 
 
+DPOP = OpenApiParameter(
+    "DPoP",
+    OpenApiTypes.STR,
+    location=OpenApiParameter.HEADER,
+    description="A proof for this endpoint (RFC 9449 §5): the token is bound to its key.",
+)
 EXCHANGE = OpenApiExample(
     "A person's ID token for an agent",
     request_only=True,

@@ -23,7 +23,13 @@ from delegation.issuers import services as issuers
 from delegation.issuers.errors import IdTokenRefused
 from delegation.jose import tokens
 from delegation.jose.tokens import Chain, ChainActor, ChainActorType, Delegation, SubjectIdentifier
-from delegation.oauth.errors import InvalidRequest, InvalidScope, InvalidTarget, UnsupportedGrantType
+from delegation.oauth.errors import (
+    InvalidDpopProof,
+    InvalidRequest,
+    InvalidScope,
+    InvalidTarget,
+    UnsupportedGrantType,
+)
 from delegation.oauth.forms import Form
 from delegation.services import Grant, IssuedDelegation
 
@@ -120,6 +126,8 @@ def exchange(
     )
     try:
         return services.issue(tenant_id=tenant_id, agent_id=agent.id, grant=grant, actor=actor, now=now)
+    except errors.ParentKeyNotProven as error:
+        raise InvalidDpopProof("subject_token: key_not_proven: its key must be proven") from error
     except (errors.ScopeNotPermitted, errors.ScopeEmpty) as error:
         raise InvalidScope(error.message) from error
     except (errors.AgentMayNotDelegate, errors.CertificateDoesNotCount) as error:
@@ -174,8 +182,9 @@ def _agent(tenant_id: UUID, request: ExchangeRequest, possession: Possession, no
         delegation = _delegation(request.actor_token, "actor_token", now)
         is_ours, agent_id = True, delegation.agent_id
         if delegation.bound_to not in (None, possession.proven_key):
-            raise InvalidRequest("actor_token: key_not_proven: it is bound to a key; prove its possession")
-    agent = Agent.objects.for_tenant(tenant_id).filter(id=agent_id).first() if is_ours else None
+            raise InvalidDpopProof("actor_token: key_not_proven: its key must be proven")
+    ours = Agent.objects.for_tenant(tenant_id)
+    agent = ours.filter(id=agent_id).first() if is_ours and agent_id is not None else None
     if agent is None:
         raise InvalidRequest("actor_token: unknown_agent: this client has no such agent")
     return agent

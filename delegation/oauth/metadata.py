@@ -11,8 +11,9 @@ from rest_framework.response import Response
 
 from compliance.api.rest.schema import PUBLIC, errors
 from compliance.api.rest.views import PublicViewSet
+from delegation.jose.holder_keys import ALGORITHMS
 from delegation.lifecycle import JWKS_MAX_AGE
-from delegation.oauth import clients, serializers
+from delegation.oauth import clients, possession, serializers
 from delegation.oauth.exchange import GRANT_TYPE
 
 
@@ -47,13 +48,14 @@ def document() -> dict[str, Any]:
     methods = list(clients.METHODS)
     return {
         "issuer": settings.TOKEN_ISSUER,
-        "token_endpoint": f"{settings.BASE_URL}/oauth/token",
+        "token_endpoint": possession.token_endpoint(),
         "introspection_endpoint": f"{settings.BASE_URL}/oauth/introspect",
         "revocation_endpoint": f"{settings.BASE_URL}/oauth/revoke",
         "jwks_uri": f"{settings.BASE_URL}/.well-known/jwks.json",
         "response_types_supported": [],
         "grant_types_supported": [GRANT_TYPE],
         "token_endpoint_auth_methods_supported": methods,
+        "dpop_signing_alg_values_supported": list(ALGORITHMS),
         "introspection_endpoint_auth_methods_supported": methods,
         "revocation_endpoint_auth_methods_supported": methods,
     }

@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from compliance.api.rest.schema import STATUS_TEXT
 from delegation.oauth.errors import OAuthErrorCode
-from delegation.oauth.exchange import DELEGATION_TYPES, GRANT_TYPE
+from delegation.oauth.exchange import GRANT_TYPE
 
 
 class TokenRequestSerializer(serializers.Serializer[Any]):
@@ -22,7 +22,12 @@ class TokenRequestSerializer(serializers.Serializer[Any]):
     scope = serializers.CharField(required=False, help_text="Space-delimited actions.")
     audience = serializers.CharField(required=False, help_text="For whom the token is.")
     resource = serializers.CharField(required=False, help_text="The same as an absolute URI (RFC 8707).")
-    requested_token_type = serializers.ChoiceField(choices=DELEGATION_TYPES, required=False)
+    requested_token_type = serializers.CharField(
+        required=False, help_text="`urn:ietf:params:oauth:token-type:access_token` or `…:jwt`."
+    )
+    dpop_jkt = serializers.CharField(
+        required=False, help_text="Thumbprint of the key that the token is bound to, if not the proof's."
+    )
     client_id = serializers.CharField(required=False, help_text="The API key's id.")
     client_secret = serializers.CharField(required=False, help_text="The API key.")
 
@@ -31,7 +36,7 @@ class TokenResponseSerializer(serializers.Serializer[Any]):
     """RFC 8693 §2.2.1."""
 
     access_token = serializers.CharField(help_text="The delegation token; kept nowhere.")
-    issued_token_type = serializers.ChoiceField(choices=DELEGATION_TYPES)
+    issued_token_type = serializers.CharField(help_text="As requested; an access token by default.")
     token_type = serializers.ChoiceField(choices=["Bearer", "DPoP"])
     expires_in = serializers.IntegerField(help_text="Seconds.")
     scope = serializers.CharField(allow_blank=True)
@@ -55,6 +60,7 @@ class MetadataSerializer(serializers.Serializer[Any]):
     response_types_supported = serializers.ListField(child=serializers.CharField())
     grant_types_supported = serializers.ListField(child=serializers.CharField())
     token_endpoint_auth_methods_supported = serializers.ListField(child=serializers.CharField())
+    dpop_signing_alg_values_supported = serializers.ListField(child=serializers.CharField())
     introspection_endpoint_auth_methods_supported = serializers.ListField(child=serializers.CharField())
     revocation_endpoint_auth_methods_supported = serializers.ListField(child=serializers.CharField())
 

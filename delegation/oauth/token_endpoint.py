@@ -9,9 +9,8 @@ from auditlog.vocabulary import Actor
 from compliance.api.rest.permissions import Scope
 from compliance.api.rest.requests import ApiRequest
 from compliance.core.clock import now
-from delegation.oauth import description, exchange, serializers
+from delegation.oauth import description, exchange, possession, serializers
 from delegation.oauth.base import OAuthViewSet, form_of
-from delegation.oauth.exchange import Possession
 
 
 class TokenViewSet(OAuthViewSet):
@@ -26,18 +25,20 @@ class TokenViewSet(OAuthViewSet):
             "of a trusted issuer makes its root `verified`. The client is an API key with the scope "
             "`delegations:issue`: by HTTP Basic with its id and itself, in the body, or as a bearer."
         ),
+        parameters=[description.DPOP],
         request={description.FORM: serializers.TokenRequestSerializer},
         examples=[description.EXCHANGE, description.EXCHANGED],
         responses={200: serializers.TokenResponseSerializer, **description.errors()},
     )
     def create(self, request: ApiRequest) -> Response:
-        asked = exchange.read(form_of(request))
+        form, moment = form_of(request), now()
+        asked = exchange.read(form)
         issued = exchange.exchange(
             tenant_id=request.auth.tenant_id,
             request=asked,
-            possession=Possession(),
+            possession=possession.of(request._request, form, now=moment),
             actor=Actor.api_key(request.auth.id),
-            now=now(),
+            now=moment,
         )
         delegation = issued.delegation
         return Response(
@@ -47,5 +48,6 @@ class TokenViewSet(OAuthViewSet):
                 "token_type": "DPoP" if delegation.bound_to else "Bearer",
                 "expires_in": delegation.expires_at - delegation.issued_at,
                 "scope": delegation.scope,
-            }
+            },
+            headers=possession.next_nonce(now=moment),
         )
