@@ -128,8 +128,13 @@ def test_a_chain_has_at_most_eight_actors(key: str, first: Agent, agent: Agent) 
 
 @pytest.mark.parametrize(
     ("token", "reason"),
-    [("x", "malformed"), ("a.b.c", "malformed"), ("x" * 20_000, "malformed"), ("e30.e30.", "unsupported_algorithm")],
-)  # fmt: skip
+    [
+        ("x", "malformed"),
+        ("a.b.c", "malformed"),
+        ("x" * 20_000, "malformed"),
+        ("e30.e30.", "unsupported_algorithm"),
+    ],
+)
 def test_what_is_no_token_is_refused_by_name(key: str, agent: Agent, token: str, reason: str) -> None:
     as_actor = with_delegation(token, agent, actor_token=token, actor_token_type=JWT)
 
@@ -149,7 +154,7 @@ def test_a_token_of_the_sandbox_is_unknown_at_live(key: str, tenant: Tenant, age
     with environments.use(Environment.TEST):
         foreign = parent_of(make_agent(tenancy.get_tenant(tenant_id=tenant.id)))
 
-    as_actor = with_delegation(parent_of(agent), agent, actor_token=foreign, actor_token_type=JWT)
+    as_actor = with_delegation(parent_of(agent, scope=""), agent, actor_token=foreign, actor_token_type=JWT)
 
     assert refusal(send(with_delegation(foreign, agent), key=key))[2] == "subject_token: unknown_key"
     assert refusal(send(as_actor, key=key))[2] == "actor_token: unknown_key"
