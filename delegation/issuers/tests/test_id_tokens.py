@@ -111,7 +111,7 @@ def test_what_the_standards_leave_open_is_accepted(token: Callable[[], str]) -> 
         (lambda: signed()[:-1] + "=", "malformed"),
         (lambda: signed(claims(padding="x" * 16_384)), "malformed"),
         (lambda: raw('{"alg":"none","alg":"RS256","kid":"rsa"}', CLAIMS), "malformed"),
-        (lambda: raw({"alg": "RS256"}, '{"iss":"https://evil.example","iss":"https://b.example"}'), "malformed"),
+        (lambda: raw(RS256, '{"iss":"https://evil.example","iss":"https://b.example"}'), "malformed"),
         (lambda: raw({"alg": "RS256"}, '{"exp":NaN}'), "malformed"),
         (lambda: raw('["alg"]', CLAIMS), "malformed"),
         (lambda: raw({"alg": "RS256", "kid": 1}, CLAIMS), "malformed"),
@@ -195,9 +195,17 @@ def test_without_a_name_there_must_be_no_choice() -> None:
 
 @pytest.mark.parametrize(
     ("value", "is_permitted"),
-    [("traders", True), (["x", "traders"], True), ("x", False), ([], False), (..., False), ([["traders"]], False),
-     ({"traders": 1}, False), ("traders ", False)],
-)  # fmt: skip
+    [
+        ("traders", True),
+        (["x", "traders"], True),
+        ("x", False),
+        ([], False),
+        (..., False),
+        ([["traders"]], False),
+        ({"traders": 1}, False),
+        ("traders ", False),
+    ],
+)
 def test_required_claims(value: Any, is_permitted: bool) -> None:
     token, required = signed(claims(groups=value)), {"groups": ["traders", "desk"]}
 
@@ -250,7 +258,7 @@ def test_ed25519_verifies() -> None:
         {**public(EC_KEY, "ec"), "crv": ["P-256"]},
         {**public(EC_KEY, "ec"), "x": "AAAA"},
         {"kty": "OKP", "crv": "X25519", "x": base64.urlsafe_b64encode(bytes(32)).decode().rstrip("=")},
-        public(rsa.generate_private_key(public_exponent=65537, key_size=1024), "small"),
+        public(rsa.generate_private_key(public_exponent=65537, key_size=1024), "small"),  # noqa: S505
     ],
 )
 def test_other_keys_are_left_out(jwk: Any) -> None:
