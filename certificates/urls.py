@@ -17,7 +17,6 @@ urlpatterns = [
     path("v1/certificates/<str:certificate_id>", CertificateViewSet.as_view({"get": "retrieve"})),
     path("v1/certificates/<str:certificate_id>/revoke", CertificateViewSet.as_view({"post": "revoke"})),
     path("v1/certificates/<str:certificate_id>/renew", CertificateViewSet.as_view({"post": "renew"})),
-    path("v1/verify/message", public_views.MessageViewSet.as_view({"post": "create"})),
     path("v1/verify/<str:serial>", public_views.VerifyViewSet.as_view({"get": "retrieve"})),
     path("v1/crl", public_views.RevocationListViewSet.as_view({"get": "current"})),
     path("v1/crl/<str:serial>", public_views.RevocationListViewSet.as_view({"get": "retrieve"})),
