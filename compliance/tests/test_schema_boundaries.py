@@ -14,6 +14,7 @@ import pytest
 from django.db import transaction
 from pytest_django.fixtures import Settings
 
+from agents.models import Agent
 from agents.tests.factories import make_agent
 from auditlog.tests.factories import make_entries, seal_and_sign
 from certificates.tests.factories import make_certificate
@@ -68,6 +69,8 @@ def world(api: ApiClient, settings: Settings) -> World:
     client = api.as_key(make_key(tenant))
     agent = make_agent(tenant, metadata={"permitted_actions": ["read"]})
     certificate = make_certificate(agent)
+    # As old as any time asked for in a query, so that its DID resolves.
+    Agent.objects.filter(id=agent.id).update(created_at="2025-12-01T00:00:00Z")
     token = delegation_body(agent.id)
     event = {"agent_id": str(agent.id), "action_type": "api_call"}
     webhook = {"url": "https://hooks.example.com/x", "events": ["risk.alert"]}
@@ -107,7 +110,7 @@ def world(api: ApiClient, settings: Settings) -> World:
     paths = {
         "agent_id": str(agent.id), "certificate_id": str(certificate.id), "event_id": stored,
         "webhook_id": kept, "incident_id": str(make_incident(tenant).id), "schedule_id": schedule_id,
-        "serial": certificate.serial_number,
+        "serial": certificate.serial_number, "did": agent.did,
     }  # fmt: skip
     return World(client, paths, bodies)
 
@@ -315,7 +318,7 @@ def test_last_of_repeated_parameters_counts_and_unknown_ones_are_ignored(
     world: World, operation_id: str, name: str, parameter: Any
 ) -> None:
     good = {"limit": "1", "agent_id": str(UUID(int=1)), "before": "2026-01-01", "at": "2026-01-01"}
-    good |= {"from": "0", "to": "1", "after": "2026-01-01"}
+    good |= {"from": "0", "to": "1", "after": "2026-01-01", "versionTime": "2026-01-01"}
     value = parameter["schema"].get("enum", [good.get(name, "x")])[0]
 
     statuses = [
