@@ -175,7 +175,10 @@ def _issue(tenant: Tenant, environment: Environment, scopes: list[str] | None = 
 
 def new_agent(line: Line, key: str, **more: object) -> str:
     """A registered agent."""
-    body = {"name": "attacked", "model_hash": "h", "metadata": {"permitted_actions": PERMITTED}, **more}
+    body: dict[str, object] = {"name": "attacked", "model_hash": "h"}
+    body["metadata"] = {"permitted_actions": PERMITTED}
+    body["agent_card"] = {"url": "https://agents.example/attacked"}
+    body |= more
     return str(_made(line.ask(call("POST", "/v1/agents", key=key, body=body)))["id"])
 
 

@@ -21,7 +21,7 @@ class Version(NamedTuple):
     certificate_id: UUID | None = None
 
 
-class Validity(NamedTuple):
+class InForce(NamedTuple):
     """A time, its end excluded, in which a certificate was in force."""
 
     start: datetime
@@ -52,7 +52,7 @@ def end_of_second(moment: datetime) -> datetime:
 def history_of(agent: Agent, *, now: datetime) -> DidHistory:
     """The versions up to now, of the current environment's rows."""
     versions = [Version(agent.created_at)]
-    for version in _changes(sorted(_validities(agent))):
+    for version in _changes(sorted(_times_in_force(agent))):
         if agent.created_at < version.since <= now:
             versions.append(version)
         elif version.since <= agent.created_at:
@@ -61,10 +61,10 @@ def history_of(agent: Agent, *, now: datetime) -> DidHistory:
     return DidHistory(versions, retired_at)
 
 
-def _changes(validities: Iterable[Validity]) -> Iterator[Version]:
+def _changes(times: Iterable[InForce]) -> Iterator[Version]:
     """A version where a certificate comes into force, and one where none follows on another at once."""
-    last: Validity | None = None
-    for validity in validities:
+    last: InForce | None = None
+    for validity in times:
         if last is not None and last.end < validity.start:
             yield Version(last.end)
         yield Version(validity.start, validity.certificate_id)
@@ -73,7 +73,7 @@ def _changes(validities: Iterable[Validity]) -> Iterator[Version]:
         yield Version(last.end)
 
 
-def _validities(agent: Agent) -> Iterator[Validity]:
+def _times_in_force(agent: Agent) -> Iterator[InForce]:
     """When each certificate was in force: from its issue to its end or revocation, but for its holds."""
     holds: dict[UUID, list[tuple[datetime, datetime]]] = {}
     ended = EndedHold.objects.filter(certificate__agent=agent).order_by("held_at", "id")
@@ -85,7 +85,7 @@ def _validities(agent: Agent) -> Iterator[Validity]:
         end = min(expires_at + TICK, revoked_at or expires_at + TICK)
         for held_at, ended_at in holds.get(certificate_id, []):
             if start < min(held_at, end):
-                yield Validity(start, min(held_at, end), certificate_id)
+                yield InForce(start, min(held_at, end), certificate_id)
             start = max(start, ended_at)
         if start < end:
-            yield Validity(start, end, certificate_id)
+            yield InForce(start, end, certificate_id)

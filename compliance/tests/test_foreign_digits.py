@@ -13,7 +13,7 @@ from drf_spectacular.generators import SchemaGenerator
 from agents.models import Agent
 from auditlog.models import AuditEntry
 from auditlog.tests.factories import seal_and_sign
-from certificates.tests.factories import make_authorities
+from certificates.tests.factories import make_authorities, make_carded_agent
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import canonical_id, new_id, parse_id
@@ -76,7 +76,8 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
     delegation.bootstrap(now=now())
     rows = populate(tenant, Environment.LIVE)
     agent, certificate = rows["agents_agent"], rows["certificates_certificate"]
-    Agent.objects.filter(id=agent.id).update(created_at=MOMENT)
+    carded = make_carded_agent(tenant)
+    Agent.objects.filter(id=carded.id).update(created_at=MOMENT)
     ids = {
         "agent_id": agent.id,
         "certificate_id": certificate.id,
@@ -89,7 +90,7 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
         "serial": certificate.serial_number,
         "authority": make_authorities().serial_number,
         "part": "1",
-        "did": agent.did,
+        "did": carded.did,
         "level": "0",
         "path": "000.p/1",
         "entry_id": AuditEntry.objects.for_tenant(tenant.id).order_by("id")[0].id,

@@ -83,8 +83,8 @@ def world(api: ApiClient, settings: Settings) -> World:
             make_entries()
             seal_and_sign()
     bodies = {
-        "registerAgent": {**registration, "financial_scope": FINANCES},
-        "updateAgent": {"name": "b", "financial_scope": FINANCES},
+        "registerAgent": {**registration, "financial_scope": FINANCES, "agent_card": CARD},
+        "updateAgent": {"name": "b", "financial_scope": FINANCES, "agent_card": CARD},
         "suspendAgent": reason, "reinstateAgent": reason, "retireAgent": reason,
         "revokeCertificate": reason,
         "issueDelegation": token,
@@ -118,6 +118,13 @@ def world(api: ApiClient, settings: Settings) -> World:
 FINANCES = {
     "max_single_trade_usd": 1, "daily_limit_usd": 2, "permitted_instruments": ["BTC-USD"],
     "permitted_venues": ["kraken"], "leverage_permitted": True, "max_leverage_ratio": 2,
+}  # fmt: skip
+
+
+CARD = {
+    "url": "https://agents.example/a", "protocol_binding": "GRPC", "streaming": True,
+    "input_modes": ["text/plain"], "output_modes": ["text/plain"], "token_schemes": ["dpop"],
+    "provider_url": "https://example.com", "documentation_url": "https://example.com/docs",
 }  # fmt: skip
 
 

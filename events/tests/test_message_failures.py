@@ -81,7 +81,7 @@ def test_nobody_records_for_an_agent_without_its_tenants_key(
     world: World, api: ApiClient, message: dict[str, Any], *, is_sound: bool
 ) -> None:
     """Whatever the message is worth, so that the answer tells nothing of the agent."""
-    changes = {} if is_sound else {"payload": {}}
+    changes: dict[str, Any] = {} if is_sound else {"payload": {}}
     callers = {
         "none": (api, 401),
         "garbage": (api.as_key("x"), 401),

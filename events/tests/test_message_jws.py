@@ -23,7 +23,7 @@ from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from events.tests.conftest import World
 
-PAYLOAD = {"order": 7, "note": "é.", "amount": 1.5}
+PAYLOAD: dict[str, Any] = {"order": 7, "note": "é.", "amount": 1.5}
 BROKER = "https://broker.example"
 
 
