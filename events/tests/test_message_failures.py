@@ -146,3 +146,14 @@ def test_recorded_failures_count_against_the_limit_of_events(
 @pytest.mark.parametrize("agent_id", ["", "x", "0" * 32, "\x00", "\u0660" * 8])
 def test_malformed_agent_id_is_400(api: ApiClient, message: dict[str, Any], agent_id: str) -> None:
     assert check(api, message, agent_id).status_code == 400
+
+
+def test_flood_of_forgeries_does_not_stop_its_receiver(world: World, message: dict[str, Any]) -> None:
+    """Anyone can send forgeries: by these alone nobody is to stop the agent that reports them."""
+    for number in range(60):
+        check(world.api, message, world.agent.id, payload={"forged": number})
+
+    assert world.events().count() == 60
+    assert not world.events().high_risk().exists()
+    world.agent.refresh_from_db()
+    assert world.agent.status == "active"
