@@ -10,7 +10,7 @@ from auditlog.vocabulary import Actor
 from compliance.core.clock import now
 from delegation import services
 from delegation.jose.jwks import public_jwk
-from delegation.jose.tokens import Chain, ChainActor, ChainActorType
+from delegation.jose.tokens import Chain, ChainActor, ChainActorType, SubjectIdentifier
 from delegation.services import Grant, IssuedDelegation
 
 ACTOR = Actor.system("tests")
@@ -20,6 +20,10 @@ CHAIN = [
     {"sub": "research-agent", "type": "agent"},
     {"sub": "price-checker", "type": "sub_agent"},
 ]
+
+JKT = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"
+"""The thumbprint of the key in RFC 9449's examples."""
+VERIFIED = SubjectIdentifier("https://issuer.example", "248289761001")
 
 
 def as_chain(actors: list[dict[str, str]]) -> Chain:
