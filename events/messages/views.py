@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from auditlog.vocabulary import Actor
 from certificates.public.public_views import UncachedViewSet
-from compliance.api import gate
+from compliance.api import gate, unauthenticated
 from compliance.api.gate import GateRequest
 from compliance.api.rate_limits import hit
 from compliance.api.rest.permissions import Scope
@@ -21,6 +21,7 @@ from compliance.api.rest.views import ApiViewSet, validated
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.core.errors import Unauthorized
 from compliance.tenancy import keys
 from compliance.tenancy.authentication import ApiKeyAuthentication
 from compliance.tenancy.errors import MissingCredentials
@@ -123,12 +124,24 @@ class MessageViewSet(UncachedViewSet):
 
     def _reporter(self, request: Request) -> Credential:
         """The key of a caller who may record events, and has not done so too often."""
-        _, key = ApiKeyAuthentication().authenticate(request)
+        try:
+            _, key = ApiKeyAuthentication().authenticate(request)
+        except Unauthorized:
+            self._count_stranger(request)
+            raise
         limit = hit(EventsThrottle.bucket, str(key.id))
         if not limit.allowed:
             self.throttled(request, limit.retry_after)
         gate.require_scope(key, Scope.EVENTS_WRITE)
         return key
+
+    def _count_stranger(self, request: Request) -> None:
+        """Count a wrong key with the others of its address, which this public view would not have counted."""
+        address = gate.client_address(GateRequest.of(request))
+        group = unauthenticated.API
+        limit = unauthenticated.refusal(group, address) or unauthenticated.count(group, address)
+        if not limit.allowed:
+            self.throttled(request, limit.retry_after)
 
 
 def _environment_of_key(request: Request) -> Environment:

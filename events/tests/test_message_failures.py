@@ -143,6 +143,17 @@ def test_recorded_failures_count_against_the_limit_of_events(
     assert world.events().count() == 2
 
 
+def test_wrong_keys_count_as_everywhere(
+    api: ApiClient, world: World, message: dict[str, Any], settings: Any
+) -> None:
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "unauthenticated": 2}
+
+    guesses = [api.as_key(keys.new_secret(Environment.LIVE)) for _ in range(3)]
+
+    assert [check(one, message, world.agent.id).status_code for one in guesses] == [401, 401, 429]
+    assert check(world.api, message, world.agent.id).status_code == 200
+
+
 @pytest.mark.parametrize("agent_id", ["", "x", "0" * 32, "\x00", "\u0660" * 8])
 def test_malformed_agent_id_is_400(api: ApiClient, message: dict[str, Any], agent_id: str) -> None:
     assert check(api, message, agent_id).status_code == 400
