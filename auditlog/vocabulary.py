@@ -72,6 +72,7 @@ class AuditAction(models.TextChoices):
     EVENTS_RESTORED = "events.restored"
     MESSAGE_SIGNED = "message.signed"
     DELEGATION_ISSUED = "delegation.issued"
+    DELEGATION_REVOKED = "delegation.revoked"
     TOKEN_KEY_CREATED = "token_key.created"
     TOKEN_KEY_RETIRED = "token_key.retired"
     LOG_KEY_CREATED = "log_key.created"

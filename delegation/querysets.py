@@ -7,9 +7,11 @@ from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
 
 from compliance.core.identifiers import parse_id
 from delegation.errors import IssuedTokenNotFound
+from delegation.issued import conditions
 from delegation.lifecycle import PUBLISHED_AFTER_RETIREMENT, KeyStatus
 
 if TYPE_CHECKING:
@@ -39,6 +41,12 @@ class IssuedTokenQuerySet(models.QuerySet["IssuedToken"]):
 
     def unexpired(self, now: datetime) -> "IssuedTokenQuerySet":
         return self.filter(expires_at__gt=now)
+
+    def standing(self, now: datetime, *, is_wanted: bool = True) -> "IssuedTokenQuerySet":
+        """The tokens that stand; unless that `is_wanted`, those that do not."""
+        stands = RawSQL(conditions.STANDS, [now], output_field=models.BooleanField())  # noqa: S611
+        standing = Q(expires_at__gt=now) & Q(stands=True)
+        return self.annotate(stands=stands).filter(standing if is_wanted else ~standing)
 
     def descending_from(self, token_id: UUID) -> "IssuedTokenQuerySet":
         """What was handed on from a token, however deep, to agents of any tenant."""

@@ -88,6 +88,11 @@ class IssueDelegationSerializer(serializers.Serializer[Any]):
 
 class VerifyDelegationSerializer(serializers.Serializer[Any]):
     token = StrictCharField(allow_blank=True)
+    audience = NameField(
+        required=False,
+        allow_null=True,
+        help_text="Your own name: a token for another audience, or for none, is `invalid_audience`.",
+    )
 
 
 class ChainActorSerializer(serializers.Serializer[Any]):
