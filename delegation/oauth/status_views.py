@@ -74,8 +74,8 @@ class TokenStatusViewSet(OAuthViewSet):
             "is revoked, and every agent behind it is neither suspended nor retired and holds the "
             "certificate under which it issued. All other tokens, of the other environment too, answer "
             "`active: false` and nothing else. Any tenant's key with the scope `tokens:introspect` may ask "
-            "about any tenant's token: the answer repeats what the token says, and the risk band that verification of the "
-            "certificate tells everyone."
+            "about any tenant's token: the answer repeats what the token says, and the risk band that "
+            "verification of a certificate tells everyone."
         ),
         auth=KEYED,
         request={FORM: PRESENTED},
