@@ -44,9 +44,13 @@ class IssuedTokenQuerySet(models.QuerySet["IssuedToken"]):
 
     def standing(self, now: datetime, *, is_wanted: bool = True) -> "IssuedTokenQuerySet":
         """The tokens that stand; unless that `is_wanted`, those that do not."""
-        stands = RawSQL(conditions.STANDS, [now], output_field=models.BooleanField())  # noqa: S611
         standing = Q(expires_at__gt=now) & Q(stands=True)
-        return self.annotate(stands=stands).filter(standing if is_wanted else ~standing)
+        return self.with_standing(now).filter(standing if is_wanted else ~standing)
+
+    def with_standing(self, now: datetime) -> "IssuedTokenQuerySet":
+        """Tell with each row whether it stands, if it has not expired, as `stands`."""
+        stands = RawSQL(conditions.STANDS, [now], output_field=models.BooleanField())  # noqa: S611
+        return self.annotate(stands=stands)
 
     def descending_from(self, token_id: UUID) -> "IssuedTokenQuerySet":
         """What was handed on from a token, however deep, to agents of any tenant."""

@@ -36,6 +36,15 @@ class ListedToken:
         return TokenState.EXPIRED if self.reason is NotStanding.EXPIRED else TokenState.STOPPED
 
 
+def state_of(row: IssuedToken, *, stands: bool, now: datetime) -> TokenState:
+    """The state by the row, and by whether it `stands` if it has not expired."""
+    if row.revoked_at is not None:
+        return TokenState.REVOKED
+    if row.has_expired(now):
+        return TokenState.EXPIRED
+    return TokenState.ACTIVE if stands else TokenState.STOPPED
+
+
 def listed(found: Sequence[IssuedToken], *, now: datetime) -> list[ListedToken]:
     """The rows with how they stand, by one statement for all of them."""
     delegations = [rows.delegation_of(row) for row in found]

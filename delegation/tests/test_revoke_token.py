@@ -266,7 +266,7 @@ def test_the_list_is_filtered_by_agent_and_by_whether_tokens_stand(owner: ApiCli
     )
     standing = make_token(one)
 
-    def listed(query: str) -> dict[str, tuple[str, str]]:
+    def listed(query: str) -> dict[str, tuple[str, str | None]]:
         rows = owner.get(f"/v1/delegations?{query}").json()["data"]
         return {row["token_id"]: (row["state"], row["reason"]) for row in rows}
 

@@ -49,6 +49,7 @@ def status_of(api: ApiClient, issued: IssuedDelegation) -> int:
     payload = issued.token.split(".")[1]
     claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     entry = claims["status"]["status_list"]
+    idx = int(entry["idx"])
     assert entry["uri"].startswith(f"{settings.BASE_URL}/")
     answer = api.get(entry["uri"].removeprefix(settings.BASE_URL))
     assert (answer.status_code, answer["Content-Type"]) == (200, "application/statuslist+jwt")
@@ -59,10 +60,10 @@ def status_of(api: ApiClient, issued: IssuedDelegation) -> int:
     assert listed["sub"] == entry["uri"]
     assert listed["iat"] <= now().timestamp() < listed["exp"]
     assert listed["ttl"] > 0
-    bits, lst = listed["status_list"]["bits"], listed["status_list"]["lst"]
+    bits, lst = int(listed["status_list"]["bits"]), listed["status_list"]["lst"]
     octets = zlib.decompress(base64.urlsafe_b64decode(lst + "=" * (-len(lst) % 4)))
     per_octet = 8 // bits
-    return (octets[entry["idx"] // per_octet] >> entry["idx"] % per_octet * bits) & ((1 << bits) - 1)
+    return (octets[idx // per_octet] >> idx % per_octet * bits) & ((1 << bits) - 1)
 
 
 def end(issued: IssuedDelegation, tenant: Tenant) -> None:
