@@ -24,6 +24,8 @@ class Scope(StrEnum):
     DELEGATIONS_READ = "delegations:read"
     DELEGATIONS_REVOKE = "delegations:revoke"
     TOKENS_INTROSPECT = "tokens:introspect"
+    ISSUERS_READ = "issuers:read"
+    ISSUERS_WRITE = "issuers:write"
     MESSAGES_SIGN = "messages:sign"
     WEBHOOKS_READ = "webhooks:read"
     WEBHOOKS_WRITE = "webhooks:write"

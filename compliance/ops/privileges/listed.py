@@ -89,6 +89,7 @@ TABLES: Final[Mapping[str, Access]] = {
     "delegation_issuedtoken": Access(
         ADD_AND_REMOVE | {"UPDATE (revoked_at)", "UPDATE (revoked_by)", "UPDATE (revocation_reason)"}
     ),
+    "issuers_trustedissuer": Access(CHANGE_AND_REMOVE),
     "certificates_endedhold": Access(APPEND | {"UPDATE (end_crl_number)"}),
     "certificates_pooledkey": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
     "events_pendingreview": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
