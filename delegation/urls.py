@@ -3,7 +3,6 @@
 from django.urls import path
 
 from delegation.issued.views import DelegationViewSet, StatusListViewSet
-from delegation.oauth.status_views import TokenStatusViewSet
 from delegation.views import AgentDelegationViewSet, PublicDelegationViewSet
 
 urlpatterns = [
@@ -13,7 +12,5 @@ urlpatterns = [
     path("v1/delegations/<str:token_id>", DelegationViewSet.as_view({"get": "retrieve"})),
     path("v1/delegations/<str:token_id>/revoke", DelegationViewSet.as_view({"post": "revoke"})),
     path("v1/status-lists/<str:list_id>", StatusListViewSet.as_view({"get": "retrieve"})),
-    path("oauth/introspect", TokenStatusViewSet.as_view({"post": "introspect"})),
-    path("oauth/revoke", TokenStatusViewSet.as_view({"post": "revoke"})),
     path(".well-known/jwks.json", PublicDelegationViewSet.as_view({"get": "jwks"})),
 ]

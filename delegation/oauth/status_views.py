@@ -1,52 +1,22 @@
 """`/oauth/introspect` (RFC 7662) and `/oauth/revoke` (RFC 7009)."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema, inline_serializer
+from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from auditlog.vocabulary import Actor
 from compliance.api.rest.permissions import Scope
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import STATUS_TEXT
 from compliance.core.clock import now
 from delegation import services
 from delegation.errors import IssuedByAnother
 from delegation.issued import examples
 from delegation.issued.serializers import IntrospectionSerializer, shown_introspection
 from delegation.oauth.base import OAuthViewSet, form_of
+from delegation.oauth.description import FORM, errors
 from delegation.oauth.errors import UnauthorizedClient
-
-# By the description's names of security schemes; drf-spectacular types them as texts.
-KEYED: Any = [{"apiKey": []}]
-FORM = "application/x-www-form-urlencoded"
-ERROR = inline_serializer(
-    "OAuthRefusal",
-    {"error": serializers.CharField(), "error_description": serializers.CharField()},
-)
-REFUSALS = {
-    400: ("unauthorized_client", "This API key lacks permission for the operation"),
-    401: ("invalid_client", "Missing or invalid API key"),
-    405: ("invalid_request", "Method not allowed"),
-    413: ("invalid_request", "Request body is too large"),
-    415: ("invalid_request", "Content-Type must be application/x-www-form-urlencoded"),
-    429: ("temporarily_unavailable", "Rate limit exceeded"),
-    503: ("temporarily_unavailable", "A dependency is unavailable; retry with exponential backoff"),
-}
-
-
-def refusals() -> dict[int, OpenApiResponse]:
-    """The documented errors of RFC 6749 §5.2."""
-    return {
-        status: OpenApiResponse(
-            ERROR,
-            STATUS_TEXT[status],
-            examples=[OpenApiExample("error", value={"error": code, "error_description": message})],
-        )
-        for status, (code, message) in REFUSALS.items()
-    }
-
 
 PRESENTED = inline_serializer(
     "PresentedToken",
@@ -77,10 +47,9 @@ class TokenStatusViewSet(OAuthViewSet):
             "about any tenant's token: the answer repeats what the token says, and the risk band that "
             "verification of a certificate tells everyone."
         ),
-        auth=KEYED,
         request={FORM: PRESENTED},
         examples=[examples.PRESENTED, examples.ACTIVE, examples.INACTIVE],
-        responses={200: IntrospectionSerializer, **refusals()},
+        responses={200: IntrospectionSerializer, **errors()},
     )
     def introspect(self, request: ApiRequest) -> Response:
         token = form_of(request).require("token")
@@ -94,10 +63,9 @@ class TokenStatusViewSet(OAuthViewSet):
             "that is unknown, expired or revoked already; 400 `unauthorized_client` for one that another "
             "tenant's agent issued."
         ),
-        auth=KEYED,
         request={FORM: PRESENTED},
         examples=[examples.PRESENTED, examples.NOTHING],
-        responses={200: inline_serializer("Revoked", {}), **refusals()},
+        responses={200: inline_serializer("Revoked", {}), **errors()},
     )
     def revoke(self, request: ApiRequest) -> Response:
         try:
