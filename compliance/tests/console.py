@@ -26,6 +26,7 @@ from compliance.reports.models import Report, ReportSchedule
 from compliance.reports.vocabulary import Cadence, ReportType
 from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
+from delegation.issuers.tests.factories import make_issuer
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
 from delegation.tests.factories import make_issued_token
@@ -137,6 +138,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             **_authority_rows(agent, label),
             **_event_rows(agent, label),
             **_webhook_rows(mirrored, label),
+            "issuers_trustedissuer": make_issuer(mirrored, f"https://{label.replace(' ', '-')}.example.com"),
         }
 
 

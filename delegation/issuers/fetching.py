@@ -38,6 +38,7 @@ MOST_AT_ONCE: Final = 8
 _MAX_AGE: Final = re.compile(r"max-age=\"?([0-9]{1,9})", re.IGNORECASE)
 
 _slots = BoundedSemaphore(MOST_AT_ONCE)
+_finding = Lock()
 
 
 class KeyLocation(NamedTuple):
@@ -62,10 +63,11 @@ def keys_at(location: KeyLocation, *, kid: str | None) -> Sequence[IssuerKey]:
 
     Not for use inside a transaction: it may wait for another server.
     """
-    kept = _kept.get(location)
-    if kept is None:
-        kept = _KeptKeys(location)
-        _kept.put(location, kept)
+    with _finding:
+        kept = _kept.get(location)
+        if kept is None:
+            kept = _KeptKeys(location)
+            _kept.put(location, kept)
     return kept.get(kid)
 
 

@@ -48,7 +48,7 @@ def document() -> dict[str, Any]:
     methods = list(clients.METHODS)
     return {
         "issuer": settings.TOKEN_ISSUER,
-        "token_endpoint": possession.token_endpoint(),
+        "token_endpoint": f"{settings.BASE_URL}{possession.TOKEN_PATH}",
         "introspection_endpoint": f"{settings.BASE_URL}/oauth/introspect",
         "revocation_endpoint": f"{settings.BASE_URL}/oauth/revoke",
         "jwks_uri": f"{settings.BASE_URL}/.well-known/jwks.json",

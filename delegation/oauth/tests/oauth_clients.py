@@ -56,7 +56,7 @@ def with_id_token(token: str, agent: Agent, **changed: Any) -> dict[str, Any]:
 
 def with_delegation(token: str, agent: Agent, **changed: Any) -> dict[str, Any]:
     """A request to hand a delegation token on to an agent."""
-    return with_id_token(token, agent, subject_token_type=ACCESS_TOKEN, **changed)
+    return with_id_token(token, agent, **{"subject_token_type": ACCESS_TOKEN, **changed})
 
 
 def refusal(answer: Any) -> tuple[int, str, str]:
