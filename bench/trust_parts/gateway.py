@@ -15,6 +15,7 @@ from bench.harness.report import number
 from bench.harness.stats import percentile
 from bench.harness.traffic import TOOLS
 from bench.trust_parts import calls
+from bench.trust_parts.doors import errors_of
 from bench.trust_parts.run import TrustRun
 from compliance.localdev.console import StepFailed, say
 from compliance.localdev.ports import HOST
@@ -56,9 +57,8 @@ def _tell(run: TrustRun, outcomes: dict[str, list[Outcome]]) -> None:
     for name, found in outcomes.items():
         measured = [_quantile(found, share) for share in (0.5, 0.99)]
         added = [one - other for one, other in zip(measured, base, strict=True)]
-        errors = sum(one.errors for one in found)
         rate = median(one.rate for one in found)
-        rows.append([name, *(number(one) for one in (rate, *measured, *added)), str(errors)])
+        rows.append([name, *(number(one) for one in (rate, *measured, *added)), errors_of(found)])
         run.figures[f"gateway {name}, added p99 ms"] = added[1]
     run.tell(f"{RATE:g}/s offered, the API answers at once; medians of {run.options.turns} turns", rows)
 
@@ -81,7 +81,7 @@ def _by_serial(run: TrustRun) -> Source:
             "SELECT serial_number FROM certificates_certificate WHERE status = 'active'"
         )
         serials = [row[0] for row in rows]
-    return calls.in_turn([_get("/orders/7", f"X-Service-Cert-Serial: {one}\r\n") for one in serials])
+    return calls.in_turn([_get("/orders/7", f"X-{_name(run)}-Cert-Serial: {one}\r\n") for one in serials])
 
 
 def _proven(run: TrustRun, agent: str) -> Callable[[], bytes]:
@@ -95,6 +95,11 @@ def _proven(run: TrustRun, agent: str) -> Callable[[], bytes]:
         return _get("/orders/7", f"Authorization: DPoP {token}\r\nDPoP: {proof}\r\n")
 
     return source
+
+
+def _name(run: TrustRun) -> str:
+    """The name in the service's headers, which follow SERVICE_NAME."""
+    return run.place.environment()["SERVICE_NAME"].title()
 
 
 @contextmanager
@@ -111,6 +116,8 @@ def _nginx(run: TrustRun, api: int) -> Iterator[int]:
             "127.0.0.1:9000": f"{HOST}:{api}",
             "127.0.0.1:8080": f"{HOST}:{port}",
             "service.example": HOST,
+            "X-Service-": f"X-{_name(run)}-",
+            "x_service_": f"x_{_name(run).lower().replace('-', '_')}_",
             "worker_processes auto;": f"worker_processes 1;\ndaemon off;\n{user}",
             "access_log off;": f"access_log off;\n{temporary}",
         }.items():
