@@ -68,6 +68,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "compliance.console.middleware.ConsoleMiddleware",
+    "delegation.oauth.middleware.OAuthMiddleware",
     "compliance.tenancy.admission.AdmissionMiddleware",
     "compliance.api.middleware.EnvelopeMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import ClassVar
 
-from compliance.core.errors import Conflict, Invalid, InvalidState, Unavailable
+from compliance.core.errors import Conflict, Invalid, InvalidState, NotFound, Unavailable
 
 
 class RejectionReason(StrEnum):
@@ -48,12 +48,20 @@ class ParentTokenRejected(InvalidState):
     message = "The parent token doesn't count (any more)"
 
 
+class ParentTokenRevoked(ParentTokenRejected):
+    message = "The parent token, or one that it came of, is revoked"
+
+
 class ParentKeyNotProven(InvalidState):
     message = "The parent token is bound to a key whose possession was not proven"
 
 
 class ParentExceeded(InvalidState):
     message = "The delegation goes beyond its parent token"
+
+
+class IssuedTokenNotFound(NotFound):
+    message = "Delegation not found"
 
 
 class TokenKeysMissing(Unavailable):

@@ -24,6 +24,7 @@ from delegation.authority import (
     check_scope,
     check_subject,
 )
+from delegation.issued import rows, status_entries
 from delegation.jose import jws, keyring, keys, tokens
 from delegation.jose.tokens import Chain, Confirmation, Delegation, SubjectIdentifier
 from delegation.models import TokenKey
@@ -93,6 +94,7 @@ def issue(*, tenant_id: UUID, agent_id: Any, grant: Grant, actor: Actor, now: da
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         authority = _check(agent, grant, parent, now)
         check_certificate(authority, delegation.certificate_serial)
+        rows.write(agent, delegation)
         _record(agent, delegation, authority, key, parent, actor, now)
     keyring.add(key)
     return IssuedDelegation(token, delegation)
@@ -136,6 +138,7 @@ def _check(agent: Agent, grant: Grant, parent: Delegation | None, now: datetime)
     authority = authority_of(agent, now=now)
     check_scope(authority, grant.scope)
     if parent is not None:
+        rows.check_unrevoked(parent)
         check_possession(parent, proven_key=grant.proven_key)
         check_subject(parent, grant.subject)
         check_lineage(parent.lineage, scope=grant.scope, now=now)
@@ -166,6 +169,7 @@ def _authorised(agent: Agent, grant: Grant, parent: Delegation | None, now: date
         via=parent.lineage if parent else (),
         confirmation=grant.confirmation,
         subject_identifier=parent.subject_identifier if parent else grant.subject,
+        status=status_entries.status_at(status_entries.next_index()),
     )
 
 
