@@ -30,9 +30,10 @@ HEADERS: Final = [
     _header("X-Forwarded-Uri", "Path and query."),
 ]
 AUTHORIZE_TEXT: Final = (
-    "For nginx `auth_request`, Traefik ForwardAuth and, under `/v1/gateway/authorize/<path>` with any method, "
-    "Envoy ext_authz. The client's credential is a token in `Authorization` (`Bearer` or `DPoP`) or, where the "
-    "route takes one, a certificate's serial number, which proves nothing. 200 answers with the identity in "
+    "For nginx `auth_request`, Traefik ForwardAuth and, under `/v1/gateway/authorize/<path>` with any "
+    "method, Envoy ext_authz. The client's credential is a token in `Authorization` (`Bearer` or `DPoP`) or, "
+    "where the route takes one, a certificate's serial number, which proves nothing. 200 answers with the "
+    "identity in "
     f"headers ({', '.join(f'`{service_header(name)}`' for name in NAMES)}). A refusal of the client has "
     "`X-Service-Gateway-Decision: deny`; an answer without that header is the gateway's own fault or the "
     "service's, and nothing may pass on it either. An action outside the certificate's scope is recorded as "
@@ -81,7 +82,7 @@ _FIELDS: Final = {
     "nonce_required": False,
 }
 NEW_ROUTE: Final = OpenApiExample("new route", value=_FIELDS, request_only=True)
-ROUTE: Final = OpenApiExample(
+A_ROUTE: Final = OpenApiExample(
     "route",
     value={
         "data": {

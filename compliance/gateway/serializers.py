@@ -74,7 +74,7 @@ class RouteInputSerializer(serializers.Serializer[Any]):
         required=False,
         help_text="The highest risk band that passes; `high` unless given.",
     )
-    root = serializers.ChoiceField(
+    root = serializers.ChoiceField(  # type: ignore[assignment]
         GatewayRoot.choices,
         required=False,
         help_text="`verified`: a trusted issuer must have verified the chain's root.",

@@ -104,7 +104,7 @@ class GatewayRouteViewSet(ApiViewSet):
         summary="Create a gateway route",
         request=serializers.CreateRouteSerializer,
         parameters=[IDEMPOTENCY_KEY],
-        examples=[openapi.NEW_ROUTE, openapi.ROUTE],
+        examples=[openapi.NEW_ROUTE, openapi.A_ROUTE],
         responses={
             201: enveloped(GatewayRouteSerializer),
             **errors(*KEYED, e409="The tenant has a gateway route of this name"),
@@ -141,7 +141,7 @@ class GatewayRouteViewSet(ApiViewSet):
         description="A change counts within a second.",
         parameters=[openapi.ROUTE_ID],
         request=serializers.UpdateRouteSerializer,
-        examples=[openapi.CHANGE, openapi.ROUTE],
+        examples=[openapi.CHANGE, openapi.A_ROUTE],
         responses={
             200: enveloped(GatewayRouteSerializer),
             **errors(*KEYED, e404=NOT_FOUND, e409="The tenant has a gateway route of this name"),
