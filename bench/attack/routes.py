@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from uuid import uuid4
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from bench.attack.wire import Call, call
 from bench.attack.world import LOOPBACK_HOOK, Holdings
+from compliance.api.service_headers import service_header
 
 # Parameters that name a place in the tree.
 OF_TREE = frozenset({"level", "path"})
@@ -43,8 +45,15 @@ class Route:
         """Whether something of a tenant is asked for, in the path or in the body."""
         if self.is_public:
             return False
+        if self.decides:
+            return True
         names_one = bool(self.parameters) and not self.is_of_tree
         return names_one or (method == "POST" and self.pattern in IN_BODY)
+
+    @property
+    def decides(self) -> bool:
+        """Whether it answers a gateway, about the credential of a client in a header."""
+        return self.pattern.startswith("v1/gateway/authorize")
 
     @property
     def is_of_tree(self) -> bool:
@@ -104,6 +113,16 @@ def _agent(_: Holdings) -> Any:
         "model_hash": "sha256:00",
         "description": "d",
         "metadata": {"permitted_actions": ["read", "pay"], "note": "n"},
+        "agent_card": {
+            "url": "https://agents.example/a",
+            "protocol_binding": "GRPC",
+            "streaming": True,
+            "input_modes": ["text/plain"],
+            "output_modes": ["text/plain"],
+            "token_schemes": ["dpop"],
+            "provider_url": "https://example.com",
+            "documentation_url": "https://example.com/docs",
+        },
         "financial_scope": {
             "max_single_trade_usd": 10,
             "daily_limit_usd": 50.5,
@@ -146,7 +165,11 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
     "POST v1/agents/<str:agent_id>/retire": _reason,
     "POST v1/agents/<str:agent_id>/certify": lambda _: None,
     "POST v1/agents/<str:agent_id>/renew": lambda _: None,
-    "POST v1/agents/<str:agent_id>/sign": lambda _: {"payload": {"a": [1, 2.5, "x", None]}},
+    "POST v1/agents/<str:agent_id>/sign": lambda _: {
+        "payload": {"a": [1, 2.5, "x", None]},
+        "format": "jws",
+        "audience": "https://api.example",
+    },
     "POST v1/agents/<str:agent_id>/delegation": _delegation,
     "POST v1/certificates/<str:certificate_id>/revoke": _reason,
     "POST v1/certificates/<str:certificate_id>/renew": lambda _: None,
@@ -177,6 +200,18 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
         "note": "n",
         "attachment": {"name": "mail.eml", "size": 1, "sha256": "0" * 64},
     },
+    "POST v1/gateway/routes": lambda _: {
+        "name": f"fuzzed-{uuid4().hex}",
+        "credentials": ["dpop", "bearer"],
+        "action": "read",
+        "audience": "https://api.example",
+        "highest_band": "low",
+        "root": "verified",
+        "agents": "own",
+        "nonce_required": True,
+    },
+    "PATCH v1/gateway/routes/<str:route_id>": lambda _: {"highest_band": "medium", "agents": "any"},
+    **{f"{method} v1/gateway/authorize/<path:target>": lambda _: None for method in ("POST", "PUT", "PATCH")},
     "POST v1/reports": lambda holdings: {
         "type": "eu_ai_act",
         "period_start": "2026-01-01",
@@ -194,11 +229,18 @@ def lacking(routes: list[Route]) -> list[str]:
     return [name for name in wanted if name.split()[0] in ("POST", "PATCH", "PUT") and name not in BODIES]
 
 
+def headers_of(route: Route, holdings: Holdings) -> dict[str, str]:
+    """The headers in which a gateway names the client's certificate and what it asks for."""
+    if not route.decides:
+        return {}
+    return {service_header("Cert-Serial"): holdings.serial, service_header("Action"): "read"}
+
+
 def valid_call(route: Route, method: str, holdings: Holdings, *, key: str | None) -> Call:
     """A request that the service grants; what it names in the path and in the body is `holdings`'s."""
     make = BODIES.get(f"{method} {route.pattern}")
     body = make(holdings) if make else None
-    headers = {"Content-Type": OCSP_TYPE} if isinstance(body, bytes) else {}
+    headers = {"Content-Type": OCSP_TYPE} if isinstance(body, bytes) else headers_of(route, holdings)
     return call(
         method, route.address(holdings), key=None if route.is_public else key, body=body, headers=headers
     )

@@ -50,10 +50,12 @@ class Holdings:
     report: str
     schedule: str
     incident: str
+    gateway_route: str
     entry: str
     did: str
     token: str
     signature: str
+    jws: str
     authority_serial: str
     ocsp_request: bytes = field(repr=False)
 
@@ -68,6 +70,8 @@ class Holdings:
             "report_id": self.report,
             "schedule_id": self.schedule,
             "incident_id": self.incident,
+            "route_id": self.gateway_route,
+            "target": "orders/7",
             "entry_id": self.entry,
             "level": "0",
             "path": "000.p/1",
@@ -84,7 +88,7 @@ class Holdings:
         return frozenset(
             {
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
-                *(self.schedule, self.incident, self.entry, self.serial),
+                *(self.schedule, self.incident, self.gateway_route, self.entry, self.serial),
             }
         )
 
@@ -101,6 +105,7 @@ def absent(like: Holdings) -> Holdings:
         report=str(uuid4()),
         schedule=str(uuid4()),
         incident=str(uuid4()),
+        gateway_route=str(uuid4()),
         entry=str(uuid4()),
     )
 
@@ -175,7 +180,10 @@ def _issue(tenant: Tenant, environment: Environment, scopes: list[str] | None = 
 
 def new_agent(line: Line, key: str, **more: object) -> str:
     """A registered agent."""
-    body = {"name": "attacked", "model_hash": "h", "metadata": {"permitted_actions": PERMITTED}, **more}
+    body: dict[str, object] = {"name": "attacked", "model_hash": "h"}
+    body["metadata"] = {"permitted_actions": PERMITTED}
+    body["agent_card"] = {"url": "https://agents.example/attacked"}
+    body |= more
     return str(_made(line.ask(call("POST", "/v1/agents", key=key, body=body)))["id"])
 
 
@@ -199,9 +207,12 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     monthly = {"type": "eu_ai_act", "cadence": "month"}
     schedule = _made(line.ask(call("POST", "/v1/report-schedules", key=key, body=monthly)))
     incident = _incident(line, key)
+    named = {"name": f"attacked-{uuid4().hex}", "credentials": ["serial", "bearer"]}
+    gateway_route = _made(line.ask(call("POST", "/v1/gateway/routes", key=key, body=named)))["id"]
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     token = _made(line.ask(call("POST", f"/v1/agents/{agent}/delegation", key=key, body=grant)))
-    signed = _made(line.ask(call("POST", f"/v1/agents/{agent}/sign", key=key, body={"payload": PAYLOAD})))
+    message = {"payload": PAYLOAD, "format": "jws"}
+    signed = _made(line.ask(call("POST", f"/v1/agents/{agent}/sign", key=key, body=message)))
     entry = line.ask(call("GET", "/v1/audit-log?limit=1", key=key)).data[0]
     environment = "test" if "_test_" in key else "live"
     authority = _made(line.ask(call("GET", f"/v1/ca?environment={environment}")))["certificates"][0]
@@ -215,10 +226,12 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         report=report["id"],
         schedule=schedule["id"],
         incident=incident,
+        gateway_route=gateway_route,
         entry=entry["id"],
         did=f"did:{_service_name(key)}:{environment}:{agent}",
         token=token["token"],
         signature=signed["signature"],
+        jws=signed["jws"],
         authority_serial=authority["serial_number"],
         ocsp_request=_ocsp_request(certificate["certificate_pem"], authority["pem"]),
     )

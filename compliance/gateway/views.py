@@ -79,11 +79,11 @@ class GatewayForwardViewSet(GatewayDecisionViewSet):
     http_method_names = list(METHODS)
 
     @extend_schema(exclude=True)
-    def check(self, request: ApiRequest, path: str) -> Response:
+    def check(self, request: ApiRequest, target: str) -> Response:
         # What a client sent under these names does not count: here the request itself says it.
         original = {
             "x-forwarded-method": request._request.method or "",
-            "x-forwarded-uri": quote(f"/{path}", safe="/:@!$&'()*+,;=~"),
+            "x-forwarded-uri": quote(f"/{target}", safe="/:@!$&'()*+,;=~"),
             "x-forwarded-host": request.headers.get("host", ""),
         }
         headers = {name.lower(): value for name, value in request.headers.items()}

@@ -10,9 +10,10 @@ from uuid import UUID
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
+from agents.models import Agent
 from auditlog.models import AuditEntry
 from auditlog.tests.factories import seal_and_sign
-from certificates.tests.factories import make_authorities
+from certificates.tests.factories import make_authorities, make_carded_agent
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import canonical_id, new_id, parse_id
@@ -27,6 +28,7 @@ SCRIPTS = [ARABIC_INDIC, FULL_WIDTH]
 MOMENT = "2026-01-02T03:04:05Z"
 # A query parameter that is neither an enumeration nor text needs an example here.
 IN_QUERY = {"limit": "10", "before": MOMENT, "at": MOMENT, "after": MOMENT, "from": "0", "to": "1"}
+IN_QUERY["versionTime"] = MOMENT
 # The sandbox's tree is served by the same views as the live one.
 SANDBOX_TREE = "/v1/audit-log/test/"
 TEXTS = {"event_type", "encoded", "action", "actor_id", "affected_id"}
@@ -74,6 +76,8 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
     delegation.bootstrap(now=now())
     rows = populate(tenant, Environment.LIVE)
     agent, certificate = rows["agents_agent"], rows["certificates_certificate"]
+    carded = make_carded_agent(tenant)
+    Agent.objects.filter(id=carded.id).update(created_at=MOMENT)
     ids = {
         "agent_id": agent.id,
         "certificate_id": certificate.id,
@@ -83,10 +87,11 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
         "report_id": rows["reports_report"].id,
         "incident_id": rows["incidents_incident"].id,
         "schedule_id": rows["reports_reportschedule"].id,
+        "route_id": rows["gateway_gatewayroute"].id,
         "serial": certificate.serial_number,
         "authority": make_authorities().serial_number,
         "part": "1",
-        "did": agent.did,
+        "did": carded.did,
         "level": "0",
         "path": "000.p/1",
         "entry_id": AuditEntry.objects.for_tenant(tenant.id).order_by("id")[0].id,
@@ -107,6 +112,8 @@ def ask(client: ApiClient, parameter: Parameter, known: dict[str, str], value: s
     body = BODIES.get(
         parameter.path.rpartition("/")[2], {"name": "new"} if parameter.method == "patch" else None
     )
+    if parameter.method == "patch" and "gateway" in parameter.path:
+        body = {"agents": "any"}
     if parameter.method == "patch" and "schedule" in parameter.path:
         body = {"cadence": "quarter"}
     if parameter.method == "patch" and "webhook" in parameter.path:

@@ -14,6 +14,7 @@ import pytest
 from django.db import transaction
 from pytest_django.fixtures import Settings
 
+from agents.models import Agent
 from agents.tests.factories import make_agent
 from auditlog.tests.factories import make_entries, seal_and_sign
 from certificates.tests.factories import make_certificate
@@ -44,6 +45,12 @@ MEANING = {
     ("recordEvent", "payload"),
     ("recordEvent", "details"),
     ("issueDelegation", "parent_token"),
+    ("createGatewayRoute", "credentials"),
+    ("createGatewayRoute", "root"),
+    ("createGatewayRoute", "nonce_required"),
+    ("updateGatewayRoute", "credentials"),
+    ("updateGatewayRoute", "root"),
+    ("updateGatewayRoute", "nonce_required"),
     ("requestReport", "period_start"),
     ("requestReport", "period_end"),
     *(("updateIncident", name) for name in MOMENTS),
@@ -68,6 +75,8 @@ def world(api: ApiClient, settings: Settings) -> World:
     client = api.as_key(make_key(tenant))
     agent = make_agent(tenant, metadata={"permitted_actions": ["read"]})
     certificate = make_certificate(agent)
+    # As old as any time asked for in a query, so that its DID resolves.
+    Agent.objects.filter(id=agent.id).update(created_at="2025-12-01T00:00:00Z")
     token = delegation_body(agent.id)
     event = {"agent_id": str(agent.id), "action_type": "api_call"}
     webhook = {"url": "https://hooks.example.com/x", "events": ["risk.alert"]}
@@ -80,8 +89,8 @@ def world(api: ApiClient, settings: Settings) -> World:
             make_entries()
             seal_and_sign()
     bodies = {
-        "registerAgent": {**registration, "financial_scope": FINANCES},
-        "updateAgent": {"name": "b", "financial_scope": FINANCES},
+        "registerAgent": {**registration, "financial_scope": FINANCES, "agent_card": CARD},
+        "updateAgent": {"name": "b", "financial_scope": FINANCES, "agent_card": CARD},
         "suspendAgent": reason, "reinstateAgent": reason, "retireAgent": reason,
         "revokeCertificate": reason,
         "issueDelegation": token,
@@ -100,14 +109,22 @@ def world(api: ApiClient, settings: Settings) -> World:
             "severity": "low", "note": "n", "attachment": {"name": "a", "size": 1, "sha256": "0" * 64},
         },
         "requestReport": {"type": "mica", "period_start": "2026-01-01", "period_end": "2026-01-31"},
+        "createGatewayRoute": {
+            "name": "orders", "credentials": ["dpop"], "action": "read", "audience": "a", "root": "any",
+            "highest_band": "low", "agents": "own", "nonce_required": False,
+        },
+        "updateGatewayRoute": {"highest_band": "low"},
         "createReportSchedule": {"type": "mica", "cadence": "month"},
         "updateReportSchedule": {"cadence": "month"},
     }  # fmt: skip
     schedule_id = client.post("/v1/report-schedules", bodies["createReportSchedule"]).json()["data"]["id"]
+    gateway = {"name": "kept", "credentials": ["bearer", "dpop"]}
+    route_id = client.post("/v1/gateway/routes", gateway).json()["data"]["id"]
     paths = {
         "agent_id": str(agent.id), "certificate_id": str(certificate.id), "event_id": stored,
         "webhook_id": kept, "incident_id": str(make_incident(tenant).id), "schedule_id": schedule_id,
-        "serial": certificate.serial_number,
+        "route_id": route_id,
+        "serial": certificate.serial_number, "did": agent.did,
     }  # fmt: skip
     return World(client, paths, bodies)
 
@@ -115,6 +132,13 @@ def world(api: ApiClient, settings: Settings) -> World:
 FINANCES = {
     "max_single_trade_usd": 1, "daily_limit_usd": 2, "permitted_instruments": ["BTC-USD"],
     "permitted_venues": ["kraken"], "leverage_permitted": True, "max_leverage_ratio": 2,
+}  # fmt: skip
+
+
+CARD = {
+    "url": "https://agents.example/a", "protocol_binding": "GRPC", "streaming": True,
+    "input_modes": ["text/plain"], "output_modes": ["text/plain"], "token_schemes": ["dpop"],
+    "provider_url": "https://example.com", "documentation_url": "https://example.com/docs",
 }  # fmt: skip
 
 
@@ -315,7 +339,7 @@ def test_last_of_repeated_parameters_counts_and_unknown_ones_are_ignored(
     world: World, operation_id: str, name: str, parameter: Any
 ) -> None:
     good = {"limit": "1", "agent_id": str(UUID(int=1)), "before": "2026-01-01", "at": "2026-01-01"}
-    good |= {"from": "0", "to": "1", "after": "2026-01-01"}
+    good |= {"from": "0", "to": "1", "after": "2026-01-01", "versionTime": "2026-01-01"}
     value = parameter["schema"].get("enum", [good.get(name, "x")])[0]
 
     statuses = [
