@@ -1,8 +1,9 @@
 """Texts, headers and examples of the gateway's endpoints for the API description."""
 
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 
@@ -14,12 +15,24 @@ from compliance.gateway.deciding.requests import ACTION, KEY, ROUTE, SERIAL
 ROUTE_ID: Final = OpenApiParameter("route_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 
 
+class GatewayScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """The gateway's API key, in its own header or in `Authorization`."""
+
+    target_class = "compliance.gateway.views.GatewayAuthentication"
+    name = ["gatewayKey", "gatewayBearer"]
+
+    def get_security_definition(self, auto_schema: Any) -> list[dict[str, str]]:
+        return [
+            {"type": "apiKey", "in": "header", "name": service_header(KEY)},
+            {"type": "http", "scheme": "bearer", "bearerFormat": "API key"},
+        ]
+
+
 def _header(name: str, description: str) -> OpenApiParameter:
     return OpenApiParameter(name, OpenApiTypes.STR, location=OpenApiParameter.HEADER, description=description)
 
 
 HEADERS: Final = [
-    _header(service_header(KEY), "The gateway's API key, which may also stand in `Authorization`."),
     _header(service_header(ROUTE), "The name of a route; without one, its defaults count."),
     _header(service_header(ACTION), "What the request would do, unless the route says it."),
     _header(service_header(SERIAL), "The certificate's serial number, from the client."),

@@ -148,7 +148,7 @@ class Nginx:
     port: int
 
     def ask(
-        self, path: str = "/orders/7", *, method: str = "GET", body: bytes = b"", **headers: str
+        self, path: str = "/orders/7", *, method: str = "GET", body: bytes = b"", **headers: Any
     ) -> Reply:
         named = {"Host": NAME, **{name.replace("_", "-"): value for name, value in headers.items()}}
         return self.ask_exactly(method, path, list(named.items()), body)

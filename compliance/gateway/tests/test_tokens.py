@@ -198,7 +198,7 @@ def test_bound_token_is_no_bearer_token_and_the_other_way_round(gateway: Gateway
     assert refusal(answer)[::2] == (401, "token_not_bound")
 
 
-WRONG = {
+WRONG: dict[str, dict[str, Any]] = {
     "method": {"method": "POST"},
     "URI": {"uri": f"{AUDIENCE}/orders/8"},
     "host": {"uri": "https://other.example/orders/7"},
