@@ -76,6 +76,7 @@ class AuditAction(models.TextChoices):
     GATEWAY_ROUTE_UPDATED = "gateway_route.updated"
     GATEWAY_ROUTE_DELETED = "gateway_route.deleted"
     GATEWAY_SCOPE_VIOLATION = "gateway.scope_violation"
+    DELEGATION_REVOKED = "delegation.revoked"
     ISSUER_TRUSTED = "issuer.trusted"
     ISSUER_UPDATED = "issuer.updated"
     ISSUER_DISTRUSTED = "issuer.distrusted"

@@ -1,13 +1,58 @@
 """Whether an agent may delegate, what, and for how long: by status, certificate, scope and parent token."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
 
+from agents.errors import AgentNotFound
 from agents.models import Agent, AgentStatus
 from certificates.models import Certificate, CertificateStatus, certified_actions
+from compliance.core.identifiers import parse_id
+from compliance.stores import sql
 from delegation import errors
 from delegation.jose.tokens import Chain, Delegation, Delegator, SubjectIdentifier
+
+_AGENT: Final = "WHERE tenant_id = %s AND id = %s"
+_LATEST: Final = "WHERE agent_id = %s ORDER BY issued_at DESC, id DESC LIMIT 1"
+_AGENTS: Final = "WHERE id = ANY(%s::uuid[])"
+_LATEST_OF_EACH: Final = f"""
+WHERE id = ANY(ARRAY(
+    SELECT (SELECT id FROM {Certificate._meta.db_table} AS certificate
+        WHERE certificate.agent_id = asked.id ORDER BY issued_at DESC, id DESC LIMIT 1)
+    FROM unnest(%s::uuid[]) AS asked (id)))
+"""  # noqa: S608  (a name of ours)
+
+
+class Party(NamedTuple):
+    """An agent, and its latest certificate in any state, if it ever had one."""
+
+    agent: Agent
+    certificate: Certificate | None
+
+
+def party(*, tenant_id: UUID, agent_id: Any, locked: bool = False) -> Party:
+    """The agent with an id from a client; raises `AgentNotFound`, also if malformed.
+
+    `locked`: locked until the transaction ends, and its certificate as it was when the lock was acquired.
+    """
+    parsed = parse_id(str(agent_id))
+    agents, certificates = sql.read_together(
+        (Agent, f"{_AGENT} FOR NO KEY UPDATE" if locked else _AGENT, (tenant_id, parsed)),
+        (Certificate, _LATEST, (parsed,)),
+    )
+    if not agents:
+        raise AgentNotFound()
+    return Party(agents[0], certificates[0] if certificates else None)
+
+
+def parties(agent_ids: Collection[UUID]) -> dict[UUID, Party]:
+    """The agents of any tenant that there are among these, by id."""
+    ids = sql.array(agent_ids)
+    agents, certificates = sql.read_together((Agent, _AGENTS, (ids,)), (Certificate, _LATEST_OF_EACH, (ids,)))
+    latest = {certificate.agent_id: certificate for certificate in certificates}
+    return {agent.id: Party(agent, latest.get(agent.id)) for agent in agents}
 
 
 @dataclass(frozen=True)
@@ -19,11 +64,11 @@ class Authority:
     certificate_expires_at: datetime | None = None
 
 
-def authority_of(agent: Agent, *, now: datetime) -> Authority:
-    """What `agent` may delegate; raises `AgentMayNotDelegate` or `CertificateDoesNotCount`."""
+def authority_of(party: Party, *, now: datetime) -> Authority:
+    """What an agent may delegate; raises `AgentMayNotDelegate` or `CertificateDoesNotCount`."""
+    agent, certificate = party
     if agent.status in (AgentStatus.SUSPENDED, AgentStatus.RETIRED):
         raise errors.AgentMayNotDelegate()
-    certificate = Certificate.objects.latest_of(agent)
     permitted = certified_actions(agent, certificate)
     if certificate is None:
         return Authority(permitted)
@@ -78,7 +123,7 @@ def check_lineage(lineage: Sequence[Delegator], *, scope: str, now: datetime) ->
     Each must hold the certificate it had then, or still none, and its scope must permit what is delegated.
     The agents may belong to other tenants: the holder of a token may learn that it is no longer valid.
     """
-    found = Agent.objects.in_bulk([delegator.agent_id for delegator in lineage])
+    found = parties({delegator.agent_id for delegator in lineage})
     try:
         for delegator in lineage:
             authority = authority_of(found[delegator.agent_id], now=now)

@@ -12,10 +12,11 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.identifiers import new_id
-from compliance.keys import HsmECPrivateKey, private_key
+from compliance.stores import sql
 from delegation import errors
 from delegation.authority import (
     Authority,
+    Party,
     authority_of,
     check_certificate,
     check_extends,
@@ -23,13 +24,17 @@ from delegation.authority import (
     check_possession,
     check_scope,
     check_subject,
+    party,
 )
-from delegation.issued import rows, status_entries
+from delegation.issued import revocation, rows, status_entries
 from delegation.jose import jws, keyring, keys, tokens
 from delegation.jose.tokens import Chain, Confirmation, Delegation, SubjectIdentifier
 from delegation.models import TokenKey
+from delegation.standing import Standing, standings
 
 DEFAULT_TTL = timedelta(hours=1)
+PRESENTED = "Revoked at /oauth/revoke"
+"""The reason of a revocation by the token itself, which has no field for one (RFC 7009 §2.1)."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,14 @@ class TokenVerification:
         return self.delegation is not None
 
 
+@dataclass(frozen=True)
+class Introspection:
+    """A token that stands, and what its agent is now."""
+
+    delegation: Delegation
+    standing: Standing
+
+
 def bootstrap(*, now: datetime) -> TokenKey:
     """Make the current environment's first token key, unless it has one; safe to repeat."""
     return keys.bootstrap(actor=Actor.system("bootstrap"), now=now)
@@ -86,16 +99,17 @@ def issue(*, tenant_id: UUID, agent_id: Any, grant: Grant, actor: Actor, now: da
     repeated under that lock, so that no token is issued after a revocation.
     """
     parent = _read_parent(grant.parent_token, now)
-    find = Agent.objects.for_tenant(tenant_id).find
-    delegation = _authorised(find(agent_id), grant, parent, now)
+    issuer = party(tenant_id=tenant_id, agent_id=agent_id)
+    delegation = _authorised(issuer, grant, parent, now)
     key = keys.signing_key()
-    token = _sign(delegation, key)
+    token = jws.sign(tokens.to_claims(delegation), kid=key.kid, key=keys.private_half(key))
     with environments.atomic():
-        agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
-        authority = _check(agent, grant, parent, now)
+        issuer = party(tenant_id=tenant_id, agent_id=issuer.agent.id, locked=True)
+        authority = _check(issuer, grant, parent, now)
         check_certificate(authority, delegation.certificate_serial)
-        rows.write(agent, delegation)
-        _record(agent, delegation, authority, key, parent, actor, now)
+        with sql.pipelined():
+            rows.write(issuer.agent, delegation)
+            _record(issuer.agent, delegation, authority, key, parent, actor, now)
     keyring.add(key)
     return IssuedDelegation(token, delegation)
 
@@ -109,6 +123,38 @@ def verify(*, token: str, now: datetime) -> TokenVerification:
         return TokenVerification(delegation=_verified(token, now))
     except errors.TokenRejected as rejected:
         return TokenVerification(reason=rejected.reason)
+
+
+def verify_for(*, token: str, audience: str | None, now: datetime) -> TokenVerification:
+    """As `verify`; with an `audience`, a token that is for another one, or for none, is invalid too."""
+    found = verify(token=token, now=now)
+    if audience is None or found.delegation is None or found.delegation.audience == audience:
+        return found
+    return TokenVerification(reason=errors.RejectionReason.INVALID_AUDIENCE)
+
+
+def introspect(*, token: str, now: datetime) -> Introspection | None:
+    """The delegation of a token of the current environment that stands now, and how; None for others.
+
+    Reads one statement. Raises `KeyRingUnavailable` as `verify`.
+    """
+    delegation = verify(token=token, now=now).delegation
+    if delegation is None or delegation.environment != environments.current().value:
+        return None
+    (standing,) = standings([delegation], now=now)
+    return Introspection(delegation, standing) if standing.stands else None
+
+
+def revoke_token(*, tenant_id: UUID, token: str, actor: Actor, now: datetime) -> None:
+    """Revoke a token that is shown, and all that came of it; one that does not count is left alone.
+
+    Raises `IssuedByAnother`, and `KeyRingUnavailable` as `verify`.
+    """
+    delegation = verify(token=token, now=now).delegation
+    if delegation is not None and delegation.environment == environments.current().value:
+        revocation.revoke_presented(
+            tenant_id=tenant_id, delegation=delegation, reason=PRESENTED, actor=actor, now=now
+        )
 
 
 def _verified(token: str, now: datetime) -> Delegation:
@@ -134,8 +180,8 @@ def _read_parent(token: str | None, now: datetime) -> Delegation | None:
     return found.delegation
 
 
-def _check(agent: Agent, grant: Grant, parent: Delegation | None, now: datetime) -> Authority:
-    authority = authority_of(agent, now=now)
+def _check(issuer: Party, grant: Grant, parent: Delegation | None, now: datetime) -> Authority:
+    authority = authority_of(issuer, now=now)
     check_scope(authority, grant.scope)
     if parent is not None:
         rows.check_unrevoked(parent)
@@ -147,9 +193,9 @@ def _check(agent: Agent, grant: Grant, parent: Delegation | None, now: datetime)
     return authority
 
 
-def _authorised(agent: Agent, grant: Grant, parent: Delegation | None, now: datetime) -> Delegation:
+def _authorised(issuer: Party, grant: Grant, parent: Delegation | None, now: datetime) -> Delegation:
     """The delegation for a grant; it ends no later than the agent's certificate and its parent."""
-    authority = _check(agent, grant, parent, now)
+    authority = _check(issuer, grant, parent, now)
     issued_at = int(now.timestamp())
     expires_at = int(min(filter(None, (now + grant.ttl, authority.certificate_expires_at))).timestamp())
     if expires_at <= issued_at:
@@ -159,7 +205,7 @@ def _authorised(agent: Agent, grant: Grant, parent: Delegation | None, now: date
         issuer=settings.TOKEN_ISSUER,
         environment=environments.current().value,
         token_id=new_id(),
-        agent_id=agent.id,
+        agent_id=issuer.agent.id,
         issued_at=issued_at,
         not_before=issued_at,
         expires_at=min(expires_at, parent.expires_at) if parent else expires_at,
@@ -171,13 +217,6 @@ def _authorised(agent: Agent, grant: Grant, parent: Delegation | None, now: date
         subject_identifier=parent.subject_identifier if parent else grant.subject,
         status=status_entries.status_at(status_entries.next_index()),
     )
-
-
-def _sign(delegation: Delegation, key: TokenKey) -> str:
-    signer = private_key(environments.current(), key.uri)
-    if not isinstance(signer, HsmECPrivateKey):
-        raise errors.TokenKeysMissing()
-    return jws.sign(tokens.to_claims(delegation), kid=key.kid, key=signer)
 
 
 def _record(

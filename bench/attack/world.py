@@ -1,5 +1,6 @@
 """What there is to attack: two tenants, keys of every state, and objects of each tenant and environment."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -21,7 +22,7 @@ from bench.attack.wire import Line, Reply, call
 from compliance.api.rest.permissions import Scope
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.encodings import b64url_encode
+from compliance.core.encodings import b64url_decode, b64url_encode
 from compliance.core.environments import Environment
 from compliance.tenancy import services as tenancy
 from compliance.tenancy.models import ApiKey, Tenant
@@ -54,6 +55,8 @@ class Holdings:
     entry: str
     did: str
     token: str
+    token_id: str
+    status_list: str
     signature: str
     jws: str
     authority_serial: str
@@ -73,6 +76,8 @@ class Holdings:
             "route_id": self.gateway_route,
             "target": "orders/7",
             "entry_id": self.entry,
+            "token_id": self.token_id,
+            "list_id": self.status_list,
             "level": "0",
             "path": "000.p/1",
             "serial": self.serial,
@@ -88,7 +93,7 @@ class Holdings:
         return frozenset(
             {
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
-                *(self.schedule, self.incident, self.gateway_route, self.entry, self.serial),
+                *(self.schedule, self.incident, self.gateway_route, self.entry, self.serial, self.token_id),
             }
         )
 
@@ -107,6 +112,7 @@ def absent(like: Holdings) -> Holdings:
         incident=str(uuid4()),
         gateway_route=str(uuid4()),
         entry=str(uuid4()),
+        token_id=str(uuid4()),
     )
 
 
@@ -230,6 +236,8 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         entry=entry["id"],
         did=f"did:{_service_name(key)}:{environment}:{agent}",
         token=token["token"],
+        token_id=token["token_id"],
+        status_list=_status_list(token["token"]),
         signature=signed["signature"],
         jws=signed["jws"],
         authority_serial=authority["serial_number"],
@@ -244,6 +252,12 @@ def _incident(line: Line, key: str) -> str:
     _made(line.ask(call("POST", f"/v1/certificates/{certificate['id']}/revoke", key=key, body=body)))
     found = line.ask(call("GET", f"/v1/incidents?agent_id={agent}", key=key)).data
     return str(found[0]["id"])
+
+
+def _status_list(token: str) -> str:
+    """The id of the list that a token names."""
+    claims = json.loads(b64url_decode(token.split(".")[1]))
+    return str(claims["status"]["status_list"]["uri"]).rpartition("/")[2]
 
 
 def _service_name(key: str) -> str:

@@ -27,7 +27,9 @@ from compliance.incidents.tests.factories import make_incident
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from delegation import services as delegation
+from delegation.issued.status_entries import LIST_SIZE
 from delegation.jose import keyring
+from delegation.tests.factories import make_issued_token
 
 DESCRIPTION: dict[str, Any] = json.loads(draw()["json"][0])
 OPERATIONS = {
@@ -92,13 +94,13 @@ def world(api: ApiClient, settings: Settings) -> World:
         "registerAgent": {**registration, "financial_scope": FINANCES, "agent_card": CARD},
         "updateAgent": {"name": "b", "financial_scope": FINANCES, "agent_card": CARD},
         "suspendAgent": reason, "reinstateAgent": reason, "retireAgent": reason,
-        "revokeCertificate": reason,
+        "revokeCertificate": reason, "revokeDelegation": reason,
         "issueDelegation": token,
         "signMessage": {"payload": {"a": 1}},
         "verifyMessage": {
             "payload": {}, "signature": "AAAA", "certificate_serial": certificate.serial_number,
         },
-        "verifyDelegation": {"token": "x"},
+        "verifyDelegation": {"token": "x", "audience": "a"},
         "recordEvent": event,
         "recordEvents": {"events": [event]},
         "reviewEvent": {"verdict": "confirmed"},
@@ -120,7 +122,9 @@ def world(api: ApiClient, settings: Settings) -> World:
     schedule_id = client.post("/v1/report-schedules", bodies["createReportSchedule"]).json()["data"]["id"]
     gateway = {"name": "kept", "credentials": ["bearer", "dpop"]}
     route_id = client.post("/v1/gateway/routes", gateway).json()["data"]["id"]
+    issued = make_issued_token(agent)
     paths = {
+        "token_id": str(issued.id), "list_id": f"live-{issued.status_index // LIST_SIZE}",
         "agent_id": str(agent.id), "certificate_id": str(certificate.id), "event_id": stored,
         "webhook_id": kept, "incident_id": str(make_incident(tenant).id), "schedule_id": schedule_id,
         "route_id": route_id,

@@ -9,7 +9,8 @@ from django.db import IntegrityError
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
-from compliance.keys import backend_for, destroy_if_present
+from compliance.keys import HsmECPrivateKey, backend_for, destroy_if_present, private_key
+from compliance.stores import sql
 from compliance.stores.sweeps import each
 from delegation.errors import RotationUnderWay, TokenKeysMissing
 from delegation.jose import keyring
@@ -99,13 +100,22 @@ def signing_key() -> TokenKey:
     raise TokenKeysMissing()
 
 
+def private_half(key: TokenKey) -> HsmECPrivateKey:
+    """The key in the HSM; raises `TokenKeysMissing` if it is not there, and 503 errors."""
+    signer = private_key(environments.current(), key.uri)
+    if not isinstance(signer, HsmECPrivateKey):
+        raise TokenKeysMissing()
+    return signer
+
+
 def jwks(*, now: datetime) -> list[Jwk]:
     """The current environment's published keys, newest first (RFC 7517 §5 `keys`)."""
     return [key.public_jwk for key in TokenKey.objects.published(now)]
 
 
 def _of_status(status: KeyStatus) -> TokenKey | None:
-    return TokenKey.objects.with_status(status).first()
+    ((*found,),) = sql.read_together((TokenKey, "WHERE status = %s ORDER BY id LIMIT 1", (status.value,)))
+    return found[0] if found else None
 
 
 def _publish_next(*, active_from: datetime, actor: Actor, now: datetime) -> TokenKey:

@@ -18,7 +18,7 @@ from compliance.core import environments
 from compliance.core.identifiers import parse_id
 from compliance.core.plain_text import is_plain_text
 from delegation import errors, services
-from delegation.authority import authority_of
+from delegation.authority import authority_of, parties
 from delegation.issuers import services as issuers
 from delegation.issuers.errors import IdTokenRefused
 from delegation.jose import tokens
@@ -236,7 +236,7 @@ def _granted_scope(asked: str | None, parent: Delegation | None, agent: Agent, n
 
 def _permitted(agent: Agent, now: datetime) -> Sequence[str] | None:
     try:
-        return authority_of(agent, now=now).permitted_actions
+        return authority_of(parties([agent.id])[agent.id], now=now).permitted_actions
     except (errors.AgentMayNotDelegate, errors.CertificateDoesNotCount) as error:
         raise InvalidRequest(f"actor_token: {error.message}") from error
 
