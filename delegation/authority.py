@@ -7,8 +7,8 @@ from datetime import datetime
 from agents.models import AgentStatus
 from certificates.models import CertificateStatus, certified_actions
 from delegation import errors
+from delegation.issued.parties import Party, parties
 from delegation.jose.tokens import Chain, Delegation, Delegator, SubjectIdentifier
-from delegation.parties import Party, parties
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ from delegation.authority import (
     check_subject,
 )
 from delegation.issued import revocation, rows, status_entries
+from delegation.issued.parties import Party, party
 from delegation.jose import jws, keyring, keys, tokens
 from delegation.jose.tokens import Chain, Confirmation, Delegation, SubjectIdentifier
 from delegation.models import TokenKey
-from delegation.parties import Party, party
 from delegation.standing import Standing, standings
 
 DEFAULT_TTL = timedelta(hours=1)
