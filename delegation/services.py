@@ -16,6 +16,7 @@ from compliance.stores import sql
 from delegation import errors
 from delegation.authority import (
     Authority,
+    Party,
     authority_of,
     check_certificate,
     check_extends,
@@ -23,9 +24,9 @@ from delegation.authority import (
     check_possession,
     check_scope,
     check_subject,
+    party,
 )
 from delegation.issued import revocation, rows, status_entries
-from delegation.issued.parties import Party, party
 from delegation.jose import jws, keyring, keys, tokens
 from delegation.jose.tokens import Chain, Confirmation, Delegation, SubjectIdentifier
 from delegation.models import TokenKey

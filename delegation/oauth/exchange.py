@@ -18,8 +18,7 @@ from compliance.core import environments
 from compliance.core.identifiers import parse_id
 from compliance.core.plain_text import is_plain_text
 from delegation import errors, services
-from delegation.authority import authority_of
-from delegation.issued.parties import parties
+from delegation.authority import authority_of, parties
 from delegation.issuers import services as issuers
 from delegation.issuers.errors import IdTokenRefused
 from delegation.jose import tokens
