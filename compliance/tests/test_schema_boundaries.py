@@ -39,7 +39,7 @@ OPERATIONS = {
 JSON = "application/json"
 
 ISSUER_FIELDS = ("issuer", "jwks_uri", "jwks")
-# Where a URL leads; what keys a set holds; two spellings that disagree; another token; the order of two moments.
+# Where a URL leads; the keys of a set; two spellings that disagree; another token; the order of two moments.
 MEANING = {
     ("createWebhook", "url"),
     ("updateWebhook", "url"),
@@ -118,7 +118,8 @@ def world(api: ApiClient, settings: Settings) -> World:
     paths = {
         "token_id": str(issued.id), "list_id": f"live-{issued.status_index // LIST_SIZE}",
         "agent_id": str(agent.id), "certificate_id": str(certificate.id), "event_id": stored,
-        "webhook_id": kept, "issuer_id": trusted["id"], "incident_id": str(make_incident(tenant).id), "schedule_id": schedule_id,
+        "webhook_id": kept, "issuer_id": trusted["id"],
+        "incident_id": str(make_incident(tenant).id), "schedule_id": schedule_id,
         "serial": certificate.serial_number, "did": agent.did,
     }  # fmt: skip
     return World(client, paths, bodies)
