@@ -52,6 +52,7 @@ class Holdings:
     report: str
     schedule: str
     incident: str
+    gateway_route: str
     entry: str
     did: str
     token: str
@@ -74,6 +75,8 @@ class Holdings:
             "report_id": self.report,
             "schedule_id": self.schedule,
             "incident_id": self.incident,
+            "route_id": self.gateway_route,
+            "target": "orders/7",
             "entry_id": self.entry,
             "token_id": self.token_id,
             "list_id": self.status_list,
@@ -92,7 +95,8 @@ class Holdings:
         return frozenset(
             {
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
-                *(self.schedule, self.incident, self.entry, self.serial, self.token_id, self.issuer),
+                *(self.schedule, self.incident, self.gateway_route, self.entry, self.serial, self.token_id),
+                self.issuer,
             }
         )
 
@@ -110,6 +114,7 @@ def absent(like: Holdings) -> Holdings:
         report=str(uuid4()),
         schedule=str(uuid4()),
         incident=str(uuid4()),
+        gateway_route=str(uuid4()),
         entry=str(uuid4()),
         token_id=str(uuid4()),
     )
@@ -214,6 +219,8 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     monthly = {"type": "eu_ai_act", "cadence": "month"}
     schedule = _made(line.ask(call("POST", "/v1/report-schedules", key=key, body=monthly)))
     incident = _incident(line, key)
+    named = {"name": f"attacked-{uuid4().hex}", "credentials": ["serial", "bearer"]}
+    gateway_route = _made(line.ask(call("POST", "/v1/gateway/routes", key=key, body=named)))["id"]
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     token = _made(line.ask(call("POST", f"/v1/agents/{agent}/delegation", key=key, body=grant)))
     message = {"payload": PAYLOAD, "format": "jws"}
@@ -232,6 +239,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         report=report["id"],
         schedule=schedule["id"],
         incident=incident,
+        gateway_route=gateway_route,
         entry=entry["id"],
         did=f"did:{_service_name(key)}:{environment}:{agent}",
         token=token["token"],

@@ -91,6 +91,7 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
         "report_id": rows["reports_report"].id,
         "incident_id": rows["incidents_incident"].id,
         "schedule_id": rows["reports_reportschedule"].id,
+        "route_id": rows["gateway_gatewayroute"].id,
         "serial": certificate.serial_number,
         "authority": make_authorities().serial_number,
         "part": "1",
@@ -115,6 +116,8 @@ def ask(client: ApiClient, parameter: Parameter, known: dict[str, str], value: s
     body = BODIES.get(
         parameter.path.rpartition("/")[2], {"name": "new"} if parameter.method == "patch" else None
     )
+    if parameter.method == "patch" and "gateway" in parameter.path:
+        body = {"agents": "any"}
     if parameter.method == "patch" and "schedule" in parameter.path:
         body = {"cadence": "quarter"}
     if parameter.method == "patch" and "issuer" in parameter.path:

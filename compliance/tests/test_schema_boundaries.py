@@ -49,6 +49,12 @@ MEANING = {
     ("recordEvent", "payload"),
     ("recordEvent", "details"),
     ("issueDelegation", "parent_token"),
+    ("createGatewayRoute", "credentials"),
+    ("createGatewayRoute", "root"),
+    ("createGatewayRoute", "nonce_required"),
+    ("updateGatewayRoute", "credentials"),
+    ("updateGatewayRoute", "root"),
+    ("updateGatewayRoute", "nonce_required"),
     ("requestReport", "period_start"),
     ("requestReport", "period_end"),
     *(("updateIncident", name) for name in MOMENTS),
@@ -110,16 +116,23 @@ def world(api: ApiClient, settings: Settings) -> World:
             "severity": "low", "note": "n", "attachment": {"name": "a", "size": 1, "sha256": "0" * 64},
         },
         "requestReport": {"type": "mica", "period_start": "2026-01-01", "period_end": "2026-01-31"},
+        "createGatewayRoute": {
+            "name": "orders", "credentials": ["dpop"], "action": "read", "audience": "a", "root": "any",
+            "highest_band": "low", "agents": "own", "nonce_required": False,
+        },
+        "updateGatewayRoute": {"highest_band": "low"},
         "createReportSchedule": {"type": "mica", "cadence": "month"},
         "updateReportSchedule": {"cadence": "month"},
     }  # fmt: skip
     schedule_id = client.post("/v1/report-schedules", bodies["createReportSchedule"]).json()["data"]["id"]
+    gateway = {"name": "kept", "credentials": ["bearer", "dpop"]}
+    route_id = client.post("/v1/gateway/routes", gateway).json()["data"]["id"]
     issued = make_issued_token(agent)
     paths = {
         "token_id": str(issued.id), "list_id": f"live-{issued.status_index // LIST_SIZE}",
         "agent_id": str(agent.id), "certificate_id": str(certificate.id), "event_id": stored,
-        "webhook_id": kept, "issuer_id": trusted["id"],
-        "incident_id": str(make_incident(tenant).id), "schedule_id": schedule_id,
+        "webhook_id": kept, "issuer_id": trusted["id"], "incident_id": str(make_incident(tenant).id),
+        "schedule_id": schedule_id, "route_id": route_id,
         "serial": certificate.serial_number, "did": agent.did,
     }  # fmt: skip
     return World(client, paths, bodies)

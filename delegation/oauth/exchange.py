@@ -18,7 +18,7 @@ from compliance.core import environments
 from compliance.core.identifiers import parse_id
 from compliance.core.plain_text import is_plain_text
 from delegation import errors, services
-from delegation.authority import authority_of
+from delegation.authority import authority_of, parties
 from delegation.issuers import services as issuers
 from delegation.issuers.errors import IdTokenRefused
 from delegation.jose import tokens
@@ -31,7 +31,6 @@ from delegation.oauth.errors import (
     UnsupportedGrantType,
 )
 from delegation.oauth.forms import Form
-from delegation.parties import parties
 from delegation.services import Grant, IssuedDelegation
 from delegation.standing import standings
 
