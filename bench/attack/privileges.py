@@ -56,7 +56,7 @@ class Cell:
         if not self.is_offered:
             return 405
         if not self.credential.has_scope:
-            return 403
+            return 400 if self.route.is_oauth else 403
         if self.route.is_of_tree:
             is_sandbox = self.route.pattern.startswith(SANDBOX_TREE)
             return None if is_sandbox is (self.credential.sees == "other environment") else 404

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -17,6 +18,7 @@ from compliance.api.service_headers import service_header
 OF_TREE = frozenset({"level", "path"})
 _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 OCSP_TYPE = "application/ocsp-request"
+FORM_TYPE = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,11 @@ class Route:
             return True
         names_one = bool(self.parameters) and not self.is_of_tree
         return names_one or (method == "POST" and self.pattern in IN_BODY)
+
+    @property
+    def is_oauth(self) -> bool:
+        """Whether it takes forms, and refuses as RFC 6749 has it."""
+        return self.pattern.startswith("oauth/")
 
     @property
     def decides(self) -> bool:
@@ -150,6 +157,32 @@ def _delegation(_: Holdings) -> Any:
     return {"chain": chain, "scope": "read", "audience": "https://api.example", "ttl_seconds": 600}
 
 
+def _exchange(holdings: Holdings) -> bytes:
+    types = "urn:ietf:params:oauth:token-type:"
+    form = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "subject_token": holdings.token,
+        "subject_token_type": f"{types}access_token",
+        "actor_token": holdings.agent,
+        "actor_token_type": f"urn:{holdings.did.split(':')[1]}:params:oauth:token-type:agent",
+        "scope": "read",
+    }
+    return urlencode(form).encode()
+
+
+def _presented(holdings: Holdings) -> bytes:
+    return urlencode({"token": holdings.token}).encode()
+
+
+def _trust(_: Holdings) -> Any:
+    return {
+        "issuer": f"https://{uuid4()}.example.com",
+        "audiences": ["app"],
+        "subject_claim": "email",
+        "required_claims": {"groups": ["traders"]},
+    }
+
+
 def _reason(_: Holdings) -> Any:
     return {"reason": "superseded: by an attack"}
 
@@ -184,6 +217,12 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
     "POST v1/events/<str:event_id>/review": lambda _: {"verdict": "dismissed", "note": "n"},
     "POST v1/delegation/verify": lambda holdings: {"token": holdings.token, "audience": "a"},
     "POST v1/delegations/<str:token_id>/revoke": _reason,
+    "POST oauth/token": _exchange,
+    "POST oauth/introspect": _presented,
+    # Its own token is still needed.
+    "POST oauth/revoke": lambda _: b"token=unknown",
+    "POST v1/trusted-issuers": _trust,
+    "PATCH v1/trusted-issuers/<str:issuer_id>": lambda _: {"audiences": ["app", "desk"], "active": False},
     # Loopback, and an event that no attack causes.
     "POST v1/webhooks": lambda _: {
         "url": LOOPBACK_HOOK,
@@ -241,7 +280,9 @@ def valid_call(route: Route, method: str, holdings: Holdings, *, key: str | None
     """A request that the service grants; what it names in the path and in the body is `holdings`'s."""
     make = BODIES.get(f"{method} {route.pattern}")
     body = make(holdings) if make else None
-    headers = {"Content-Type": OCSP_TYPE} if isinstance(body, bytes) else headers_of(route, holdings)
+    headers = headers_of(route, holdings)
+    if isinstance(body, bytes):
+        headers = {"Content-Type": FORM_TYPE if route.is_oauth else OCSP_TYPE}
     return call(
         method, route.address(holdings), key=None if route.is_public else key, body=body, headers=headers
     )

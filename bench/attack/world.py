@@ -47,6 +47,7 @@ class Holdings:
     serial: str
     event: str
     webhook: str
+    issuer: str
     delivery: str
     report: str
     schedule: str
@@ -69,6 +70,7 @@ class Holdings:
             "certificate_id": self.certificate,
             "event_id": self.event,
             "webhook_id": self.webhook,
+            "issuer_id": self.issuer,
             "delivery_id": self.delivery,
             "report_id": self.report,
             "schedule_id": self.schedule,
@@ -94,6 +96,7 @@ class Holdings:
             {
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
                 *(self.schedule, self.incident, self.gateway_route, self.entry, self.serial, self.token_id),
+                self.issuer,
             }
         )
 
@@ -106,6 +109,7 @@ def absent(like: Holdings) -> Holdings:
         certificate=str(uuid4()),
         event=str(uuid4()),
         webhook=str(uuid4()),
+        issuer=str(uuid4()),
         delivery=str(uuid4()),
         report=str(uuid4()),
         schedule=str(uuid4()),
@@ -208,6 +212,8 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     hook_body = {"url": LOOPBACK_HOOK, "events": ["certificate.expired"]}
     webhook = _made(line.ask(call("POST", "/v1/webhooks", key=key, body=hook_body)))
     delivery = _made(line.ask(call("POST", f"/v1/webhooks/{webhook['id']}/test", key=key)))
+    trust = {"issuer": f"https://{uuid4()}.example.com", "audiences": ["app"]}
+    issuer = _made(line.ask(call("POST", "/v1/trusted-issuers", key=key, body=trust)))
     period = {"type": "eu_ai_act", "period_start": "2026-01-01", "period_end": "2026-02-01"}
     report = _made(line.ask(call("POST", "/v1/reports", key=key, body=period)))
     monthly = {"type": "eu_ai_act", "cadence": "month"}
@@ -228,6 +234,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         serial=certificate["serial_number"],
         event=event["id"],
         webhook=webhook["id"],
+        issuer=issuer["id"],
         delivery=delivery["id"],
         report=report["id"],
         schedule=schedule["id"],

@@ -86,6 +86,7 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
         "certificate_id": certificate.id,
         "event_id": rows["events_behaviorevent"].id,
         "webhook_id": rows["webhooks_webhook"].id,
+        "issuer_id": rows["issuers_trustedissuer"].id,
         "delivery_id": rows["webhooks_delivery"].id,
         "report_id": rows["reports_report"].id,
         "incident_id": rows["incidents_incident"].id,
@@ -119,6 +120,8 @@ def ask(client: ApiClient, parameter: Parameter, known: dict[str, str], value: s
         body = {"agents": "any"}
     if parameter.method == "patch" and "schedule" in parameter.path:
         body = {"cadence": "quarter"}
+    if parameter.method == "patch" and "issuer" in parameter.path:
+        body = {"max_age_seconds": 60}
     if parameter.method == "patch" and "webhook" in parameter.path:
         body = {"active": True}
     if parameter.method == "patch" and "incident" in parameter.path:

@@ -38,10 +38,12 @@ OPERATIONS = {
 }  # fmt: skip
 JSON = "application/json"
 
-# Where a URL leads; two spellings that disagree; another token; the order of two moments.
+ISSUER_FIELDS = ("issuer", "jwks_uri", "jwks")
+# Where a URL leads; what keys a set holds; spellings that disagree; another token; the order of two moments.
 MEANING = {
     ("createWebhook", "url"),
     ("updateWebhook", "url"),
+    *((name, field) for name in ("createTrustedIssuer", "updateTrustedIssuer") for field in ISSUER_FIELDS),
     ("recordEvent", "agentId"),
     ("recordEvent", "actionType"),
     ("recordEvent", "payload"),
@@ -82,6 +84,8 @@ def world(api: ApiClient, settings: Settings) -> World:
     token = delegation_body(agent.id)
     event = {"agent_id": str(agent.id), "action_type": "api_call"}
     webhook = {"url": "https://hooks.example.com/x", "events": ["risk.alert"]}
+    trust = {"issuer": "https://login.example.com", "audiences": ["a"], "required_claims": {"a": ["b"]}}
+    trusted = client.post("/v1/trusted-issuers", {**trust, "issuer": "https://b.example.com"}).json()["data"]
     stored = client.post("/v1/events", event).json()["data"]["id"]
     kept = client.post("/v1/webhooks", webhook).json()["data"]["id"]
     registration = {"name": "a", "model_hash": "h"}
@@ -105,6 +109,7 @@ def world(api: ApiClient, settings: Settings) -> World:
         "recordEvents": {"events": [event]},
         "reviewEvent": {"verdict": "confirmed"},
         "createWebhook": webhook, "updateWebhook": webhook,
+        "createTrustedIssuer": trust, "updateTrustedIssuer": {"audiences": ["a"], "max_age_seconds": 60},
         "recoverWebhook": {"since": "2026-01-01T00:00:00Z"},
         "rotateWebhookSecret": {},
         "updateIncident": {
@@ -126,8 +131,8 @@ def world(api: ApiClient, settings: Settings) -> World:
     paths = {
         "token_id": str(issued.id), "list_id": f"live-{issued.status_index // LIST_SIZE}",
         "agent_id": str(agent.id), "certificate_id": str(certificate.id), "event_id": stored,
-        "webhook_id": kept, "incident_id": str(make_incident(tenant).id), "schedule_id": schedule_id,
-        "route_id": route_id,
+        "webhook_id": kept, "issuer_id": trusted["id"], "incident_id": str(make_incident(tenant).id),
+        "schedule_id": schedule_id, "route_id": route_id,
         "serial": certificate.serial_number, "did": agent.did,
     }  # fmt: skip
     return World(client, paths, bodies)
