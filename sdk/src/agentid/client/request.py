@@ -53,7 +53,7 @@ class Request(Generic[T]):
 
 
 def path(template: str, *values: object) -> str:
-    """Fill the braces of a path, each value as one segment. Raises: ValueError for one that leads elsewhere."""
+    """Fill the braces of a path, a segment each. Raises: ValueError for one that leads elsewhere."""
     if any(str(value) in ("", ".", "..") for value in values):
         raise ValueError("an empty name, or a name of dots")
     return template.format(*(quote(str(value), safe="") for value in values))
