@@ -1,6 +1,6 @@
 """A process that reports numbered events at a rate until it is told to stop or is killed.
 
-Prints `<reported> <written to the spool> <peak of the memory traced since the start>` after each tenth of a second.
+Prints `<reported> <written to the spool> <peak of traced memory>` after each tenth of a second.
 """
 
 import sys
@@ -21,9 +21,9 @@ def main(address: str, api_key: str, agent_id: str, spool: str, first: str, rate
     reporter = Reporter(address, api_key, agent_id, spool=Path(spool))
     due = time.monotonic()
     while not stopped:
-        for number in range(number, number + per_step):
+        for _ in range(per_step):
             reporter.report("data_access", {"n": number, "resource": "orders"})
-        number += 1
+            number += 1
         found = reporter.statistics()
         sys.stdout.write(
             f"{found.reported} {found.reported - found.queued} {tracemalloc.get_traced_memory()[1]}\n"

@@ -1,5 +1,6 @@
 """The service is away while processes report a thousand events a second and end, cleanly and by `kill -9`."""
 
+import os
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from threading import Thread
 
 import pytest
 
+import agentid
 from compliance.tests.waiting import eventually
 from tests.reporting.conftest import MakeReporter, Reported
 from tests.served import Service
@@ -69,6 +71,7 @@ def life(service: Service, reported: Reported, spool: Path, *, first: int) -> It
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(agentid.__file__).parents[1])},
     ) as process:
         found = Life(process, first)
         listener = Thread(target=found.listen)

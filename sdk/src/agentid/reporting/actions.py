@@ -73,7 +73,7 @@ class Action:
         outcome = "succeeded" if kind is None else "failed"
         if kind is not None and issubclass(kind, CancelledError):
             outcome = "cancelled"
-        told = {"tool": self._name} if self._name else {}
+        told: dict[str, Any] = {"tool": self._name} if self._name else {}
         told |= {"outcome": outcome, "duration_ms": round((time.monotonic() - self._began) * 1000, 3)}
         told |= {"error": kind.__name__} if kind is not None else {}
         self._report(self._action_type, {**self._details, **told})

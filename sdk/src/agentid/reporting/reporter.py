@@ -63,6 +63,9 @@ class Reporter:
     `on_rejected` is called in a thread of the reporter for each event that the service does not take.
     """
 
+    _spool: Spool | None
+    _threads: list[Thread]
+
     def __init__(
         self,
         base_url: str,
@@ -83,7 +86,7 @@ class Reporter:
         self._max_queued, self._max_queued_bytes = max_queued, max_queued_bytes
         self._max_spool_bytes = max_spool_bytes
         self._begin()
-        self._spool = Spool(self._folder, max_bytes=max_spool_bytes)
+        self._opened()
         _living.add(self)
         self._start()
 
@@ -201,8 +204,8 @@ class Reporter:
         self._queued_bytes = self._hurry = 0
         self._reported = self._spooled = self._sent = self._rejected = self._dropped = self._unsettled = 0
         self._is_closing = False
-        self._spool: Spool | None = None
-        self._threads: list[Thread] = []
+        self._spool = None
+        self._threads = []
 
     def _start(self) -> None:
         if self._threads:
@@ -267,11 +270,12 @@ class Reporter:
                     if time.monotonic() - adopted_at > ADOPTION_INTERVAL:
                         adopted_at = time.monotonic()
                         self._adopt()
-                    segment = self._spool.next() if self._spool else None
-                    if segment is None:
+                    spool = self._spool
+                    segment = spool.next() if spool is not None else None
+                    if spool is None or segment is None:
                         self._await_events()
                         continue
-                    verdict = self._try(client, self._spool, segment)
+                    verdict = self._try(client, spool, segment)
                 except OSError as error:
                     verdict = Verdict(Outcome.REFUSED, f"the spool can't be read: {error}")
                 failures = 0 if verdict.outcome in (Outcome.STORED, Outcome.CONFLICT) else failures + 1
