@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agentid.reporting import Rejected
-from tests.reporting.conftest import MakeReporter, Reported
+from tests.conftest import MakeReporter, Reported
 from tests.served import Service
 
 

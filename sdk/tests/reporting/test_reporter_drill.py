@@ -15,7 +15,7 @@ import pytest
 
 import agentid
 from compliance.tests.waiting import eventually
-from tests.reporting.conftest import MakeReporter, Reported
+from tests.conftest import MakeReporter, Reported
 from tests.served import Service
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
