@@ -12,8 +12,10 @@ from agentid.reporting import Reporter
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
+from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tenancy.tests.factories import make_key, make_tenant
+from delegation import services as delegation
 from events.models import BehaviorEvent
 from tests.served import Service, serving
 
@@ -25,16 +27,21 @@ class Reported:
     agent: Agent
     api_key: str
 
+    def events(self) -> list[BehaviorEvent]:
+        """The stored events, in the order they were stored in."""
+        return list(BehaviorEvent.objects.filter(agent_id=self.agent.id).order_by("id"))
+
     def numbers(self) -> list[int]:
-        """The numbers in the details of the stored events, in the order they were stored in."""
-        stored = BehaviorEvent.objects.filter(agent_id=self.agent.id).order_by("id")
-        return [details["n"] for details in stored.values_list("details", flat=True)]
+        """The numbers in the details of the stored events."""
+        return [event.details["n"] for event in self.events()]
 
 
 @pytest.fixture(scope="session")
 def service(
     django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
+    with django_db_blocker.unblock(), environments.use(Environment.LIVE):
+        delegation.bootstrap(now=now())
     with django_db_blocker.unblock(), serving(tmp_path_factory.mktemp("service")) as found:
         yield found
 

@@ -22,9 +22,11 @@ class Report(Protocol):
 
 
 class Action:
-    """Reports `tool`, `outcome` and `duration_ms`; arguments only if asked for, results and messages never.
+    """Reports `outcome` and `duration_ms`; arguments only if asked for, results and messages never.
 
-    As a context manager it yields a dict; what the block puts there is reported too.
+    `name` is reported as `tool`, which the service compares with what the certificate permits; a decorated
+    function without one is reported as `callable`. As a context manager it yields a dict; what the block puts
+    there is reported too.
     """
 
     def __init__(self, report: Report, action_type: ActionType, *, name: str | None, arguments: bool) -> None:
@@ -34,11 +36,12 @@ class Action:
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Decorate a function or a coroutine function."""
-        name = self._name or function.__qualname__
         signature = inspect.signature(function) if self._arguments else None
 
         def begun(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Action:
-            action = Action(self._report, self._action_type, name=name, arguments=False)
+            action = Action(self._report, self._action_type, name=self._name, arguments=False)
+            if self._name is None:
+                action._details["callable"] = function.__qualname__
             if signature is not None:
                 with suppress(TypeError):  # the call itself will say so
                     action._details["arguments"] = dict(signature.bind(*args, **kwargs).arguments)
