@@ -1,16 +1,21 @@
 """The question to `GET /v1/gateway/authorize`, and what the answer means; no I/O, no framework."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 PATH = "/v1/gateway/authorize"
 PREFIX = "x-service-"
-AGENT_ID = f"{PREFIX}agent-id"
+DECISION = f"{PREFIX}gateway-decision"
 CREDENTIALS = frozenset({"authorization", "dpop", f"{PREFIX}cert-serial"})
 PASSED_ON = frozenset({"www-authenticate", "dpop-nonce", "cache-control"})
 AWAY = "The authorization service does not answer"
 
+_PLAIN = (
+    *("agent_id", "tenant_id", "principal", "action", "risk_band"),
+    *("environment", "assurance", "credential"),
+)
 Pairs = Sequence[tuple[str, str]]
 
 
@@ -28,10 +33,35 @@ class Inbound:
 
 @dataclass(frozen=True)
 class AgentIdentity:
-    """Who asks, as the service knows it; `facts` are its headers without `X-Service-`, in lower case."""
+    """Who asks, as the service knows it.
+
+    `chain` has type and name of each actor, from the root to the one that asks. `assurance` says whether the
+    root was verified or is asserted, `credential` what was presented: serial, bearer or dpop.
+    """
 
     agent_id: str
-    facts: Mapping[str, str]
+    tenant_id: str
+    principal: str
+    chain: tuple[tuple[str, str], ...]
+    scope: tuple[str, ...]
+    action: str
+    risk_band: str
+    cert_serial: str | None
+    environment: str
+    assurance: str
+    credential: str
+
+    @classmethod
+    def of(cls, told: Mapping[str, str]) -> "AgentIdentity":
+        """The identity in the service's headers, named in lower case. Raises: KeyError."""
+        plain = {name: unquote(told[PREFIX + name.replace("_", "-")]) for name in _PLAIN}
+        actors = (actor.partition("=") for actor in told[f"{PREFIX}chain"].split(",") if actor)
+        return cls(
+            **plain,
+            chain=tuple((kind, unquote(name)) for kind, _, name in actors),
+            scope=tuple(map(unquote, told[f"{PREFIX}scope"].split())),
+            cert_serial=told.get(f"{PREFIX}cert-serial") or None,
+        )
 
 
 @dataclass(frozen=True)
@@ -59,13 +89,13 @@ Action = str | Callable[[Inbound], str | None] | None
 class Policy:
     """What a protected application asks for.
 
-    `action` is the action a request needs, or a function that says so; None leaves it to the route, as does
-    a function that returns None. `excluded` are whole paths that anyone may ask for. `public_url` replaces
-    scheme and host where a proxy stands before the application.
+    `route` names settings that the service keeps. `action` is the action a request needs, or a function that
+    says so; None leaves it to the route, as does a function that returns None. `excluded` are whole paths
+    that anyone may ask for. `public_url` replaces scheme and host where a proxy stands before the application.
     """
 
     gateway_key: str = field(repr=False)
-    route: str
+    route: str | None = None
     action: Action = None
     excluded: frozenset[str] = frozenset()
     public_url: str | None = None
@@ -78,12 +108,12 @@ class Policy:
         wanted = action or (self.action(inbound) if callable(self.action) else self.action)
         asked = [
             ("X-Service-Gateway-Key", self.gateway_key),
-            ("X-Service-Gateway-Route", self.route),
             ("X-Forwarded-Method", inbound.method),
             ("X-Forwarded-Proto", scheme),
             ("X-Forwarded-Host", host),
             ("X-Forwarded-Uri", inbound.target),
         ]
+        asked += [("X-Service-Gateway-Route", self.route)] if self.route else []
         asked += [("X-Service-Action", wanted)] if wanted else []
         return asked + [pair for pair in inbound.headers if pair[0] in CREDENTIALS]
 
@@ -93,20 +123,20 @@ def is_identity(name: str) -> bool:
     return name.lower().replace("_", "-").startswith(PREFIX)
 
 
-def without_identity(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [pair for pair in headers if not is_identity(pair[0])]
-
-
 def interpret(*, status: int, headers: Pairs, body: bytes) -> Decision:
     """The service's decision; whatever is neither a yes nor a no is a refusal with 503."""
     lowered = [(name.lower(), value) for name, value in headers]
-    if status == 200:
-        facts = {name.removeprefix(PREFIX): value for name, value in lowered if name.startswith(PREFIX)}
-        return AgentIdentity(facts["agent-id"], facts) if facts.get("agent-id") else away()
-    if status in (401, 403):
+    told = dict(lowered)
+    if status == 200 and told.get(DECISION) == "allow":
+        try:
+            return AgentIdentity.of(told)
+        except KeyError:
+            return away()
+    # Without the mark, it is the gateway's own key that is refused.
+    if status in (401, 403) and told.get(DECISION) == "deny":
         kept = [pair for pair in lowered if pair[0] in PASSED_ON]
         return Refusal(status, _error(body) or "Refused", kept)
-    return away(dict(lowered).get("retry-after"))
+    return away(told.get("retry-after"))
 
 
 def away(retry_after: str | None = None) -> Refusal:

@@ -16,7 +16,7 @@ class Gate:
         base_url: str,
         gateway_key: str,
         *,
-        route: str,
+        route: str | None = None,
         action: Action = None,
         excluded: tuple[str, ...] = (),
         public_url: str | None = None,
