@@ -23,6 +23,7 @@ from bench.risk_model import (
     own_weights,
     regimes,
     timing,
+    verdict_ceiling,
     verdicts,
 )
 from bench.risk_model.figures import COLD, PAYMENTS, Judged, Line
@@ -82,13 +83,13 @@ def _ceiling(data: Path) -> object:
     suites = regimes.load(data).suites
     found = ceiling.ceilings(suites)
     _print(ceiling.lines(found))
-    fitted = own_weights.aucs(suites)
+    fitted = own_weights.fits(suites)
     _print(own_weights.lines(fitted))
     goals = fitting.price_of_goals(regimes.load(data))
     _print(goals)
     return {
         "of the fields": _named(found),
-        "of the differences": {", ".join(key): auc for key, auc in fitted.items()},
+        "of the differences": {", ".join(key): one._asdict() for key, one in fitted.items()},
         "price of goals": goals,
     }
 
@@ -108,9 +109,13 @@ def _lives(_: Path) -> object:
 
 
 def _verdicts(data: Path) -> object:
-    found = verdicts.compared(regimes.load(data).payments)
+    payments = regimes.load(data).payments
+    found = verdicts.compared(payments)
     _print(verdicts.lines(found))
-    return {name: one._asdict() for name, one in found.items()}
+    replays = (verdicts.replayed(payments, delay=delay) for delay in (verdicts.NEVER, verdicts.WEEK))
+    bound = verdict_ceiling.ceiling(*replays, delay=verdicts.WEEK)
+    _print(verdict_ceiling.lines(bound))
+    return {**{name: one._asdict() for name, one in found.items()}, "fitted": bound._asdict()}
 
 
 def _time(data: Path) -> object:

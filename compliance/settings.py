@@ -59,6 +59,7 @@ INSTALLED_APPS = [
     "events.inbox",
     "events.figures",
     "delegation",
+    "compliance.gateway",
     "compliance.reports",
     "compliance.ops",
 ]
@@ -68,6 +69,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "compliance.console.middleware.ConsoleMiddleware",
+    "delegation.oauth.middleware.OAuthMiddleware",
     "compliance.tenancy.admission.AdmissionMiddleware",
     "compliance.api.middleware.EnvelopeMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -217,6 +219,10 @@ AUDIT_LOG_ORIGIN: str = env.str("AUDIT_LOG_ORIGIN", default=f"{BASE_URL.partitio
 TOKEN_ISSUER: str = env.str("TOKEN_ISSUER", default=BASE_URL).rstrip("/")
 # The time after which the next key takes over.
 TOKEN_KEY_LIFETIME = timedelta(days=env.int("TOKEN_KEY_LIFETIME_DAYS", default=90))
+# Whether DPoP proofs count while Redis, which tells used ones, can't be reached: refuse (503) or accept.
+DPOP_WITHOUT_REPLAY_STORE: str = env.str("DPOP_WITHOUT_REPLAY_STORE", default="refuse")
+# Whether a proof sent to obtain a token must carry a nonce of this service.
+DPOP_NONCE_REQUIRED: bool = env.bool("DPOP_NONCE_REQUIRED", default=False)
 
 # --- Risk -----------------------------------------------------------------------------------------
 
@@ -283,6 +289,7 @@ RATE_LIMITS: dict[str, int] = {
     "public": env.int("RATE_LIMIT_PUBLIC", default=6_000),
     "key": env.int("RATE_LIMIT_KEY", default=6_000),
     "events": env.int("RATE_LIMIT_EVENTS", default=120_000),
+    "gateway": env.int("RATE_LIMIT_GATEWAY", default=120_000),
     "unauthenticated": env.int("RATE_LIMIT_UNAUTHENTICATED", default=600),
     "sign_in": env.int("RATE_LIMIT_SIGN_IN", default=20),
     # Failed sign-ins written to the audit log, of each account.

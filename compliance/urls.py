@@ -9,7 +9,7 @@ from compliance.console.views import to_environment
 # Patterns are tried one after the other: the rooms that are asked most come first.
 ROOMS = [
     *("events", "certificates", "agents", "delegation", "webhooks", "auditlog"),
-    *("compliance.incidents", "compliance.reports", "compliance.reports.notifications"),
+    *("compliance.gateway", "compliance.incidents", "compliance.reports", "compliance.reports.notifications"),
 ]
 
 urlpatterns = [

@@ -7,7 +7,7 @@ from datetime import datetime
 from agents.models import Agent, AgentStatus
 from certificates.models import Certificate, CertificateStatus, certified_actions
 from delegation import errors
-from delegation.jose.tokens import Chain, Delegation, Delegator
+from delegation.jose.tokens import Chain, Delegation, Delegator, SubjectIdentifier
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,18 @@ def check_extends(parent: Delegation, *, chain: Chain, scope: str, audience: str
         raise errors.ParentExceeded(f"The scope exceeds the parent token's: {beyond[0]}")
     if parent.audience is not None and audience != parent.audience:
         raise errors.ParentExceeded("The audience must be the parent token's")
+
+
+def check_possession(parent: Delegation, *, proven_key: str | None) -> None:
+    """Raise `ParentKeyNotProven` unless the caller has proven the key that the parent is bound to, if any."""
+    if parent.bound_to not in (None, proven_key):
+        raise errors.ParentKeyNotProven()
+
+
+def check_subject(parent: Delegation, subject: SubjectIdentifier | None) -> None:
+    """Raise `ParentExceeded` for a verified root that is not the parent's: a child's root is its parent's."""
+    if subject not in (None, parent.subject_identifier):
+        raise errors.ParentExceeded("The verified root must be the parent token's")
 
 
 def check_lineage(lineage: Sequence[Delegator], *, scope: str, now: datetime) -> None:

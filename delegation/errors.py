@@ -1,8 +1,9 @@
 """Errors of delegation, and the reasons why a token is invalid."""
 
 from enum import StrEnum
+from typing import ClassVar
 
-from compliance.core.errors import Conflict, Invalid, InvalidState, Unavailable
+from compliance.core.errors import Conflict, Invalid, InvalidState, NotFound, Unavailable
 
 
 class RejectionReason(StrEnum):
@@ -47,8 +48,20 @@ class ParentTokenRejected(InvalidState):
     message = "The parent token doesn't count (any more)"
 
 
+class ParentTokenRevoked(ParentTokenRejected):
+    message = "The parent token, or one that it came of, is revoked"
+
+
+class ParentKeyNotProven(InvalidState):
+    message = "The parent token is bound to a key whose possession was not proven"
+
+
 class ParentExceeded(InvalidState):
     message = "The delegation goes beyond its parent token"
+
+
+class IssuedTokenNotFound(NotFound):
+    message = "Delegation not found"
 
 
 class TokenKeysMissing(Unavailable):
@@ -61,3 +74,26 @@ class KeyRingUnavailable(Unavailable):
 
 class RotationUnderWay(Conflict):
     message = "The next token key is already published"
+
+
+class ProofRejected(Invalid):
+    """A DPoP proof that does not count; `error` and `description` are as RFC 9449 and RFC 6749 have them."""
+
+    error: ClassVar = "invalid_dpop_proof"
+
+    def __init__(self, description: str, *, nonce: str | None = None) -> None:
+        self.description = description
+        self.nonce = nonce
+        super().__init__(
+            f"{self.error}: {description}", headers=None if nonce is None else {"DPoP-Nonce": nonce}
+        )
+
+
+class NonceRequired(ProofRejected):
+    """The proof must carry `nonce`, a nonce of this service (RFC 9449 §8, §9)."""
+
+    error: ClassVar = "use_dpop_nonce"
+
+
+class ReplayStoreUnavailable(Unavailable):
+    message = "DPoP proofs can't be checked for replay now; retry with exponential backoff"

@@ -17,6 +17,11 @@ ALICE = {"sub": "alice@example.com", "type": "human"}
 CHAIN = [ALICE, {"sub": "research-agent", "type": "agent"}, {"sub": "price-checker", "type": "sub_agent"}]
 COMPACT = "eyJhbGciOiJFUzI1NiIsImtpZCI6Ik5fd0x5….eyJpc3MiOiJodHRwczovL….QWx3YXlzIHNpZ25lZA"
 GRANTED = {"principal": "price-checker", "chain": CHAIN, "scope": "read_market_data"}
+HELD = {
+    "token_id": "019a9f5e-70c1-7d0a-8a54-2f6b1c9d3e42",
+    "root": {"assurance": "asserted", "issuer": None, "subject": None},
+    "bound_to": None,
+}
 AUDIENCE, EXPIRY = "https://api.example.com", "2026-11-20T09:15:00Z"
 
 GRANT = _request(
@@ -29,7 +34,8 @@ REDELEGATION = _request(
     parent_token=COMPACT,
 )
 ISSUED = _response(
-    "Issued", data={"token": COMPACT, **GRANTED, "issued_at": "2026-11-20T09:00:00Z", "expires_at": EXPIRY}
+    "Issued",
+    data={"token": COMPACT, **GRANTED, "issued_at": "2026-11-20T09:00:00Z", "expires_at": EXPIRY, **HELD},
 )
 TOKEN = _request("A token", token=COMPACT)
 VALID = _response(
@@ -43,6 +49,7 @@ VALID = _response(
         "audience": AUDIENCE,
         "certificate_serial": "5f2c9a3de1b047c8a6d1f0e2b3c4d5e6",
         "environment": "live",
+        **HELD,
     },
 )
 EXPIRED = _response("Expired", data={"valid": False, "reason": "expired"})

@@ -9,11 +9,12 @@ from rest_framework import serializers
 from compliance.api.rest.fields import StrictCharField, StrictIntegerField
 from compliance.core.plain_text import PLAIN_TEXT_PATTERN, is_plain_text
 from delegation.jose import jws, tokens
-from delegation.jose.tokens import ChainActor, ChainActorType
+from delegation.jose.tokens import ChainActor, ChainActorType, Delegation, RootAssurance
 from delegation.lifecycle import MAX_TTL
 from delegation.services import DEFAULT_TTL, Grant, IssuedDelegation, TokenVerification
 
 MIN_TTL = timedelta(minutes=1)
+BOUND_TO = "RFC 7638 thumbprint of the key that a holder must prove to possess; null: whoever holds it."
 ACTOR_TYPES = [kind.value for kind in ChainActorType]
 
 
@@ -94,6 +95,22 @@ class ChainActorSerializer(serializers.Serializer[Any]):
     type = serializers.ChoiceField(choices=ACTOR_TYPES)
 
 
+class RootSerializer(serializers.Serializer[Delegation]):
+    """Who stands behind the root of a chain."""
+
+    assurance = serializers.ChoiceField(
+        choices=[one.value for one in RootAssurance],
+        source="root_assurance",
+        help_text="`verified` by a trusted issuer, or `asserted` by the caller that had the token issued.",
+    )
+    issuer = serializers.CharField(
+        source="subject_identifier.issuer", default=None, help_text="Null unless verified."
+    )
+    subject = serializers.CharField(
+        source="subject_identifier.subject", default=None, help_text="The root's name at the issuer."
+    )
+
+
 class DelegationSerializer(serializers.Serializer[IssuedDelegation]):
     token = serializers.CharField(help_text="Compact JWS; shown once and kept nowhere.")
     chain = ChainActorSerializer(many=True, source="delegation.chain")
@@ -101,6 +118,9 @@ class DelegationSerializer(serializers.Serializer[IssuedDelegation]):
     scope = serializers.CharField(source="delegation.scope", allow_blank=True)
     issued_at = serializers.DateTimeField(source="delegation.issued")
     expires_at = serializers.DateTimeField(source="delegation.expires")
+    token_id = serializers.UUIDField(source="delegation.token_id")
+    root = RootSerializer(source="delegation")
+    bound_to = serializers.CharField(source="delegation.bound_to", allow_null=True, help_text=BOUND_TO)
 
 
 class ValidDelegationSerializer(serializers.Serializer[TokenVerification]):
@@ -114,6 +134,9 @@ class ValidDelegationSerializer(serializers.Serializer[TokenVerification]):
     audience = serializers.CharField(source="delegation.audience", allow_null=True)
     certificate_serial = serializers.CharField(source="delegation.certificate_serial", allow_null=True)
     environment = serializers.CharField(source="delegation.environment")
+    token_id = serializers.UUIDField(source="delegation.token_id")
+    root = RootSerializer(source="delegation")
+    bound_to = serializers.CharField(source="delegation.bound_to", allow_null=True, help_text=BOUND_TO)
 
 
 class InvalidDelegationSerializer(serializers.Serializer[TokenVerification]):

@@ -20,10 +20,13 @@ from delegation.authority import (
     check_certificate,
     check_extends,
     check_lineage,
+    check_possession,
     check_scope,
+    check_subject,
 )
+from delegation.issued import rows, status_entries
 from delegation.jose import jws, keyring, keys, tokens
-from delegation.jose.tokens import Chain, Delegation
+from delegation.jose.tokens import Chain, Confirmation, Delegation, SubjectIdentifier
 from delegation.models import TokenKey
 
 DEFAULT_TTL = timedelta(hours=1)
@@ -31,13 +34,26 @@ DEFAULT_TTL = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Grant:
-    """A request for a token. `scope` is normalised; "" grants no action, only a chain."""
+    """A request for a token. `scope` is normalised; "" grants no action, only a chain.
+
+    `proven_key` is the thumbprint of the key whose possession the caller has just proven. The token is bound
+    to the key `bound_to`, without one to the proven key. `subject` is the root as a trusted issuer named it.
+    """
 
     chain: Chain
     scope: str = ""
     audience: str | None = None
     ttl: timedelta = DEFAULT_TTL
     parent_token: str | None = None
+    bound_to: str | None = None
+    proven_key: str | None = None
+    subject: SubjectIdentifier | None = None
+
+    @property
+    def confirmation(self) -> Confirmation | None:
+        """What binds the new token; a child of a bound token has it, since its parent's key is proven."""
+        key = self.bound_to or self.proven_key
+        return Confirmation(key) if key else None
 
 
 @dataclass(frozen=True)
@@ -78,6 +94,7 @@ def issue(*, tenant_id: UUID, agent_id: Any, grant: Grant, actor: Actor, now: da
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         authority = _check(agent, grant, parent, now)
         check_certificate(authority, delegation.certificate_serial)
+        rows.write(agent, delegation)
         _record(agent, delegation, authority, key, parent, actor, now)
     keyring.add(key)
     return IssuedDelegation(token, delegation)
@@ -121,6 +138,9 @@ def _check(agent: Agent, grant: Grant, parent: Delegation | None, now: datetime)
     authority = authority_of(agent, now=now)
     check_scope(authority, grant.scope)
     if parent is not None:
+        rows.check_unrevoked(parent)
+        check_possession(parent, proven_key=grant.proven_key)
+        check_subject(parent, grant.subject)
         check_lineage(parent.lineage, scope=grant.scope, now=now)
         audience = grant.audience or parent.audience
         check_extends(parent, chain=grant.chain, scope=grant.scope, audience=audience)
@@ -147,6 +167,9 @@ def _authorised(agent: Agent, grant: Grant, parent: Delegation | None, now: date
         audience=grant.audience or (parent.audience if parent else None),
         certificate_serial=authority.certificate_serial,
         via=parent.lineage if parent else (),
+        confirmation=grant.confirmation,
+        subject_identifier=parent.subject_identifier if parent else grant.subject,
+        status=status_entries.status_at(status_entries.next_index()),
     )
 
 
@@ -183,6 +206,9 @@ def _record(
             "certificate_serial": delegation.certificate_serial,
             "expires_at": delegation.expires.isoformat(),
             "parent_token_id": str(parent.token_id) if parent else None,
+            "root_assurance": delegation.root_assurance.value,
+            "root_issuer": delegation.subject_identifier.issuer if delegation.subject_identifier else None,
+            "bound_to": delegation.bound_to,
         },
         actor=actor,
         now=now,

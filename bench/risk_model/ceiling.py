@@ -10,7 +10,7 @@ The past holds ordinary events alone, as if every attack had been recognised.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -19,10 +19,11 @@ from bench.risk_model.judging import GOALS, in_processes
 from bench.risk_model.novelty import places
 from bench.risk_model.regimes import WAYS, Part, Stream, Way, model_of
 from events.risk.evaluation import metrics
-from events.risk.evaluation.backtest import PREPARATION, READ, Agents, StreamEvent
+from events.risk.evaluation.backtest import FEW_FALSE_ALARMS, PREPARATION, READ, Agents, StreamEvent
 from events.risk.scoring.contract import Context
 
 LOOKS = ("fields", "shape", "shape, any tools")
+Figure = Callable[[list[float], list[bool]], float | None]
 Item = tuple[str, ...]
 """Something that an event names, its kind first."""
 
@@ -35,10 +36,12 @@ class Seen(NamedTuple):
 
 
 class Ceiling(NamedTuple):
-    """Non-read AUC by each of `LOOKS`: the bound, and by the shares among other models."""
+    """By each of `LOOKS`, the bound and by the shares among other models: non-read AUC, recall at 1 %."""
 
     bound: tuple[float | None, ...]
     of_others: tuple[float | None, ...]
+    recall_bound: tuple[float | None, ...]
+    recall_of_others: tuple[float | None, ...]
 
 
 def ceilings(suites: dict[str, Stream]) -> dict[tuple[str, str], Ceiling]:
@@ -49,30 +52,37 @@ def ceilings(suites: dict[str, Stream]) -> dict[tuple[str, str], Ceiling]:
 
 
 def ceiling(stream: Stream, way: Way) -> Ceiling:
-    """The best non-read AUC that the fields allow."""
+    """The best non-read AUC, and the best recall among all events, that the fields allow."""
     seen = [one for part in way.parts(stream) for one in _seen(part, stream.agents, apart=way.apart)]
-    judged = [one for one in seen if one.row.action_type != READ and one.row.stage != PREPARATION]
+    judged = [one for one in seen if one.row.stage != PREPARATION]
+    non_read = [one for one in judged if one.row.action_type != READ]
+    aucs = _by_look(non_read, metrics.roc_auc)
+    recalls = _by_look(judged, partial(metrics.recall_at_fpr, fpr=FEW_FALSE_ALARMS))
+    return Ceiling(*aucs, *recalls)
+
+
+def lines(found: dict[tuple[str, str], Ceiling]) -> list[Line]:
+    """For each way and look both ceilings by suite, first of the AUC, then of the recall."""
+    suites = list(dict.fromkeys(suite for suite, _ in found))
+    result = [["ceilings: bound, of others", *suites]]
+    for figure, fields in (("non-read AUC", (0, 1)), ("recall at 1 %", (2, 3))):
+        for way in LABELLED:
+            for at, look in enumerate(LOOKS):
+                met = [found[suite, way] for suite in suites]
+                cells = [", ".join(decimals(one[field][at]) for field in fields) for one in met]
+                result.append([f"{way}, {figure}: {look}", *cells])
+    return result
+
+
+def _by_look(judged: list[Seen], figure: Figure) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
+    """The figure by each look, of the bound and of the shares among others."""
     attacks = [one.row.is_attack for one in judged]
     bounds, others = [], []
     for look in range(len(LOOKS)):
         shares, known = _shares(judged, look)
-        bounds.append(metrics.roc_auc([known[one.looks[look]] for one in judged], attacks))
-        others.append(
-            metrics.roc_auc([shares[model_of(one.row), one.looks[look]] for one in judged], attacks)
-        )
-    return Ceiling(tuple(bounds), tuple(others))
-
-
-def lines(found: dict[tuple[str, str], Ceiling]) -> list[Line]:
-    """For each way and look both ceilings by suite."""
-    suites = list(dict.fromkeys(suite for suite, _ in found))
-    result = [["ceilings, non-read AUC: bound, of others", *suites]]
-    for way in LABELLED:
-        for at, look in enumerate(LOOKS):
-            met = [found[suite, way] for suite in suites]
-            cells = [f"{decimals(one.bound[at])}, {decimals(one.of_others[at])}" for one in met]
-            result.append([f"{way}: {look}", *cells])
-    return result
+        bounds.append(figure([known[one.looks[look]] for one in judged], attacks))
+        others.append(figure([shares[model_of(one.row), one.looks[look]] for one in judged], attacks))
+    return tuple(bounds), tuple(others)
 
 
 def _shares(judged: list[Seen], look: int) -> tuple[dict[tuple[str, Hashable], float], dict[Hashable, float]]:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from bench.risk_model import own_weights
 from bench.risk_model.figures import LABELLED
+from bench.risk_model.own_weights import OwnFit
 from bench.risk_model.regimes import WAYS, Stream
 from events.risk.evaluation.backtest import NOBODY, read_stream
 
@@ -29,21 +30,26 @@ def suite(attacked: str) -> Stream:
 
 
 def test_differences_that_tell_attacks_at_other_tasks_tell_them_all() -> None:
-    found = own_weights.aucs({"a": suite("stranger")})
+    found = own_weights.fits({"a": suite("stranger")})
 
     assert set(found) == {("a", way) for way in LABELLED}
-    assert found["a", "mature"] == found["a", "unseen task"] == 1.0
+    assert found["a", "mature"] == found["a", "unseen task"] == (1.0, 1.0)
 
 
 def test_what_no_difference_shows_stays_chance() -> None:
-    auc = own_weights.auc(suite("friend "), WAYS["mature"])
+    auc, _ = own_weights.fit(suite("friend "), WAYS["mature"])
 
     assert auc is not None
     assert 0.2 < auc < 0.8
 
 
 def test_a_line_has_the_mean_of_the_suites() -> None:
-    lines = own_weights.lines({("a", way): 0.5 for way in LABELLED} | {("b", way): 1.0 for way in LABELLED})
+    found = {("a", way): OwnFit(0.5, 0.0) for way in LABELLED} | {
+        ("b", way): OwnFit(1.0, 0.5) for way in LABELLED
+    }
+
+    lines = own_weights.lines(found)
 
     assert lines[0][1:] == ["a", "b", "mean"]
-    assert lines[1] == ["unseen task", "0.500", "1.000", "0.750"]
+    assert ["unseen task: non-read AUC", "0.500", "1.000", "0.750"] in lines
+    assert ["unseen task: recall at 1 %", "0.000", "0.500", "0.250"] in lines

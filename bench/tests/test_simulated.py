@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from bench.risk_model import attackers, ceiling, lives, verdicts
+from bench.risk_model import attackers, ceiling, lives, verdict_ceiling, verdicts
 from bench.risk_model.figures import LABELLED
 from bench.risk_model.judging import Share
 from bench.risk_model.regimes import WAYS, Stream
@@ -117,6 +117,28 @@ def test_a_verdict_a_week_later_marks_where_the_fraud_went() -> None:
     ]
 
 
+def test_weights_fitted_to_verdicts_tell_the_frauds_that_they_show() -> None:
+    days = [(card, number) for number in range(1, 29) for card in range(10)]
+    lines = [
+        {
+            "agent": f"card {card}",
+            "t": f"2026-03-{number:02d}T10:{card:02d}:00Z",
+            "action_type": "transaction_initiated",
+            "details": {"tool": "pay", "targets": ["fraud" if card < 3 else "usual"], "amount_usd": 10},
+            "label_event": "attack" if card < 3 else "benign",
+        }
+        for card, number in days
+    ]
+    payments = Stream(read_stream(json.dumps(line).encode() for line in lines), NOBODY)
+    replays = [verdicts.replayed(payments, delay=each) for each in (verdicts.NEVER, verdicts.WEEK)]
+
+    found = verdict_ceiling.ceiling(*replays, delay=verdicts.WEEK)
+
+    assert found.in_sample is not None
+    assert found.in_sample > 0.9
+    assert len(verdict_ceiling.lines(found)) == 3
+
+
 def test_no_scorer_tells_events_apart_that_look_the_same() -> None:
     def line(model: str, number: int, to: str, label: str) -> bytes:
         return json.dumps(
@@ -139,6 +161,6 @@ def test_no_scorer_tells_events_apart_that_look_the_same() -> None:
 
     assert alike.bound == (0.5, 0.5, 0.5)
     assert half.bound[0] == 0.75
-    assert len(ceiling.lines({("s", name): half for name in LABELLED})) == 1 + len(LABELLED) * len(
-        ceiling.LOOKS
-    )
+    assert half.recall_bound[0] == 0.5
+    lines = ceiling.lines({("s", name): half for name in LABELLED})
+    assert len(lines) == 1 + 2 * len(LABELLED) * len(ceiling.LOOKS)

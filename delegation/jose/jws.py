@@ -20,8 +20,8 @@ HEADER_NAMES = frozenset({"alg", "typ", "kid"})
 SIGNATURE_OCTETS = 64
 P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 """SEC 2 §2.4.2. If (r, s) is a valid signature, so is (r, P256_ORDER - s); only the lower s is accepted."""
-MAX_LENGTH = 16_384
-"""Characters of a token: room for the longest chain, scope and audience that can be issued."""
+MAX_LENGTH = 18_432
+"""Characters of a token: room for the longest chain, scope, audience and root that can be issued."""
 
 _pyjws = jwt.PyJWS(algorithms=[ALGORITHM])
 
@@ -50,7 +50,7 @@ def parse(text: str) -> Jws:
     if len(text) > MAX_LENGTH or len(segments) != 3:
         raise TokenRejected(RejectionReason.MALFORMED)
     try:
-        header, payload, signature = *map(_json_object, segments[:2]), b64url_decode(segments[2])
+        header, payload, signature = *map(json_object, segments[:2]), b64url_decode(segments[2])
     except (ValueError, RecursionError) as error:
         raise TokenRejected(RejectionReason.MALFORMED) from error
     if header.get("alg") != ALGORITHM:
@@ -81,7 +81,8 @@ def with_lower_s(signature: bytes) -> bytes:
     return signature[:half] + (P256_ORDER - s).to_bytes(half, "big")
 
 
-def _json_object(segment: str) -> dict[str, Any]:
+def json_object(segment: str) -> dict[str, Any]:
+    """The JSON object in a segment of a JWS; ValueError or RecursionError for anything less strict."""
     text = b64url_decode(segment).decode("utf-8")
     value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     if not isinstance(value, dict):

@@ -20,11 +20,14 @@ from delegation.errors import RejectionReason, TokenRejected
 MAX_CHAIN = 8
 MAX_NAME_LENGTH = 256  # of an actor's `sub`, and of an audience
 MAX_SCOPE_LENGTH = 500
+MAX_SUBJECT_LENGTH = 255  # of a verified root's issuer and subject (OpenID Connect Core §2: ASCII)
+MAX_URI_LENGTH = 256  # of a status list
 LATEST_TIME = 253_402_300_799  # 9999-12-31T23:59:59Z in Unix seconds, the last that a datetime can hold
 
 # RFC 6749 §3.3: scope-token = 1*( %x21 / %x23-5B / %x5D-7E ), between spaces.
 SCOPE_PATTERN = r"^[\u0020\u0021\u0023-\u005B\u005D-\u007E]*$"
-
+THUMBPRINT_PATTERN = r"^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$"
+"""A SHA-256 digest in base64url without padding, its unused bits 0: an RFC 7638 thumbprint."""
 
 UNKNOWN_SERIAL = ""
 """The serial of an issuer named by id only; no certificate has it."""
@@ -51,11 +54,9 @@ class ChainActor:
 
 Chain = tuple[ChainActor, ...]
 NumericDate = Annotated[int, msgspec.Meta(ge=0, le=LATEST_TIME)]
-if TYPE_CHECKING:
-    OptionalText = str | None
-else:
-    # Absent or a text: null is malformed.
-    OptionalText = str
+# `$` matches before a line feed at the end too: the length excludes it.
+Thumbprint = Annotated[str, msgspec.Meta(pattern=THUMBPRINT_PATTERN, max_length=43)]
+SubjectText = Annotated[str, msgspec.Meta(pattern=rf"^[\x20-\x7E]{{1,{MAX_SUBJECT_LENGTH}}}\Z")]
 
 
 class ActClaim(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -87,20 +88,77 @@ CLAIM_NAMES = {
     "expires_at": "exp",
     "audience": "aud",
     "certificate_serial": "cert_serial",
+    "confirmation": "cnf",
+    "subject_identifier": "sub_id",
 }
 
 
+class RootAssurance(StrEnum):
+    """Whether a trusted issuer vouched for the root of the chain, or the token's caller stated it."""
+
+    VERIFIED = "verified"
+    ASSERTED = "asserted"
+
+
+class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The key whose possession a token's holder must prove (RFC 9449 §6.1), by its thumbprint."""
+
+    jkt: Thumbprint
+
+
+class SubjectIdentifier(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    tag_field="format",
+    tag="iss_sub",
+    rename={"issuer": "iss", "subject": "sub"},
+):
+    """Who the root is at the issuer that vouched for it (RFC 9493 §3.2.5)."""
+
+    issuer: SubjectText
+    subject: SubjectText
+
+
+class StatusListEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A bit of a list of token statuses (Token Status List §6.2)."""
+
+    idx: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    uri: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_URI_LENGTH)]
+
+
+class TokenStatus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    status_list: StatusListEntry
+
+
+if TYPE_CHECKING:
+    OptionalText = str | None
+    OptionalId = UUID | None
+    OptionalConfirmation = Confirmation | None
+    OptionalSubject = SubjectIdentifier | None
+    OptionalStatus = TokenStatus | None
+else:
+    # Absent or a value: null is malformed.
+    OptionalText = str
+    OptionalId = UUID
+    OptionalConfirmation = Confirmation
+    OptionalSubject = SubjectIdentifier
+    OptionalStatus = TokenStatus
+
+
 class Delegator(msgspec.Struct, frozen=True, omit_defaults=True, rename=CLAIM_NAMES):
-    """An agent that issued a token, and the certificate it then held, if any."""
+    """An agent that issued a token, the certificate it then held, if any, and the token's id, if known."""
 
     agent_id: UUID
     certificate_serial: OptionalText = None
+    token_id: OptionalId = None
 
 
 class Delegation(ActClaim, frozen=True, kw_only=True, omit_defaults=True, rename=CLAIM_NAMES):
     """The claims of one token, void from the second `expires_at` on.
 
     `via` names the issuers of the tokens it was re-delegated from, oldest first; in older tokens by id only.
+    Older tokens have neither `confirmation` nor `subject_identifier` nor `status`.
     """
 
     issuer: str
@@ -114,6 +172,9 @@ class Delegation(ActClaim, frozen=True, kw_only=True, omit_defaults=True, rename
     audience: OptionalText = None
     certificate_serial: OptionalText = None
     via: tuple[Delegator | UUID, ...] = ()
+    confirmation: OptionalConfirmation = None
+    subject_identifier: OptionalSubject = None
+    status: OptionalStatus = None
 
     @classmethod
     def of(cls, chain: Chain, **claims: Any) -> "Delegation":
@@ -131,7 +192,16 @@ class Delegation(ActClaim, frozen=True, kw_only=True, omit_defaults=True, rename
     def lineage(self) -> tuple[Delegator, ...]:
         """All issuers behind this token, oldest first, its own agent last."""
         via = (Delegator(one, UNKNOWN_SERIAL) if isinstance(one, UUID) else one for one in self.via)
-        return (*via, Delegator(self.agent_id, self.certificate_serial))
+        return (*via, Delegator(self.agent_id, self.certificate_serial, self.token_id))
+
+    @property
+    def bound_to(self) -> str | None:
+        """The thumbprint of the key that a holder must prove to possess; None for a bearer token."""
+        return self.confirmation.jkt if self.confirmation else None
+
+    @property
+    def root_assurance(self) -> RootAssurance:
+        return RootAssurance.VERIFIED if self.subject_identifier else RootAssurance.ASSERTED
 
     @property
     def chain_display(self) -> str:

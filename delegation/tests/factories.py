@@ -1,5 +1,6 @@
 """Chains, grants and tokens for tests."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ from auditlog.vocabulary import Actor
 from compliance.core.clock import now
 from delegation import services
 from delegation.jose.jwks import public_jwk
-from delegation.jose.tokens import Chain, ChainActor, ChainActorType
+from delegation.jose.tokens import Chain, ChainActor, ChainActorType, SubjectIdentifier
 from delegation.services import Grant, IssuedDelegation
 
 ACTOR = Actor.system("tests")
@@ -20,6 +21,10 @@ CHAIN = [
     {"sub": "research-agent", "type": "agent"},
     {"sub": "price-checker", "type": "sub_agent"},
 ]
+
+JKT = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"
+"""The thumbprint of the key in RFC 9449's examples."""
+VERIFIED = SubjectIdentifier("https://issuer.example", "248289761001")
 
 
 def as_chain(actors: list[dict[str, str]]) -> Chain:
@@ -38,3 +43,12 @@ def make_software_key() -> tuple[ec.EllipticCurvePrivateKey, str]:
     """A key of nobody's, for forgeries, and its kid."""
     key = ec.generate_private_key(ec.SECP256R1())
     return key, public_jwk(key.public_key())["kid"]
+
+
+def make_line(agents: Sequence[Agent]) -> list[IssuedDelegation]:
+    """A token of the first agent, handed on by each of the others in turn; oldest first."""
+    line: list[IssuedDelegation] = []
+    for number, agent in enumerate(agents):
+        chain = as_chain([{"sub": f"actor-{place}", "type": "agent"} for place in range(number + 1)])
+        line.append(make_token(agent, chain=chain, parent_token=line[-1].token if line else None))
+    return line

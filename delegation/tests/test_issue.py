@@ -41,7 +41,9 @@ def test_token_is_issued(client: ApiClient, tenant: Tenant) -> None:
 
     assert answer.status_code == 200
     data = answer.json()["data"]
-    assert set(data) == {"token", "chain", "principal", "scope", "issued_at", "expires_at"}
+    assert set(data) == {
+        "token", "chain", "principal", "scope", "issued_at", "expires_at", "token_id", "root", "bound_to",
+    }  # fmt: skip
     assert (data["chain"], data["principal"], data["scope"]) == (CHAIN, "price-checker", "read trade")
     issued, expires = (datetime.fromisoformat(data[name]) for name in ("issued_at", "expires_at"))
     assert expires - issued == timedelta(seconds=600)
@@ -56,12 +58,20 @@ def test_claims_are_those_of_rfc_8693(client: ApiClient, tenant: Tenant, setting
     claims = claims_of(data["token"])
     assert set(claims) == {
         "iss", "sub", "sub_type", "act", "aud", "scope", "iat", "nbf", "exp", "jti", "agent_id", "env",
+        "status",
     }  # fmt: skip
     assert (claims["iss"], claims["env"]) == (settings.TOKEN_ISSUER, "live")
     assert (claims["sub"], claims["act"]["sub"]) == ("alice@example.com", "price-checker")
     assert (claims["aud"], claims["agent_id"]) == ("https://api.example", str(agent.id))
     assert claims["exp"] == datetime.fromisoformat(data["expires_at"]).timestamp()
     assert claims["iat"] == claims["nbf"] == datetime.fromisoformat(data["issued_at"]).timestamp()
+
+
+def test_a_root_that_the_caller_names_is_asserted(client: ApiClient, tenant: Tenant) -> None:
+    data = issue(client, make_agent(tenant)).json()["data"]
+
+    assert data["root"] == {"assurance": "asserted", "issuer": None, "subject": None}
+    assert (data["bound_to"], data["token_id"]) == (None, claims_of(data["token"])["jti"])
 
 
 def test_header_names_the_active_key(client: ApiClient, tenant: Tenant) -> None:

@@ -218,10 +218,15 @@ def test_each_agent_behind_a_token_is_named_with_its_certificate(
 ) -> None:
     first = make_certified_agent(tenant, name="first")
 
-    token = hand_on(client, agent, make_token(first).token).json()["data"]["token"]
+    parent = make_token(first)
+    token = hand_on(client, agent, parent.token).json()["data"]["token"]
 
     assert jws.parse(token).payload["via"] == [
-        {"agent_id": str(first.id), "cert_serial": certificate_of(first).serial_number}
+        {
+            "agent_id": str(first.id),
+            "cert_serial": certificate_of(first).serial_number,
+            "jti": str(parent.delegation.token_id),
+        }
     ]
 
 

@@ -12,12 +12,27 @@ from hypothesis import strategies as st
 from compliance.core.plain_text import is_plain_text
 from delegation.errors import RejectionReason, TokenRejected
 from delegation.jose import jws, tokens
-from delegation.jose.tokens import UNKNOWN_SERIAL, ChainActor, ChainActorType, Delegation, Delegator
+from delegation.jose.tokens import (
+    UNKNOWN_SERIAL,
+    ChainActor,
+    ChainActorType,
+    Confirmation,
+    Delegation,
+    Delegator,
+    RootAssurance,
+    StatusListEntry,
+    SubjectIdentifier,
+    TokenStatus,
+)
 from delegation.tests.factories import CHAIN, as_chain
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 SUBS = st.text(min_size=1, max_size=256).filter(is_plain_text).filter(lambda sub: sub.isprintable())
 ACTORS = st.builds(ChainActor, sub=SUBS, type=st.sampled_from(ChainActorType))
+JKT = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"
+VERIFIED = {"format": "iss_sub", "iss": "https://issuer.example", "sub": "248289761001"}
+URI = "https://service.example/v1/status-lists/live-0"
+LISTED = {"idx": 7, "uri": URI}
 CHAINS = st.lists(ACTORS, min_size=1, max_size=8).map(tuple)
 
 
@@ -54,15 +69,39 @@ def test_signing_and_parsing_keep_every_name(chain: tokens.Chain) -> None:
 
 
 def test_the_lineage_survives_the_claims() -> None:
-    via = (Delegator(UUID(int=3), "5f"), Delegator(UUID(int=4)))
+    via = (Delegator(UUID(int=3), "5f", UUID(int=13)), Delegator(UUID(int=4)))
 
     claims = tokens.to_claims(make_delegation(certificate_serial="6f", via=via))
 
     assert list(claims["via"]) == [
-        {"agent_id": str(UUID(int=3)), "cert_serial": "5f"},
+        {"agent_id": str(UUID(int=3)), "cert_serial": "5f", "jti": str(UUID(int=13))},
         {"agent_id": str(UUID(int=4))},
     ]
-    assert tokens.from_claims(claims).lineage == (*via, Delegator(UUID(int=2), "6f"))
+    assert tokens.from_claims(claims).lineage == (*via, Delegator(UUID(int=2), "6f", UUID(int=1)))
+
+
+def test_key_root_and_status_survive_the_claims() -> None:
+    delegation = make_delegation(
+        confirmation=Confirmation(JKT),
+        subject_identifier=SubjectIdentifier("https://issuer.example", "248289761001"),
+        status=TokenStatus(StatusListEntry(7, URI)),
+    )
+
+    claims = tokens.to_claims(delegation)
+
+    assert (claims["cnf"], claims["sub_id"], claims["status"]) == (
+        {"jkt": JKT},
+        VERIFIED,
+        {"status_list": LISTED},
+    )
+    assert tokens.from_claims(claims) == delegation
+    assert (delegation.bound_to, delegation.root_assurance) == (JKT, RootAssurance.VERIFIED)
+
+
+def test_a_token_of_the_older_form_is_a_bearer_token_whose_root_is_asserted() -> None:
+    found = tokens.from_claims(tokens.to_claims(make_delegation()))
+
+    assert (found.bound_to, found.root_assurance) == (None, RootAssurance.ASSERTED)
 
 
 def test_via_of_the_older_form_names_agents_whose_certificates_are_unknown() -> None:
@@ -86,7 +125,7 @@ def test_a_chain_of_one_has_no_act() -> None:
     claims = tokens.to_claims(make_delegation(chain=as_chain(CHAIN[:1])))
 
     assert "act" not in claims
-    assert not {"aud", "cert_serial", "via"} & set(claims)
+    assert not {"aud", "cert_serial", "via", "cnf", "sub_id", "status"} & set(claims)
 
 
 def test_the_largest_delegation_fits_in_a_token() -> None:
@@ -97,7 +136,10 @@ def test_the_largest_delegation_fits_in_a_token() -> None:
         scope="s" * 500,
         audience="\U0001f916" * 256,
         certificate_serial="f" * 40,
-        via=tuple(Delegator(UUID(int=number), "f" * 40) for number in range(7)),
+        via=tuple(Delegator(UUID(int=number), "f" * 40, UUID(int=number)) for number in range(7)),
+        confirmation=Confirmation(JKT),
+        subject_identifier=SubjectIdentifier("\\" * 255, '"' * 255),
+        status=TokenStatus(StatusListEntry(2**31 - 1, "h" * 256)),
     )
 
     token = jws.sign(tokens.to_claims(delegation), kid="k" * 43, key=ec.generate_private_key(ec.SECP256R1()))
@@ -139,6 +181,36 @@ def test_the_largest_delegation_fits_in_a_token() -> None:
         ("via", [{"cert_serial": "5f"}]),
         ("via", [{"agent_id": str(UUID(int=3)), "cert_serial": 5}]),
         ("via", [{"agent_id": str(UUID(int=3)), "cert_serial": None}]),
+        ("via", [{"agent_id": str(UUID(int=3)), "jti": None}]),
+        ("via", [{"agent_id": str(UUID(int=3)), "jti": "x"}]),
+        ("cnf", None),
+        ("cnf", {}),
+        ("cnf", "x"),
+        ("cnf", {"jkt": None}),
+        ("cnf", {"jkt": JKT[1:]}),
+        ("cnf", {"jkt": JKT + "="}),
+        ("cnf", {"jkt": JKT + "\n"}),
+        ("cnf", {"jkt": JKT[:-1] + "J"}),
+        ("cnf", {"x5t#S256": JKT}),
+        ("cnf", {"jkt": JKT, "x5t#S256": JKT}),
+        ("sub_id", None),
+        ("sub_id", {}),
+        ("sub_id", "alice"),
+        ("sub_id", {**VERIFIED, "format": "email"}),
+        ("sub_id", {**VERIFIED, "format": None}),
+        ("sub_id", {**VERIFIED, "iss": None}),
+        ("sub_id", {**VERIFIED, "sub": ""}),
+        ("sub_id", {**VERIFIED, "sub": "x" * 256}),
+        ("sub_id", {**VERIFIED, "sub": "Zoë"}),
+        ("sub_id", {**VERIFIED, "sub": "a\n"}),
+        ("sub_id", {**VERIFIED, "email": "a@b.example"}),
+        ("status", None),
+        ("status", {}),
+        ("status", {"status_list": {}}),
+        ("status", {"status_list": {**LISTED, "idx": -1}}),
+        ("status", {"status_list": {**LISTED, "idx": 2**31}}),
+        ("status", {"status_list": {**LISTED, "idx": "7"}}),
+        ("status", {"status_list": {**LISTED, "uri": ""}}),
         ("sub", "a\u200bb"),
         ("env", None),
         ("cert_serial", 5),

@@ -22,7 +22,7 @@ from compliance.tenancy.tests.factories import make_test_key
 from compliance.tests.client import ApiClient
 from delegation.jose import jws, keyring, keys, tokens
 from delegation.models import TokenKey
-from delegation.tests.factories import ACTOR, CHAIN, make_software_key, make_token
+from delegation.tests.factories import ACTOR, CHAIN, JKT, VERIFIED, make_software_key, make_token
 
 MALFORMED = {"valid": False, "reason": "malformed"}
 
@@ -54,7 +54,19 @@ def test_a_valid_token_tells_its_chain(api: ApiClient, agent: Agent) -> None:
         "audience": "https://api.example",
         "certificate_serial": None,
         "environment": "live",
+        "token_id": str(issued.delegation.token_id),
+        "root": {"assurance": "asserted", "issuer": None, "subject": None},
+        "bound_to": None,
     }
+
+
+def test_a_verified_root_and_a_bound_key_are_told(api: ApiClient, agent: Agent) -> None:
+    token = make_token(agent, subject=VERIFIED, proven_key=JKT).token
+
+    found = verify(api, token)
+
+    assert found["root"] == {"assurance": "verified", "issuer": VERIFIED.issuer, "subject": VERIFIED.subject}
+    assert found["bound_to"] == JKT
 
 
 def test_an_authentic_token_past_its_time_is_expired(api: ApiClient, agent: Agent) -> None:

@@ -83,9 +83,13 @@ TABLES: Final[Mapping[str, Access]] = {
     **_all(Access(CHANGE_AND_REMOVE), "events_riskday", "events_scorersnapshot"),
     **_all(Access(ADD_AND_REMOVE), "certificates_ocspresponder", "certificates_revocationlistpart"),
     **_all(Access(ADD_AND_REMOVE), "events_markedplace", "inbox_openevent"),
+    **_all(Access(CHANGE_AND_REMOVE), "gateway_gatewayroute", "gateway_gatewayviolation"),
     "inbox_inboxcomment": Access(APPEND),
     "inbox_agentqueue": Access(CHANGE),
     "inbox_dayfigures": Access(CHANGE_AND_REMOVE),
+    "delegation_issuedtoken": Access(
+        ADD_AND_REMOVE | {"UPDATE (revoked_at)", "UPDATE (revoked_by)", "UPDATE (revocation_reason)"}
+    ),
     "certificates_endedhold": Access(APPEND | {"UPDATE (end_crl_number)"}),
     "certificates_pooledkey": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
     "events_pendingreview": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
@@ -107,6 +111,7 @@ FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
     "auditlog_seal(bigint,bigint[],uuid[],bytea[],smallint[],bigint[],bytea[],bytea)": frozenset({"EXECUTE"}),
     "auditlog_erase(uuid,text[],bytea)": frozenset({"EXECUTE"}),
     "auditlog_drop(timestamp with time zone,bigint)": frozenset({"EXECUTE"}),
+    "delegation_next_status_index()": frozenset({"EXECUTE"}),
     # PostgreSQL runs a trigger's function without a privilege on it.
     "auditlog_refuse_change()": NOTHING,
     "auditlog_only_grows()": NOTHING,
