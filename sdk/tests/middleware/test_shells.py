@@ -1,0 +1,130 @@
+"""Each shell with the running service's decision."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agentid.middleware.asgi import AsgiGate
+from compliance.tenancy.tests.factories import make_key
+from events.models import BehaviorEvent
+from tests.between import Canned, Fate, between
+from tests.middleware.conftest import Ask, Guarded, MakeGate, asgi_app
+from tests.served import Service
+
+FORGED = {"X-Service-Agent-Id": "forged", "X_Service_Agent_Id": "forged", "X-Service-Scope": "all"}
+AWAY = {"error": "The authorization service does not answer"}
+
+
+def test_agent_with_the_action_in_scope_passes(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+
+    found = ask(gate, "/orders", {"X-Service-Cert-Serial": guarded.serial, **FORGED})
+
+    assert found.status == 200
+    assert found.body["agent"] == {"agent_id": str(guarded.agent.id), "action": "read"}
+    assert found.seen == {}
+
+
+def test_action_out_of_scope_is_403_and_on_record(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action=lambda asked: asked.path.strip("/"))
+    headers = {"X-Service-Cert-Serial": guarded.serial, "X-Service-Action": "read"}
+
+    refused, again = ask(gate, "/write", headers), ask(gate, "/write", headers)
+
+    assert (refused.status, refused.body) == (again.status, again.body) == (403, {"error": "Scope violation"})
+    stored = BehaviorEvent.objects.filter(agent_id=guarded.agent.id)
+    assert [event.action_type for event in stored] == ["unauthorized_access_attempt"]
+    assert ask(gate, "/read", headers).status == 200
+
+
+def test_without_credential_it_is_401_with_a_challenge(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+
+    found = ask(gate, "/orders", FORGED)
+
+    assert found.status == 401
+    assert "DPoP" in found.headers["www-authenticate"]
+    assert set(found.body) == {"error"}
+
+
+def test_token_that_does_not_hold_is_401(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+    headers = {"Authorization": "Bearer nonsense", "X-Service-Cert-Serial": guarded.serial}
+
+    found = ask(gate, "/orders", headers)
+
+    assert found.status == 401
+    assert 'error="invalid_token"' in found.headers["www-authenticate"]
+
+
+def test_excluded_path_is_open_and_stripped_all_the_same(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, excluded=("/health",))
+
+    found = ask(gate, "/health", FORGED)
+
+    assert (found.status, found.body["agent"], found.seen) == (200, None, {})
+    assert ask(gate, "/health/", FORGED).status != 200
+    assert ask(gate, "/healthy", FORGED).status != 200
+
+
+@pytest.mark.parametrize(
+    "fate",
+    [
+        Fate.NO_ANSWER,
+        Fate.ANSWER_LOST,
+        Canned(500),
+        Canned(302, headers={"Location": "/health"}),
+        Canned(200, b"<h1>hello</h1>"),
+    ],
+    ids=["hangs", "breaks off", "fails", "redirects", "is another server"],
+)
+def test_without_a_decision_it_is_503(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate, fate: Any
+) -> None:
+    with between(service.address, fate) as way:
+        gate = make_gate(way.address, guarded.gateway_key, action="read", timeout=1.0)
+        found = ask(gate, "/orders", {"X-Service-Cert-Serial": guarded.serial})
+
+    assert (found.status, found.body) == (503, AWAY)
+    assert found.headers["retry-after"] == "1"
+
+
+@pytest.mark.parametrize("key", ["service_live_wrong", None], ids=["unknown", "without the scope"])
+def test_refusal_of_the_gateways_own_key_is_not_the_clients(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate, key: str | None
+) -> None:
+    gate = make_gate(service.address, key or make_key(guarded.tenant, ["events:read"]), action="read")
+
+    found = ask(gate, "/orders", {"X-Service-Cert-Serial": guarded.serial})
+
+    assert (found.status, found.body) == (503, AWAY)
+    assert "www-authenticate" not in found.headers
+
+
+def test_refused_websocket_is_closed_before_it_is_accepted(
+    service: Service, guarded: Guarded, make_gate: MakeGate
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+    scope = {"type": "websocket", "path": "/ws", "headers": [], "query_string": b"", "scheme": "ws"}
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(AsgiGate(asgi_app, gate)(scope, receive, send))
+
+    assert [(message["type"], message["code"]) for message in sent] == [("websocket.close", 1008)]
