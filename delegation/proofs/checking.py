@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.conf import settings
+
 from compliance.core.errors import ServiceError
 from delegation.errors import NonceRequired, ProofRejected, ReplayStoreUnavailable
 from delegation.jose import dpop
@@ -36,6 +38,25 @@ def check(
     if isinstance(found, ServiceError):
         raise found
     return found
+
+
+def proven_key(*, proof: str | None, method: str, path: str, now: datetime) -> str | None:
+    """The thumbprint that the `DPoP` header of a request for a token proves; None without the header.
+
+    `path` is that of the request, percent-encoded: the public address of the service goes before it, whatever
+    name a proxy was asked for. Raises: as `check`.
+    """
+    if proof is None:
+        return None
+    found = check(
+        proof=proof,
+        method=method,
+        uri=f"{settings.BASE_URL}{path}",
+        access_token=None,
+        nonce_required=settings.DPOP_NONCE_REQUIRED,
+        now=now,
+    )
+    return found.jkt
 
 
 def check_each(presented: Sequence[PresentedProof], *, now: datetime) -> list[Proof | ServiceError]:
