@@ -6,13 +6,15 @@ from weakref import WeakKeyDictionary
 
 import httpx
 
+from agentid.client.transport import Configuration
 from agentid.middleware.decision import PATH, Action, Decision, Inbound, Policy, away, interpret
 
 
 class Gate:
     """The service's decision on requests to one application; without an answer in time the answer is no.
 
-    `timeout` is in seconds. See `Policy` for the rest.
+    `timeout` is in seconds; `allow_http` sends the key over plain HTTP to other machines. For the rest see
+    `Policy`. Raises: ConfigurationError.
     """
 
     def __init__(
@@ -25,7 +27,9 @@ class Gate:
         excluded: tuple[str, ...] = (),
         public_url: str | None = None,
         timeout: float = 2.0,
+        allow_http: bool = False,
     ) -> None:
+        base_url = Configuration(base_url, gateway_key, allow_http=allow_http).base_url
         self.policy = Policy(gateway_key, route, action, frozenset(excluded), public_url)
         # Certificates take long to load: once for all clients.
         context = httpx.create_ssl_context()
