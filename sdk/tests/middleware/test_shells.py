@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import httpx
 import pytest
 
 from agentid.middleware.asgi import AsgiGate
@@ -128,3 +129,24 @@ def test_refused_websocket_is_closed_before_it_is_accepted(
     asyncio.run(AsgiGate(asgi_app, gate)(scope, receive, send))
 
     assert [(message["type"], message["code"]) for message in sent] == [("websocket.close", 1008)]
+
+
+def token_for(service: Service, guarded: Guarded, **more: Any) -> str:
+    chain = [{"sub": "anna", "type": "human"}, {"sub": "reader", "type": "agent"}]
+    answer = httpx.post(
+        f"{service.address}/v1/agents/{guarded.agent.id}/delegation",
+        json={"chain": chain, "scope": "read", **more},
+        headers={"Authorization": f"Bearer {make_key(guarded.tenant)}"},
+    )
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["data"]["token"])
+
+
+def test_holder_of_a_bearer_token_passes(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+
+    found = ask(gate, "/orders", {"Authorization": f"Bearer {token_for(service, guarded)}"})
+
+    assert (found.status, found.body["agent"]["agent_id"]) == (200, str(guarded.agent.id))
