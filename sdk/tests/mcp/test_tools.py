@@ -11,6 +11,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 import agentid
+from agentid.keys import DpopKey
 from certificates import services as certificates
 from certificates.models import Certificate
 from compliance.core.clock import now
@@ -85,6 +86,26 @@ def test_agent_obtains_a_token_that_another_verifies(play: Callable[..., Any], r
     assert verified.structured_content["valid"] is True
     assert verified.structured_content["audience"] == "orders"
     assert verified.structured_content["agent_id"] == str(reported.agent.id)
+
+
+def test_token_is_bound_to_the_agents_key(
+    play: Callable[..., Any], service: Service, reported: Reported, tmp_path: Path
+) -> None:
+    chain = [{"sub": "anna", "type": "human"}, {"sub": "reader", "type": "agent"}]
+    longer = [*chain, {"sub": "helper", "type": "sub_agent"}]
+
+    async def calls(client: Client) -> tuple[Any, Any]:
+        first = await client.call_tool("obtain_token", {"chain": chain})
+        assert not first.is_error, first.content
+        parent = first.structured_content["token"]
+        return first, await client.call_tool("obtain_token", {"chain": longer, "parent_token": parent})
+
+    first, second = play(calls, AGENTID_DPOP_KEY=str(tmp_path / "key.pem"))
+
+    thumbprint = DpopKey.load(tmp_path / "key.pem").thumbprint
+    assert first.structured_content["bound_to"] == thumbprint
+    assert not second.is_error, second.content
+    assert second.structured_content["bound_to"] == thumbprint
 
 
 def test_agent_and_message_of_it_are_verified(play: Callable[..., Any], reported: Reported) -> None:

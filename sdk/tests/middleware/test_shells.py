@@ -6,11 +6,12 @@ from typing import Any
 import httpx
 import pytest
 
+from agentid.keys import DpopKey
 from agentid.middleware.asgi import AsgiGate
 from compliance.tenancy.tests.factories import make_key
 from events.models import BehaviorEvent
 from tests.between import Canned, Fate, between
-from tests.middleware.conftest import Ask, Guarded, MakeGate, asgi_app
+from tests.middleware.conftest import Ask, Asked, Guarded, MakeGate, asgi_app
 from tests.served import Service
 
 FORGED = {"X-Service-Agent-Id": "forged", "X_Service_Agent_Id": "forged", "X-Service-Scope": "all"}
@@ -140,6 +141,25 @@ def token_for(service: Service, guarded: Guarded, **more: Any) -> str:
     )
     assert answer.status_code == 200, answer.text
     return str(answer.json()["data"]["token"])
+
+
+def test_holder_of_a_bound_token_proves_its_key(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    key, thief = DpopKey.generate(), DpopKey.generate()
+    token = token_for(service, guarded, dpop_jkt=key.thumbprint)
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+
+    def present(holder: DpopKey, url: str = "http://api.test/orders") -> Asked:
+        proof = holder.proof("GET", url, access_token=token)
+        return ask(gate, "/orders?a=b", {"Authorization": f"DPoP {token}", "DPoP": proof})
+
+    assert present(key).status == 200
+    stolen, moved = present(thief), present(key, "http://api.test/other")
+    assert (stolen.status, moved.status) == (401, 401)
+    assert 'error="invalid_token"' in stolen.headers["www-authenticate"]
+    assert 'error="invalid_dpop_proof"' in moved.headers["www-authenticate"]
+    assert ask(gate, "/orders", {"Authorization": f"Bearer {token}"}).status == 401
 
 
 def test_holder_of_a_bearer_token_passes(

@@ -5,12 +5,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+import httpx
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel, Field
 
+from agentid.client.operations.delegation import Delegations
 from agentid.client.service import AsyncClient
+from agentid.client.transport import AsyncTransport, Configuration
 from agentid.errors import AgentIdError
+from agentid.keys import DpopAuth, DpopKey
 from agentid.mcp.results import (
     CertificateStanding,
     DelegationVerdict,
@@ -48,6 +52,7 @@ class Tools:
     """What a model may call."""
 
     client: AsyncClient
+    delegations: Delegations[AsyncTransport]
     agent_id: str | None
 
     async def verify_agent(self, serial_number: Serial) -> CertificateStanding:
@@ -98,10 +103,11 @@ class Tools:
     ) -> IssuedToken:
         """Get a token with which this agent acts for the first of `chain`, ordered from that root to itself.
 
-        `scope` holds action names with spaces between; `parent_token` is the token that is handed on.
+        `scope` holds action names with spaces between; `parent_token` is the token that is handed on. If
+        `bound_to` is set, only the holder of this agent's key can use the token.
         """
         with told():
-            found = await self.client.delegation.issue(
+            found = await self.delegations.issue(
                 self._own_id(),
                 chain=[member.model_dump() for member in chain],
                 scope=scope,
@@ -117,9 +123,20 @@ class Tools:
         return self.agent_id
 
 
-def make_server(client: AsyncClient, *, agent_id: str | None) -> MCPServer[Any]:
-    """The server, whose tools act for the agent `agent_id`."""
-    tools = Tools(client, agent_id)
+class ProvingTransport(AsyncTransport):
+    """Proves with each try that the caller holds a key, so that a token is bound to it."""
+
+    def __init__(self, configuration: Configuration, key: DpopKey) -> None:
+        super().__init__(configuration)
+        self._http = httpx.AsyncClient(timeout=configuration.timeout, auth=DpopAuth(key))
+
+
+def make_server(client: AsyncClient, *, agent_id: str | None, key: DpopKey | None = None) -> MCPServer[Any]:
+    """The server, whose tools act for the agent `agent_id`, and get tokens that are bound to `key`."""
+    delegations = client.delegation
+    if key is not None:
+        delegations = Delegations(ProvingTransport(client.transport.configuration, key))
+    tools = Tools(client, delegations, agent_id)
     server: MCPServer[Any] = MCPServer("agentid", instructions=INSTRUCTIONS, log_level="WARNING")
     for tool in (
         tools.verify_agent,
