@@ -7,9 +7,11 @@ from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
 
 from compliance.core.identifiers import parse_id
 from delegation.errors import IssuedTokenNotFound
+from delegation.issued import conditions
 from delegation.lifecycle import PUBLISHED_AFTER_RETIREMENT, KeyStatus
 
 if TYPE_CHECKING:
@@ -39,6 +41,16 @@ class IssuedTokenQuerySet(models.QuerySet["IssuedToken"]):
 
     def unexpired(self, now: datetime) -> "IssuedTokenQuerySet":
         return self.filter(expires_at__gt=now)
+
+    def standing(self, now: datetime, *, is_wanted: bool = True) -> "IssuedTokenQuerySet":
+        """The tokens that stand; unless that `is_wanted`, those that do not."""
+        standing = Q(expires_at__gt=now) & Q(stands=True)
+        return self.with_standing(now).filter(standing if is_wanted else ~standing)
+
+    def with_standing(self, now: datetime) -> "IssuedTokenQuerySet":
+        """Tell with each row whether it stands, if it has not expired, as `stands`."""
+        stands = RawSQL(conditions.STANDS, [now], output_field=models.BooleanField())  # noqa: S611
+        return self.annotate(stands=stands)
 
     def descending_from(self, token_id: UUID) -> "IssuedTokenQuerySet":
         """What was handed on from a token, however deep, to agents of any tenant."""

@@ -12,7 +12,6 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.identifiers import new_id
-from compliance.keys import HsmECPrivateKey, private_key
 from delegation import errors
 from delegation.authority import (
     Authority,
@@ -24,12 +23,15 @@ from delegation.authority import (
     check_scope,
     check_subject,
 )
-from delegation.issued import rows, status_entries
+from delegation.issued import revocation, rows, status_entries
 from delegation.jose import jws, keyring, keys, tokens
 from delegation.jose.tokens import Chain, Confirmation, Delegation, SubjectIdentifier
 from delegation.models import TokenKey
+from delegation.standing import Standing, standings
 
 DEFAULT_TTL = timedelta(hours=1)
+PRESENTED = "Revoked at /oauth/revoke"
+"""The reason of a revocation by the token itself, which has no field for one (RFC 7009 §2.1)."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,14 @@ class TokenVerification:
         return self.delegation is not None
 
 
+@dataclass(frozen=True)
+class Introspection:
+    """A token that stands, and what its agent is now."""
+
+    delegation: Delegation
+    standing: Standing
+
+
 def bootstrap(*, now: datetime) -> TokenKey:
     """Make the current environment's first token key, unless it has one; safe to repeat."""
     return keys.bootstrap(actor=Actor.system("bootstrap"), now=now)
@@ -89,7 +99,7 @@ def issue(*, tenant_id: UUID, agent_id: Any, grant: Grant, actor: Actor, now: da
     find = Agent.objects.for_tenant(tenant_id).find
     delegation = _authorised(find(agent_id), grant, parent, now)
     key = keys.signing_key()
-    token = _sign(delegation, key)
+    token = jws.sign(tokens.to_claims(delegation), kid=key.kid, key=keys.private_half(key))
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         authority = _check(agent, grant, parent, now)
@@ -109,6 +119,38 @@ def verify(*, token: str, now: datetime) -> TokenVerification:
         return TokenVerification(delegation=_verified(token, now))
     except errors.TokenRejected as rejected:
         return TokenVerification(reason=rejected.reason)
+
+
+def verify_for(*, token: str, audience: str | None, now: datetime) -> TokenVerification:
+    """As `verify`; with an `audience`, a token that is for another one, or for none, is invalid too."""
+    found = verify(token=token, now=now)
+    if audience is None or found.delegation is None or found.delegation.audience == audience:
+        return found
+    return TokenVerification(reason=errors.RejectionReason.INVALID_AUDIENCE)
+
+
+def introspect(*, token: str, now: datetime) -> Introspection | None:
+    """The delegation of a token of the current environment that stands now, and how; None for others.
+
+    Reads one statement. Raises `KeyRingUnavailable` as `verify`.
+    """
+    delegation = verify(token=token, now=now).delegation
+    if delegation is None or delegation.environment != environments.current().value:
+        return None
+    (standing,) = standings([delegation], now=now)
+    return Introspection(delegation, standing) if standing.stands else None
+
+
+def revoke_token(*, tenant_id: UUID, token: str, actor: Actor, now: datetime) -> None:
+    """Revoke a token that is shown, and all that came of it; one that does not count is left alone.
+
+    Raises `IssuedByAnother`, and `KeyRingUnavailable` as `verify`.
+    """
+    delegation = verify(token=token, now=now).delegation
+    if delegation is not None and delegation.environment == environments.current().value:
+        revocation.revoke_presented(
+            tenant_id=tenant_id, delegation=delegation, reason=PRESENTED, actor=actor, now=now
+        )
 
 
 def _verified(token: str, now: datetime) -> Delegation:
@@ -173,13 +215,6 @@ def _authorised(agent: Agent, grant: Grant, parent: Delegation | None, now: date
     )
 
 
-def _sign(delegation: Delegation, key: TokenKey) -> str:
-    signer = private_key(environments.current(), key.uri)
-    if not isinstance(signer, HsmECPrivateKey):
-        raise errors.TokenKeysMissing()
-    return jws.sign(tokens.to_claims(delegation), kid=key.kid, key=signer)
-
-
 def _record(
     agent: Agent,
     delegation: Delegation,
@@ -208,6 +243,7 @@ def _record(
             "parent_token_id": str(parent.token_id) if parent else None,
             "root_assurance": delegation.root_assurance.value,
             "root_issuer": delegation.subject_identifier.issuer if delegation.subject_identifier else None,
+            "root_subject": delegation.subject_identifier.subject if delegation.subject_identifier else None,
             "bound_to": delegation.bound_to,
         },
         actor=actor,

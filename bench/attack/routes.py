@@ -104,6 +104,16 @@ def _agent(_: Holdings) -> Any:
         "model_hash": "sha256:00",
         "description": "d",
         "metadata": {"permitted_actions": ["read", "pay"], "note": "n"},
+        "agent_card": {
+            "url": "https://agents.example/a",
+            "protocol_binding": "GRPC",
+            "streaming": True,
+            "input_modes": ["text/plain"],
+            "output_modes": ["text/plain"],
+            "token_schemes": ["dpop"],
+            "provider_url": "https://example.com",
+            "documentation_url": "https://example.com/docs",
+        },
         "financial_scope": {
             "max_single_trade_usd": 10,
             "daily_limit_usd": 50.5,
@@ -146,7 +156,11 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
     "POST v1/agents/<str:agent_id>/retire": _reason,
     "POST v1/agents/<str:agent_id>/certify": lambda _: None,
     "POST v1/agents/<str:agent_id>/renew": lambda _: None,
-    "POST v1/agents/<str:agent_id>/sign": lambda _: {"payload": {"a": [1, 2.5, "x", None]}},
+    "POST v1/agents/<str:agent_id>/sign": lambda _: {
+        "payload": {"a": [1, 2.5, "x", None]},
+        "format": "jws",
+        "audience": "https://api.example",
+    },
     "POST v1/agents/<str:agent_id>/delegation": _delegation,
     "POST v1/certificates/<str:certificate_id>/revoke": _reason,
     "POST v1/certificates/<str:certificate_id>/renew": lambda _: None,
@@ -159,7 +173,8 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
     "POST v1/events": _event,
     "POST v1/events/batch": lambda holdings: {"events": [_event(holdings), _event(holdings)]},
     "POST v1/events/<str:event_id>/review": lambda _: {"verdict": "dismissed", "note": "n"},
-    "POST v1/delegation/verify": lambda holdings: {"token": holdings.token},
+    "POST v1/delegation/verify": lambda holdings: {"token": holdings.token, "audience": "a"},
+    "POST v1/delegations/<str:token_id>/revoke": _reason,
     # Loopback, and an event that no attack causes.
     "POST v1/webhooks": lambda _: {
         "url": LOOPBACK_HOOK,

@@ -1,5 +1,6 @@
 """What there is to attack: two tenants, keys of every state, and objects of each tenant and environment."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -21,7 +22,7 @@ from bench.attack.wire import Line, Reply, call
 from compliance.api.rest.permissions import Scope
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.encodings import b64url_encode
+from compliance.core.encodings import b64url_decode, b64url_encode
 from compliance.core.environments import Environment
 from compliance.tenancy import services as tenancy
 from compliance.tenancy.models import ApiKey, Tenant
@@ -53,7 +54,10 @@ class Holdings:
     entry: str
     did: str
     token: str
+    token_id: str
+    status_list: str
     signature: str
+    jws: str
     authority_serial: str
     ocsp_request: bytes = field(repr=False)
 
@@ -69,6 +73,8 @@ class Holdings:
             "schedule_id": self.schedule,
             "incident_id": self.incident,
             "entry_id": self.entry,
+            "token_id": self.token_id,
+            "list_id": self.status_list,
             "level": "0",
             "path": "000.p/1",
             "serial": self.serial,
@@ -84,7 +90,7 @@ class Holdings:
         return frozenset(
             {
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
-                *(self.schedule, self.incident, self.entry, self.serial),
+                *(self.schedule, self.incident, self.entry, self.serial, self.token_id),
             }
         )
 
@@ -102,6 +108,7 @@ def absent(like: Holdings) -> Holdings:
         schedule=str(uuid4()),
         incident=str(uuid4()),
         entry=str(uuid4()),
+        token_id=str(uuid4()),
     )
 
 
@@ -175,7 +182,10 @@ def _issue(tenant: Tenant, environment: Environment, scopes: list[str] | None = 
 
 def new_agent(line: Line, key: str, **more: object) -> str:
     """A registered agent."""
-    body = {"name": "attacked", "model_hash": "h", "metadata": {"permitted_actions": PERMITTED}, **more}
+    body: dict[str, object] = {"name": "attacked", "model_hash": "h"}
+    body["metadata"] = {"permitted_actions": PERMITTED}
+    body["agent_card"] = {"url": "https://agents.example/attacked"}
+    body |= more
     return str(_made(line.ask(call("POST", "/v1/agents", key=key, body=body)))["id"])
 
 
@@ -201,7 +211,8 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     incident = _incident(line, key)
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     token = _made(line.ask(call("POST", f"/v1/agents/{agent}/delegation", key=key, body=grant)))
-    signed = _made(line.ask(call("POST", f"/v1/agents/{agent}/sign", key=key, body={"payload": PAYLOAD})))
+    message = {"payload": PAYLOAD, "format": "jws"}
+    signed = _made(line.ask(call("POST", f"/v1/agents/{agent}/sign", key=key, body=message)))
     entry = line.ask(call("GET", "/v1/audit-log?limit=1", key=key)).data[0]
     environment = "test" if "_test_" in key else "live"
     authority = _made(line.ask(call("GET", f"/v1/ca?environment={environment}")))["certificates"][0]
@@ -218,7 +229,10 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         entry=entry["id"],
         did=f"did:{_service_name(key)}:{environment}:{agent}",
         token=token["token"],
+        token_id=token["token_id"],
+        status_list=_status_list(token["token"]),
         signature=signed["signature"],
+        jws=signed["jws"],
         authority_serial=authority["serial_number"],
         ocsp_request=_ocsp_request(certificate["certificate_pem"], authority["pem"]),
     )
@@ -231,6 +245,12 @@ def _incident(line: Line, key: str) -> str:
     _made(line.ask(call("POST", f"/v1/certificates/{certificate['id']}/revoke", key=key, body=body)))
     found = line.ask(call("GET", f"/v1/incidents?agent_id={agent}", key=key)).data
     return str(found[0]["id"])
+
+
+def _status_list(token: str) -> str:
+    """The id of the list that a token names."""
+    claims = json.loads(b64url_decode(token.split(".")[1]))
+    return str(claims["status"]["status_list"]["uri"]).rpartition("/")[2]
 
 
 def _service_name(key: str) -> str:

@@ -26,8 +26,10 @@ from compliance.reports.models import Report, ReportSchedule
 from compliance.reports.vocabulary import Cadence, ReportType
 from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
+from delegation.issuers.tests.factories import make_issuer
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
+from delegation.tests.factories import make_issued_token
 from events.inbox.models import InboxComment, OpenEvent
 from events.models import (
     ActionType,
@@ -136,6 +138,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             **_authority_rows(agent, label),
             **_event_rows(agent, label),
             **_webhook_rows(mirrored, label),
+            "issuers_trustedissuer": make_issuer(mirrored, f"https://{label.replace(' ', '-')}.example.com"),
         }
 
 
@@ -159,6 +162,7 @@ def _authority_rows(agent: Agent, label: str) -> dict[str, Any]:
         "certificates_pooledkey": PooledKey.objects.create(
             id=UUID(new_id_at(tomorrow)), key_uri=f"pkcs11:object={label}", spki=b"", created_at=tomorrow
         ),
+        "delegation_issuedtoken": make_issued_token(agent, principal=f"{label} principal"),
         "delegation_tokenkey": TokenKey.objects.create(
             kid=f"{label} kid"[:64],
             uri="pkcs11:object=kept",

@@ -10,9 +10,10 @@ from uuid import UUID
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
+from agents.models import Agent
 from auditlog.models import AuditEntry
 from auditlog.tests.factories import seal_and_sign
-from certificates.tests.factories import make_authorities
+from certificates.tests.factories import make_authorities, make_carded_agent
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import canonical_id, new_id, parse_id
@@ -20,6 +21,7 @@ from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from compliance.tests.console import populate
 from delegation import services as delegation
+from delegation.issued.status_entries import LIST_SIZE
 
 ARABIC_INDIC = str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
 FULL_WIDTH = str.maketrans("0123456789", "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19")
@@ -27,6 +29,7 @@ SCRIPTS = [ARABIC_INDIC, FULL_WIDTH]
 MOMENT = "2026-01-02T03:04:05Z"
 # A query parameter that is neither an enumeration nor text needs an example here.
 IN_QUERY = {"limit": "10", "before": MOMENT, "at": MOMENT, "after": MOMENT, "from": "0", "to": "1"}
+IN_QUERY["versionTime"] = MOMENT
 # The sandbox's tree is served by the same views as the live one.
 SANDBOX_TREE = "/v1/audit-log/test/"
 TEXTS = {"event_type", "encoded", "action", "actor_id", "affected_id"}
@@ -74,8 +77,12 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
     delegation.bootstrap(now=now())
     rows = populate(tenant, Environment.LIVE)
     agent, certificate = rows["agents_agent"], rows["certificates_certificate"]
+    carded = make_carded_agent(tenant)
+    Agent.objects.filter(id=carded.id).update(created_at=MOMENT)
     ids = {
         "agent_id": agent.id,
+        "token_id": rows["delegation_issuedtoken"].id,
+        "list_id": f"live-{rows['delegation_issuedtoken'].status_index // LIST_SIZE}",
         "certificate_id": certificate.id,
         "event_id": rows["events_behaviorevent"].id,
         "webhook_id": rows["webhooks_webhook"].id,
@@ -86,7 +93,7 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
         "serial": certificate.serial_number,
         "authority": make_authorities().serial_number,
         "part": "1",
-        "did": agent.did,
+        "did": carded.did,
         "level": "0",
         "path": "000.p/1",
         "entry_id": AuditEntry.objects.for_tenant(tenant.id).order_by("id")[0].id,

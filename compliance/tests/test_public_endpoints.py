@@ -15,7 +15,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from agents.tests.factories import make_agent
 from auditlog.tests.factories import make_entries, seal_and_sign
 from certificates import services as certificates
-from certificates.tests.factories import make_certificate, revoke_certificate
+from certificates.tests.factories import make_carded_agent, make_certificate, revoke_certificate
 from compliance.api.rest.views import ApiViewSet
 from compliance.console.addresses import CONSOLE_PREFIX
 from compliance.core import environments
@@ -25,7 +25,9 @@ from compliance.tenancy import keys
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from delegation import services as delegation
+from delegation.issued import status_lists
 from delegation.jose import keyring
+from delegation.services import IssuedDelegation
 from delegation.tests.factories import make_token
 
 PAYLOAD = {"order": 17}
@@ -44,6 +46,7 @@ class Ask(NamedTuple):
 def asks() -> dict[Environment, list[Ask]]:
     """Every public request, of things of both environments."""
     keyring.forget()
+    status_lists.forget()
     found = {}
     for environment in Environment:
         with environments.use(environment):
@@ -55,6 +58,8 @@ def asked() -> Iterator[Ask]:
     """What anyone may ask of one environment's certificates (in force and revoked), CA, token and agent."""
     tenant = make_tenant()
     delegation.bootstrap(now=now())
+    carded = make_carded_agent(tenant)
+    yield Ask("v1/agent-cards/<str:did>", "GET", f"v1/agent-cards/{carded.did}")
     active = make_certificate(make_agent(tenant))
     revoked = revoke_certificate(make_certificate(make_agent(tenant)))
     environment = environments.current().value
@@ -77,8 +82,9 @@ def asked() -> Iterator[Ask]:
     yield Ask("v1/ca", "GET", f"v1/ca?environment={environment}")
     yield Ask("v1/ca/<str:serial>", "GET", f"v1/ca/{authority}")
     yield Ask(".well-known/jwks.json", "GET", f".well-known/jwks.json?environment={environment}")
-    token = make_token(active.agent).token
-    yield Ask("v1/delegation/verify", "POST", "v1/delegation/verify", {"token": token})
+    issued = make_token(active.agent)
+    yield Ask("v1/delegation/verify", "POST", "v1/delegation/verify", {"token": issued.token})
+    yield Ask("v1/status-lists/<str:list_id>", "GET", f"v1/status-lists/{list_of(issued)}")
     make_entries(256)
     seal_and_sign()
     tree = "v1/audit-log" if environment == "live" else "v1/audit-log/test"
@@ -87,6 +93,12 @@ def asked() -> Iterator[Ask]:
     yield Ask(f"{tree}/tile/<str:level>/<path:path>", "GET", f"{tree}/tile/0/000")
     for bare in ("v1/crl", "v1/ca", ".well-known/jwks.json", "v1/schema", "health/live", "health/ready"):
         yield Ask(bare, "GET", bare)
+
+
+def list_of(issued: IssuedDelegation) -> str:
+    """The id of the status list that a token names."""
+    assert issued.delegation.status is not None
+    return issued.delegation.status.status_list.uri.rpartition("/")[2]
 
 
 def ocsp_question(certificate: Any) -> bytes:

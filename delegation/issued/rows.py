@@ -4,11 +4,21 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from django.conf import settings
+
 from agents.models import Agent
+from compliance.core import environments
 from compliance.stores import sql
 from delegation import errors
 from delegation.issued import status_entries
-from delegation.jose.tokens import Delegation
+from delegation.jose.tokens import (
+    ChainActor,
+    ChainActorType,
+    Confirmation,
+    Delegation,
+    Delegator,
+    SubjectIdentifier,
+)
 from delegation.models import IssuedToken
 
 KEPT_AFTER_EXPIRY: Final = timedelta(days=7)
@@ -22,11 +32,10 @@ def write(agent: Agent, delegation: Delegation) -> IssuedToken:
     return row
 
 
-def row_of(tenant_id: UUID, delegation: Delegation, *, status_index: int | None = None) -> IssuedToken:
-    """The row of a token, not saved; `status_index` for an older token, whose claims name none."""
-    if delegation.status is not None:
-        status_index = status_entries.index_of(delegation.status)
+def row_of(tenant_id: UUID, delegation: Delegation) -> IssuedToken:
+    """The row of a token, not saved; an older token, whose claims name no status, takes a number now."""
     ancestors, subject = ancestor_ids(delegation), delegation.subject_identifier
+    status = delegation.status
     return IssuedToken(
         id=delegation.token_id,
         tenant_id=tenant_id,
@@ -43,9 +52,34 @@ def row_of(tenant_id: UUID, delegation: Delegation, *, status_index: int | None 
         root_issuer=subject.issuer if subject else None,
         root_subject=subject.subject if subject else None,
         bound_to=delegation.bound_to,
-        status_index=status_index,
+        status_index=status_entries.index_of(status) if status else status_entries.next_index(),
         issued_at=delegation.issued,
         expires_at=delegation.expires,
+    )
+
+
+def delegation_of(row: IssuedToken) -> Delegation:
+    """The claims that a row tells again; unknown ids of the oldest ancestors stay unknown."""
+    unnamed = len(row.lineage_agent_ids) - len(row.ancestor_ids) - 1
+    token_ids = [*[None] * unnamed, *row.ancestor_ids]
+    return Delegation.of(
+        tuple(ChainActor(actor["sub"], ChainActorType(actor["type"])) for actor in row.chain),
+        issuer=settings.TOKEN_ISSUER,
+        environment=environments.current().value,
+        token_id=row.id,
+        agent_id=row.agent_id,
+        issued_at=int(row.issued_at.timestamp()),
+        not_before=int(row.issued_at.timestamp()),
+        expires_at=int(row.expires_at.timestamp()),
+        scope=row.scope,
+        audience=row.audience,
+        certificate_serial=row.certificate_serial,
+        via=tuple(map(Delegator, row.lineage_agent_ids, row.lineage_serials, token_ids)),
+        confirmation=Confirmation(row.bound_to) if row.bound_to else None,
+        subject_identifier=SubjectIdentifier(row.root_issuer, row.root_subject or "")
+        if row.root_issuer
+        else None,
+        status=status_entries.status_at(row.status_index),
     )
 
 

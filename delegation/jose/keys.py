@@ -9,7 +9,7 @@ from django.db import IntegrityError
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
-from compliance.keys import backend_for, destroy_if_present
+from compliance.keys import HsmECPrivateKey, backend_for, destroy_if_present, private_key
 from compliance.stores.sweeps import each
 from delegation.errors import RotationUnderWay, TokenKeysMissing
 from delegation.jose import keyring
@@ -97,6 +97,14 @@ def signing_key() -> TokenKey:
     if active := _of_status(KeyStatus.ACTIVE):
         return active
     raise TokenKeysMissing()
+
+
+def private_half(key: TokenKey) -> HsmECPrivateKey:
+    """The key in the HSM; raises `TokenKeysMissing` if it is not there, and 503 errors."""
+    signer = private_key(environments.current(), key.uri)
+    if not isinstance(signer, HsmECPrivateKey):
+        raise TokenKeysMissing()
+    return signer
 
 
 def jwks(*, now: datetime) -> list[Jwk]:

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from compliance.api.exceptions import error_parts
 from compliance.api.gate import GateRequest
 from compliance.core.errors import ServiceError
+from delegation.errors import ProofRejected
 
 log = logging.getLogger(__name__)
 
@@ -39,14 +40,10 @@ class OAuthErrorCode(StrEnum):
 
 
 class OAuthError(ServiceError):
-    """Base of the errors with a code of their own; `headers` go with the answer."""
+    """Base of the errors with a code of their own."""
 
     status = 400
     code = OAuthErrorCode.INVALID_REQUEST
-
-    def __init__(self, message: str | None = None, *, headers: Mapping[str, str] | None = None) -> None:
-        self.headers = dict(headers or {})
-        super().__init__(message)
 
 
 class InvalidRequest(OAuthError):
@@ -82,6 +79,11 @@ class UnsupportedTokenType(OAuthError):
 class InvalidScope(OAuthError):
     code = OAuthErrorCode.INVALID_SCOPE
     message = "The scope is malformed or goes too far"
+
+
+class InvalidDpopProof(OAuthError):
+    code = OAuthErrorCode.INVALID_DPOP_PROOF
+    message = "The possession of a key must be proven"
 
 
 class InvalidTarget(OAuthError):
@@ -126,7 +128,8 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
     status, message, headers = found
     if isinstance(error, OAuthError):
         shown, content = status, body(error.code, message)
-        headers = {**headers, **error.headers}
+    elif isinstance(error, ProofRejected):
+        shown, content = status, body(OAuthErrorCode(error.error), error.description)
     else:
         shown, content = body_of_status(status, message)
     if shown == 401:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agentid import Client, Retries
 from agentid.reporting import Reporter
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
@@ -68,3 +69,10 @@ def make_reporter(reported: Reported, tmp_path: Path) -> Iterator[MakeReporter]:
             return reporter
 
         yield make
+
+
+@pytest.fixture
+def client(service: Service, reported: Reported) -> Iterator[Client]:
+    """A client of the tenant, without waits that a test would notice."""
+    with Client(service.address, reported.api_key, retries=Retries(first_wait=0.01)) as found:
+        yield found

@@ -76,7 +76,7 @@ TABLES: Final[Mapping[str, Access]] = {
     "api_idempotencyrecord": Access(CHANGE_AND_REMOVE, NOTHING),
     **_all(Access(CHANGE), "agents_agent", "delegation_tokenkey", "reports_report", "reports_reportschedule"),
     **_all(Access(CHANGE), "certificates_certificate", "certificates_certificateauthority"),
-    **_all(Access(CHANGE), "certificates_issuance", "webhooks_delivery"),
+    **_all(Access(CHANGE), "certificates_issuance", "certificates_signedcard", "webhooks_delivery"),
     **_all(Access(CHANGE), "events_riskwatermark", "events_scorerprogress", "events_simulation"),
     **_all(Access(CHANGE), "events_tenantbaseline", "events_tenantmarks"),
     **_all(Access(CHANGE_AND_REMOVE), "tenancy_membership", "certificates_revocationlist"),
@@ -90,6 +90,7 @@ TABLES: Final[Mapping[str, Access]] = {
     "delegation_issuedtoken": Access(
         ADD_AND_REMOVE | {"UPDATE (revoked_at)", "UPDATE (revoked_by)", "UPDATE (revocation_reason)"}
     ),
+    "issuers_trustedissuer": Access(CHANGE_AND_REMOVE),
     "certificates_endedhold": Access(APPEND | {"UPDATE (end_crl_number)"}),
     "certificates_pooledkey": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
     "events_pendingreview": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),

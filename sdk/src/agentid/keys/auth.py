@@ -8,10 +8,10 @@ from agentid.keys.dpop import DpopKey
 
 
 class DpopAuth(httpx.Auth):
-    """Adds `DPoP` to each request, and tries once more with the nonce that a server asks for (RFC 9449 §8, §9).
+    """Adds `DPoP` to each request, and tries once more with the nonce that a server asks for (RFC 9449 §8).
 
-    With a `token`, requests carry it as `Authorization: DPoP`; without one, as to `/oauth/token`, the request's
-    own `Authorization` stays.
+    With a `token`, requests carry it as `Authorization: DPoP`; without one, as to `/oauth/token`, the
+    request's own `Authorization` stays.
     """
 
     def __init__(self, key: DpopKey, token: str | None = None) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,10 +50,8 @@ class DpopKey:
     @classmethod
     def load_or_generate(cls, path: Path | str) -> Self:
         """The key of this file, made first if there is none; of several processes all get the same."""
-        try:
+        with suppress(FileExistsError):
             cls.generate().save(path)
-        except FileExistsError:
-            pass
         return cls.load(path)
 
     def save(self, path: Path | str) -> None:
