@@ -1,14 +1,20 @@
 """The Model Context Protocol server with which an agent verifies peers, reports events and gets tokens."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
 
+import httpx
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel, Field
 
+from agentid.client.operations.delegation import Delegations
+from agentid.client.service import AsyncClient
+from agentid.client.transport import AsyncTransport, Configuration
+from agentid.errors import AgentIdError
+from agentid.keys import DpopAuth, DpopKey
 from agentid.mcp.results import (
     CertificateStanding,
     DelegationVerdict,
@@ -16,7 +22,6 @@ from agentid.mcp.results import (
     MessageVerdict,
     RecordedEvent,
 )
-from agentid.mcp.service import ToolService
 from agentid.reporting.encoding import ActionType
 
 INSTRUCTIONS = (
@@ -33,48 +38,47 @@ class ChainMember(BaseModel):
     type: Literal["human", "agent", "sub_agent", "service"]
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """Where the service is, and for whom the tools act."""
-
-    base_url: str
-    api_key: str | None = field(default=None, repr=False)
-    agent_id: str | None = None
-
-    @classmethod
-    def of(cls, environ: Mapping[str, str]) -> "Configuration":
-        """Of the variables AGENTID_BASE_URL, AGENTID_API_KEY and AGENTID_AGENT_ID. Raises: KeyError."""
-        return cls(
-            environ["AGENTID_BASE_URL"], environ.get("AGENTID_API_KEY"), environ.get("AGENTID_AGENT_ID")
-        )
+@contextmanager
+def told() -> Iterator[None]:
+    """Tell the model what went wrong with the service, in the service's words."""
+    try:
+        yield
+    except AgentIdError as error:
+        raise ToolError(str(error)) from None
 
 
 @dataclass(frozen=True)
 class Tools:
     """What a model may call."""
 
-    service: ToolService
+    client: AsyncClient
+    delegations: Delegations[AsyncTransport]
     agent_id: str | None
 
     async def verify_agent(self, serial_number: Serial) -> CertificateStanding:
         """Look up how an agent's certificate stands now, and what it permits."""
-        path = f"/v1/verify/{quote(serial_number, safe='')}"
-        return CertificateStanding.model_validate(await self.service.get(path))
+        with told():
+            found = await self.client.certificates.verify(serial_number)
+        return CertificateStanding.model_validate(found.raw)
 
-    async def verify_delegation(self, token: str, audience: str | None = None) -> DelegationVerdict:
-        """Check a delegation token: signature and times, and with `audience` that it is meant for that name.
+    async def verify_delegation(self, token: str) -> DelegationVerdict:
+        """Check a delegation token's signature and times.
 
-        Whether the agent has been stopped since is asked of verify_agent.
+        Compare `audience` with your own name, and ask verify_agent whether the agent has been stopped since.
         """
-        body = {"token": token} | ({"audience": audience} if audience is not None else {})
-        return DelegationVerdict.model_validate(await self.service.post("/v1/delegation/verify", body))
+        with told():
+            found = await self.client.delegation.verify(token=token)
+        return DelegationVerdict.model_validate(found.raw)
 
     async def verify_message(
         self, payload: Any, signature: str, certificate_serial: Serial
     ) -> MessageVerdict:
         """Check that an agent signed this JSON payload; `signature` is base64, as it came."""
-        body = {"payload": payload, "signature": signature, "certificate_serial": certificate_serial}
-        return MessageVerdict.model_validate(await self.service.post("/v1/verify/message", body))
+        with told():
+            found = await self.client.messages.verify(
+                payload=payload, signature=signature, certificate_serial=certificate_serial
+            )
+        return MessageVerdict.model_validate(found.raw)
 
     async def report_event(
         self,
@@ -83,13 +87,11 @@ class Tools:
         session_id: str | None = None,
     ) -> RecordedEvent:
         """Record an action of this agent; the answer says how risky it looked."""
-        body: dict[str, Any] = {
-            "agent_id": self._own_id(),
-            "action_type": action_type,
-            "details": details or {},
-        }
-        body |= {"session_id": session_id} if session_id is not None else {}
-        return RecordedEvent.model_validate(await self.service.post("/v1/events", body, with_key=True))
+        with told():
+            found = await self.client.events.record(
+                agent_id=self._own_id(), action_type=action_type, details=details, session_id=session_id
+            )
+        return RecordedEvent.model_validate(found.raw)
 
     async def obtain_token(
         self,
@@ -101,16 +103,19 @@ class Tools:
     ) -> IssuedToken:
         """Get a token with which this agent acts for the first of `chain`, ordered from that root to itself.
 
-        `scope` holds action names with spaces between; `parent_token` is the token that is handed on.
+        `scope` holds action names with spaces between; `parent_token` is the token that is handed on. If
+        `bound_to` is set, only the holder of this agent's key can use the token.
         """
-        optional = {"audience": audience, "ttl_seconds": ttl_seconds, "parent_token": parent_token}
-        body = {
-            "chain": [member.model_dump() for member in chain],
-            "scope": scope,
-            **{name: value for name, value in optional.items() if value is not None},
-        }
-        path = f"/v1/agents/{quote(self._own_id(), safe='')}/delegation"
-        return IssuedToken.model_validate(await self.service.post(path, body, with_key=True))
+        with told():
+            found = await self.delegations.issue(
+                self._own_id(),
+                chain=[member.model_dump() for member in chain],
+                scope=scope,
+                audience=audience,
+                ttl_seconds=ttl_seconds,
+                parent_token=parent_token,
+            )
+        return IssuedToken.model_validate(found.raw)
 
     def _own_id(self) -> str:
         if self.agent_id is None:
@@ -118,10 +123,20 @@ class Tools:
         return self.agent_id
 
 
-def make_server(configuration: Configuration) -> MCPServer[Any]:
-    """The server with its tools."""
-    service = ToolService(configuration.base_url, configuration.api_key)
-    tools = Tools(service, configuration.agent_id)
+class ProvingTransport(AsyncTransport):
+    """Proves with each try that the caller holds a key, so that a token is bound to it."""
+
+    def __init__(self, configuration: Configuration, key: DpopKey) -> None:
+        super().__init__(configuration)
+        self._http = httpx.AsyncClient(timeout=configuration.timeout, auth=DpopAuth(key))
+
+
+def make_server(client: AsyncClient, *, agent_id: str | None, key: DpopKey | None = None) -> MCPServer[Any]:
+    """The server, whose tools act for the agent `agent_id`, and get tokens that are bound to `key`."""
+    delegations = client.delegation
+    if key is not None:
+        delegations = Delegations(ProvingTransport(client.transport.configuration, key))
+    tools = Tools(client, delegations, agent_id)
     server: MCPServer[Any] = MCPServer("agentid", instructions=INSTRUCTIONS, log_level="WARNING")
     for tool in (
         tools.verify_agent,

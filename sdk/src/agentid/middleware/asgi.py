@@ -23,7 +23,10 @@ class AsgiGate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                await self._gate.aclose()  # the lifespan ends with the server
             return
         inbound = inbound_of(scope)
         scope = {**scope, "headers": [pair for pair in scope["headers"] if not is_identity(_text(pair[0]))]}

@@ -91,7 +91,7 @@ class Policy:
 
     `route` names settings that the service keeps. `action` is the action a request needs, or a function that
     says so; None leaves it to the route, as does a function that returns None. `excluded` are whole paths
-    that anyone may ask for. `public_url` replaces scheme and host where a proxy stands before the application.
+    that anyone may ask for. `public_url` replaces scheme and host behind a proxy.
     """
 
     gateway_key: str = field(repr=False)

@@ -7,6 +7,7 @@ from typing import Self
 
 import httpx
 
+from agentid.client.transport import Configuration
 from agentid.reporting.answers import Outcome, Verdict, interpret
 
 PATH = "/v1/events/batch"
@@ -15,9 +16,9 @@ PATH = "/v1/events/batch"
 class BatchClient:
     """A connection for batches: each is tried once, and the reporter decides on the next try."""
 
-    def __init__(self, base_url: str, api_key: str, *, timeout: float) -> None:
-        headers = {"Authorization": f"Bearer {api_key}", "Content-Type": "application/x-ndjson"}
-        self._http = httpx.Client(base_url=base_url, headers=headers, timeout=timeout)
+    def __init__(self, service: Configuration) -> None:
+        headers = {"Authorization": f"Bearer {service.api_key}", "Content-Type": "application/x-ndjson"}
+        self._http = httpx.Client(base_url=service.base_url, headers=headers, timeout=service.timeout)
 
     def post(self, key: str, lines: Sequence[bytes]) -> Verdict:
         """Send the lines under an Idempotency-Key and read the answer."""

@@ -17,6 +17,7 @@ from threading import Condition, Thread
 from types import TracebackType
 from typing import Any, Self
 
+from agentid.client.transport import Configuration
 from agentid.reporting.actions import Action
 from agentid.reporting.answers import Outcome, Rejected, Verdict
 from agentid.reporting.batch_client import BatchClient
@@ -61,6 +62,7 @@ class Reporter:
 
     `max_queued_bytes` and `max_queued` bound what waits in memory, `max_spool_bytes` what waits on disk.
     `on_rejected` is called in a thread of the reporter for each event that the service does not take.
+    Raises: ConfigurationError, and OSError if the spool can't be made.
     """
 
     _spool: Spool | None
@@ -79,10 +81,12 @@ class Reporter:
         max_queued: int = 10_000,
         max_queued_bytes: int = 16 * 1024 * 1024,
         max_spool_bytes: int = 256 * 1024 * 1024,
+        allow_http: bool = False,
     ) -> None:
-        self._base_url, self._api_key, self._agent_id = base_url, api_key, agent_id
+        self._service = Configuration(base_url, api_key, timeout=timeout, allow_http=allow_http)
+        self._api_key, self._agent_id = api_key, agent_id
         self._folder = (spool or default_spool()) / agent_id
-        self._on_rejected, self._linger, self._timeout = on_rejected, linger, timeout
+        self._on_rejected, self._linger = on_rejected, linger
         self._max_queued, self._max_queued_bytes = max_queued, max_queued_bytes
         self._max_spool_bytes = max_spool_bytes
         self._begin()
@@ -264,7 +268,7 @@ class Reporter:
 
     def _send(self) -> None:
         adopted_at, failures = float("-inf"), 0
-        with BatchClient(self._base_url, self._api_key, timeout=self._timeout) as client:
+        with BatchClient(self._service) as client:
             while not self._is_closing:
                 try:
                     if time.monotonic() - adopted_at > ADOPTION_INTERVAL:

@@ -234,10 +234,11 @@ class Spool:
 
     def forget(self) -> None:
         """Let go of everything in a forked child: it is its parent's."""
-        if self._open is not None:
-            os.close(self._open)
-        for folder in (self._own, *self._adopted):
-            folder.forget()
+        with suppress(OSError):  # the fork may have come while a file was being closed
+            if self._open is not None:
+                os.close(self._open)
+            for folder in (self._own, *self._adopted):
+                folder.forget()
 
     def _take_in(self, folder: WriterFolder, segments: Sequence[Segment]) -> None:
         with self._lock:
