@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,8 +20,9 @@ from agentid.jose import jwk
 from agentid.jose.encodings import b64url_decode, b64url_encode
 from agentid.jose.jws import P256_ORDER
 from agentid.keys import DpopKey
-from agentid.verify import NotValid, PresentedProof, Reason, TokenKeys, TokenRules, verify_token
-from agentid.verify.key_sets import KeyAges
+from agentid.verify import NotValid, PresentedProof, Reason, TokenKeys, TokenRules, check_status, verify_token
+from agentid.verify.key_sets import KeyAges, read_keys
+from compliance.tests.waiting import eventually
 from tests.conftest import Reported
 
 CHAIN = [{"sub": "alice@example.com", "type": "human"}, {"sub": "checker", "type": "agent"}]
@@ -83,6 +85,80 @@ def test_token_of_the_service_is_verified_with_its_keys(client: Client, reported
     assert (found.agent_id, found.expires_at) == (str(reported.agent.id), issued.expires_at)
     with pytest.raises(NotValid, match="wrong_audience"):
         TokenKeys(client).verify(issued.token, rules=TokenRules(base_url, "https://other.example"))
+
+
+def test_revoked_token_is_in_its_status_list(client: Client, reported: Reported) -> None:
+    base_url = client.transport.configuration.base_url
+    rules = TokenRules(base_url, AUDIENCE)
+    key = DpopKey.generate()
+    issued = client.delegation.issue(
+        str(reported.agent.id), chain=CHAIN, audience=AUDIENCE, dpop_jkt=key.thumbprint
+    )
+    keys = read_keys(client.delegation.jwks())
+    shown = PresentedProof(key.proof("GET", AUDIENCE, access_token=issued.token), "GET", AUDIENCE)
+    found = verify_token(issued.token, keys=keys, rules=rules, now=datetime.now(UTC), proof=shown)
+    assert found.status_uri is not None
+
+    def stands() -> bool:
+        text = client.delegation.status_list(str(found.status_uri).rpartition("/")[2])
+        try:
+            check_status(found, text, keys=keys, issuer=base_url, now=datetime.now(UTC))
+        except NotValid as refused:
+            return refused.reason is not Reason.REVOKED
+        return True
+
+    assert stands()
+    client.delegation.revoke(issued.token_id, reason="done")
+    assert eventually(lambda: not stands(), seconds=30)
+    assert not client.oauth.introspect(token=issued.token).active
+
+
+def status_list(claims: Mapping[str, Any] | None = None, **header: Any) -> str:
+    octets = zlib.compress(bytes([0b10]))
+    made = {
+        "iss": RULES.issuer,
+        "sub": "u",
+        "exp": CLAIMS["exp"],
+        "status_list": {"bits": 1, "lst": b64url_encode(octets)},
+    }
+    return signed({**made, **(claims or {})}, {**HEADER, "typ": "statuslist+jwt", **header})
+
+
+@pytest.mark.parametrize(
+    ("text", "index", "reason"),
+    [
+        (status_list(), 1, Reason.REVOKED),
+        (status_list(), 8, Reason.NOT_COVERED),
+        (status_list({"sub": "other"}), 0, Reason.NOT_COVERED),
+        (status_list({"iss": "other"}), 0, Reason.INVALID_ISSUER),
+        (status_list({"exp": 1}), 0, Reason.STALE),
+        (status_list({"status_list": {"bits": 2, "lst": ""}}), 0, Reason.MALFORMED),
+        (status_list({"status_list": {"bits": 1, "lst": "AAAA"}}), 0, Reason.MALFORMED),
+        (
+            status_list({"status_list": {"bits": 1, "lst": b64url_encode(zlib.compress(bytes(1 << 24)))}}),
+            0,
+            Reason.MALFORMED,
+        ),
+        (status_list(typ="delegation+jwt"), 0, Reason.MALFORMED),
+        (status_list(kid="other"), 0, Reason.UNKNOWN_KEY),
+        (signed(CLAIMS), 0, Reason.MALFORMED),
+    ],
+)
+def test_other_status_lists_say_nothing(text: str, index: int, reason: Reason) -> None:
+    listed = {**CLAIMS, "status": {"status_list": {"idx": index, "uri": "u"}}}
+    token = verify_token(signed(listed), keys=KEYS, rules=RULES, now=NOW)
+
+    with pytest.raises(NotValid) as refused:
+        check_status(token, text, keys=KEYS, issuer=RULES.issuer, now=NOW)
+
+    assert refused.value.reason is reason
+
+
+def test_token_that_is_not_marked_stands() -> None:
+    listed = {**CLAIMS, "status": {"status_list": {"idx": 0, "uri": "u"}}}
+    token = verify_token(signed(listed), keys=KEYS, rules=RULES, now=NOW)
+
+    check_status(token, status_list(), keys=KEYS, issuer=RULES.issuer, now=NOW)
 
 
 def test_claims_are_read() -> None:
