@@ -120,7 +120,8 @@ def _issuer(certificate: x509.Certificate, trusted: TrustedAuthorities, now: dat
     first: x509.Certificate | None = None
     while length < MAX_CHAIN:
         candidates = (*trusted.roots, *trusted.intermediates)
-        found = next((each for each in candidates if is_issued_by(issuer, each)), None)
+        others = (each for each in candidates if each != issuer)
+        found = next((each for each in others if is_issued_by(issuer, each)), None)
         if found is None:
             break
         _check_authority(found, below, now)
