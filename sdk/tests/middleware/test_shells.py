@@ -146,7 +146,11 @@ def test_refused_websocket_is_closed_before_it_is_accepted(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(AsgiGate(asgi_app, gate)(scope, receive, send))
+    async def play() -> None:
+        await AsgiGate(asgi_app, gate)(scope, receive, send)
+        await gate.aclose()
+
+    asyncio.run(play())
 
     assert [(message["type"], message["code"]) for message in sent] == [("websocket.close", 1008)]
 
