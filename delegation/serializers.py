@@ -104,9 +104,10 @@ class IssueDelegationSerializer(serializers.Serializer[Any]):
 
 class VerifyDelegationSerializer(serializers.Serializer[Any]):
     token = StrictCharField(allow_blank=True)
-    audience = NameField(
+    audience = StrictCharField(
         required=False,
         allow_null=True,
+        max_length=tokens.MAX_NAME_LENGTH,
         help_text="Your own name: a token for another audience, or for none, is `invalid_audience`.",
     )
 
