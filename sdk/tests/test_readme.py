@@ -29,7 +29,8 @@ def test_every_block_runs_one_after_the_other(
         exec(compile(block, str(README), "exec"), names)  # noqa: S102
 
     assert len(BLOCKS) == 5
-    assert isinstance(client := names["client"], Client)
+    client = names["client"]
+    assert isinstance(client, Client)
     client.close()
 
 

@@ -86,6 +86,11 @@ def as_form(fields: Mapping[str, str]) -> dict[str, Any]:
     return {"content": str(httpx.QueryParams(fields)).encode(), "headers": kind}
 
 
+def proven(sent: dict[str, Any], proof: str | None) -> dict[str, Any]:
+    """The arguments of a `Request` that shows a DPoP proof, if there is one (RFC 9449 §4.1)."""
+    return sent if proof is None else {**sent, "headers": {**sent["headers"], "DPoP": proof}}
+
+
 def _plain(value: object) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()

@@ -10,10 +10,13 @@ from agentid.client.operations.authorities import Authorities
 from agentid.client.operations.certificates import Certificates
 from agentid.client.operations.delegation import Delegations
 from agentid.client.operations.events import Events
+from agentid.client.operations.gateway_routes import GatewayRoutes
 from agentid.client.operations.incidents import Incidents
 from agentid.client.operations.messages import Messages
+from agentid.client.operations.oauth import OAuth
 from agentid.client.operations.report_schedules import ReportSchedules
 from agentid.client.operations.reports import Reports
+from agentid.client.operations.trusted_issuers import TrustedIssuers
 from agentid.client.operations.webhooks import Webhooks
 from agentid.client.transport import AsyncTransport, Configuration, Transport
 
@@ -29,10 +32,13 @@ class Operations(Generic[S]):
         self.certificates: Certificates[S] = Certificates(transport)
         self.delegation: Delegations[S] = Delegations(transport)
         self.events: Events[S] = Events(transport)
+        self.gateway_routes: GatewayRoutes[S] = GatewayRoutes(transport)
         self.incidents: Incidents[S] = Incidents(transport)
         self.messages: Messages[S] = Messages(transport)
+        self.oauth: OAuth[S] = OAuth(transport)
         self.report_schedules: ReportSchedules[S] = ReportSchedules(transport)
         self.reports: Reports[S] = Reports(transport)
+        self.trusted_issuers: TrustedIssuers[S] = TrustedIssuers(transport)
         self.webhooks: Webhooks[S] = Webhooks(transport)
 
     def __repr__(self) -> str:

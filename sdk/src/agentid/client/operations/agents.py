@@ -1,4 +1,4 @@
-"""Agents, and their standing."""
+"""Agents, their standing and their documents."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,12 +13,22 @@ from agentid.client.results.certificates import Certificate
 
 
 class Agents(Group[S]):
-    """Agents, and their standing."""
+    """Agents, their standing and their documents."""
 
     @operation("resolveDid")
-    def resolve(self, did: str) -> Request[Mapping[str, Any]]:
+    def resolve(self, did: str, *, version_time: datetime | str | None = None) -> Request[Mapping[str, Any]]:
         """Resolve an agent's decentralized identifier."""
-        return Request("GET", path("/1.0/identifiers/{}", did), answers.json_object)
+        return Request(
+            "GET",
+            path("/1.0/identifiers/{}", did),
+            answers.json_object,
+            query=given(versionTime=version_time),
+        )
+
+    @operation("getAgentCard")
+    def card(self, did: str) -> Request[Mapping[str, Any]]:
+        """The signed A2A card of an agent that publishes one."""
+        return Request("GET", path("/v1/agent-cards/{}", did), answers.json_object)
 
     @listing("listAgents")
     def list(
@@ -40,6 +50,7 @@ class Agents(Group[S]):
         description: str | None = None,
         inbox_address: str | None = None,
         financial_scope: Mapping[str, Any] | None = None,
+        agent_card: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
         enforcement: str | None = None,
         idempotency_key: str = "",
@@ -56,6 +67,7 @@ class Agents(Group[S]):
                     description=description,
                     inbox_address=inbox_address,
                     financial_scope=financial_scope,
+                    agent_card=agent_card,
                     metadata=metadata,
                     enforcement=enforcement,
                     name=name,
@@ -80,6 +92,7 @@ class Agents(Group[S]):
         description: str | Unset | None = UNSET,
         inbox_address: str | Unset | None = UNSET,
         financial_scope: Mapping[str, Any] | Unset | None = UNSET,
+        agent_card: Mapping[str, Any] | Unset | None = UNSET,
         metadata: Mapping[str, Any] | Unset | None = UNSET,
         enforcement: str | Unset | None = UNSET,
         name: str | Unset = UNSET,
@@ -97,6 +110,7 @@ class Agents(Group[S]):
                     description=description,
                     inbox_address=inbox_address,
                     financial_scope=financial_scope,
+                    agent_card=agent_card,
                     metadata=metadata,
                     enforcement=enforcement,
                     name=name,

@@ -35,6 +35,7 @@ class Agent(Record):
     inbox_address: str | None
     metadata: Mapping[str, Any] | None
     financial_scope: FinancialScope | None
+    agent_card: Mapping[str, Any] | None
     enforcement: str | None
     effective_enforcement: str
     did: str

@@ -15,6 +15,15 @@ class ChainActor(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Root(Record):
+    """Who stands behind the root of a chain."""
+
+    assurance: str
+    issuer: str | None = None
+    subject: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Delegation(Record):
     """A token that was issued."""
 
@@ -24,6 +33,9 @@ class Delegation(Record):
     scope: str
     issued_at: datetime
     expires_at: datetime
+    token_id: str
+    root: Root
+    bound_to: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,3 +53,28 @@ class DelegationVerdict(Record):
     audience: str | None = None
     certificate_serial: str | None = None
     environment: str | None = None
+    token_id: str | None = None
+    root: Root | None = None
+    bound_to: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class IssuedToken(Record):
+    """An issued token without its text, and how it stands now."""
+
+    token_id: str
+    agent_id: str
+    certificate_serial: str | None
+    parent_token_id: str | None
+    principal: str
+    chain: tuple[ChainActor, ...]
+    scope: str
+    audience: str | None
+    root: Root
+    bound_to: str | None
+    state: str
+    reason: str | None
+    issued_at: datetime
+    expires_at: datetime
+    revoked_at: datetime | None
+    revocation_reason: str | None

@@ -17,6 +17,7 @@ class Signature(Record):
     payload_hash: str
     signed_at: datetime
     event_id: str
+    jws: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,4 +30,5 @@ class MessageVerification(Record):
     certificate_status: str
     payload_hash: str
     algorithm: str
+    event_id: str | None = None
     reason: str | None = None
