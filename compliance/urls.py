@@ -18,7 +18,8 @@ ROOMS = [
         "webhooks",
         "auditlog",
     ),
-    *("compliance.gateway", "compliance.incidents", "compliance.reports", "compliance.reports.notifications"),
+    "compliance.gateway",
+    *("compliance.incidents", "compliance.reports", "compliance.reports.notifications"),
 ]
 
 urlpatterns = [

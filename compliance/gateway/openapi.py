@@ -1,8 +1,9 @@
 """Texts, headers and examples of the gateway's endpoints for the API description."""
 
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 
@@ -14,12 +15,24 @@ from compliance.gateway.deciding.requests import ACTION, KEY, ROUTE, SERIAL
 ROUTE_ID: Final = OpenApiParameter("route_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 
 
+class GatewayScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """The gateway's API key, in its own header or in `Authorization`."""
+
+    target_class = "compliance.gateway.views.GatewayAuthentication"
+    name = ["gatewayKey", "gatewayBearer"]
+
+    def get_security_definition(self, auto_schema: Any) -> list[dict[str, str]]:
+        return [
+            {"type": "apiKey", "in": "header", "name": service_header(KEY)},
+            {"type": "http", "scheme": "bearer", "bearerFormat": "API key"},
+        ]
+
+
 def _header(name: str, description: str) -> OpenApiParameter:
     return OpenApiParameter(name, OpenApiTypes.STR, location=OpenApiParameter.HEADER, description=description)
 
 
 HEADERS: Final = [
-    _header(service_header(KEY), "The gateway's API key, which may also stand in `Authorization`."),
     _header(service_header(ROUTE), "The name of a route; without one, its defaults count."),
     _header(service_header(ACTION), "What the request would do, unless the route says it."),
     _header(service_header(SERIAL), "The certificate's serial number, from the client."),
@@ -30,9 +43,10 @@ HEADERS: Final = [
     _header("X-Forwarded-Uri", "Path and query."),
 ]
 AUTHORIZE_TEXT: Final = (
-    "For nginx `auth_request`, Traefik ForwardAuth and, under `/v1/gateway/authorize/<path>` with any method, "
-    "Envoy ext_authz. The client's credential is a token in `Authorization` (`Bearer` or `DPoP`) or, where the "
-    "route takes one, a certificate's serial number, which proves nothing. 200 answers with the identity in "
+    "For nginx `auth_request`, Traefik ForwardAuth and, under `/v1/gateway/authorize/<path>` with any "
+    "method, Envoy ext_authz. The client's credential is a token in `Authorization` (`Bearer` or `DPoP`) or, "
+    "where the route takes one, a certificate's serial number, which proves nothing. 200 answers with the "
+    "identity in "
     f"headers ({', '.join(f'`{service_header(name)}`' for name in NAMES)}). A refusal of the client has "
     "`X-Service-Gateway-Decision: deny`; an answer without that header is the gateway's own fault or the "
     "service's, and nothing may pass on it either. An action outside the certificate's scope is recorded as "
@@ -81,7 +95,7 @@ _FIELDS: Final = {
     "nonce_required": False,
 }
 NEW_ROUTE: Final = OpenApiExample("new route", value=_FIELDS, request_only=True)
-ROUTE: Final = OpenApiExample(
+A_ROUTE: Final = OpenApiExample(
     "route",
     value={
         "data": {

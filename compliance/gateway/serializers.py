@@ -1,13 +1,14 @@
 """Read and show routes of gateways and their decisions in the API."""
 
-from typing import Any
+import re
+from typing import Any, ClassVar
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agents.risk import BANDS
 from compliance.api.rest import fields
 from compliance.api.rest.serializers import ChangesSerializer
-from compliance.core.plain_text import PLAIN_TEXT_PATTERN
 from compliance.gateway.models import (
     MAX_ACTION_LENGTH,
     MAX_ROUTE_NAME,
@@ -16,29 +17,47 @@ from compliance.gateway.models import (
     GatewayRoot,
     GatewayRoute,
 )
-from delegation.jose.tokens import MAX_NAME_LENGTH, ChainActorType, RootAssurance
+from delegation.jose.tokens import ChainActorType, RootAssurance
+from delegation.serializers import NameField
 
-NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
-ACTION_PATTERN = r"^[\u0021\u0023-\u005B\u005D-\u007E]+$"
+NAME_PATTERN = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+ACTION_PATTERN = r"[\u0021\u0023-\u005B\u005D-\u007E]+"
 _NAME = "Lowercase letters, digits and hyphens; what the gateway sends in `X-Service-Gateway-Route`."
 _ACTION = "What a client must be permitted to do here; null: the gateway names it in `X-Service-Action`."
 _AUDIENCE = "The `aud` that a token must have; null: only tokens without one pass."
 
 
-def _name(**options: Any) -> serializers.RegexField:
-    return _PatternField(NAME_PATTERN, max_length=MAX_ROUTE_NAME, help_text=_NAME, **options)
+def _described(pattern: str, longest: int) -> Any:
+    told = {"type": "string", "minLength": 1, "maxLength": longest, "pattern": f"^{pattern}$"}
+    return extend_schema_field(told)
 
 
-class _PatternField(serializers.RegexField):
-    """A JSON string of a pattern; white space is kept."""
+class _PatternField(fields.StrictCharField):
+    """A JSON string that is of a pattern from its first character to its last."""
 
-    def __init__(self, regex: str, **kwargs: Any) -> None:
-        super().__init__(regex, trim_whitespace=False, **kwargs)
+    pattern: ClassVar[str]
 
     def to_internal_value(self, data: Any) -> str:
-        if not isinstance(data, str):
-            self.fail("invalid")
-        return super().to_internal_value(data)
+        found = super().to_internal_value(data)
+        if re.fullmatch(self.pattern, found) is None:
+            raise serializers.ValidationError(f"Must be of the form {self.pattern}")
+        return found
+
+
+@_described(NAME_PATTERN, MAX_ROUTE_NAME)
+class RouteNameField(_PatternField):
+    pattern = NAME_PATTERN
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=MAX_ROUTE_NAME, help_text=_NAME, **options)
+
+
+@_described(ACTION_PATTERN, MAX_ACTION_LENGTH)
+class RouteActionField(_PatternField):
+    pattern = ACTION_PATTERN
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=MAX_ACTION_LENGTH, help_text=_ACTION, **options)
 
 
 class _CredentialsField(serializers.ListField):
@@ -59,22 +78,14 @@ class _CredentialsField(serializers.ListField):
 class RouteInputSerializer(serializers.Serializer[Any]):
     """Fields a tenant may set on a route that have a default."""
 
-    action = _PatternField(
-        ACTION_PATTERN, max_length=MAX_ACTION_LENGTH, required=False, allow_null=True, help_text=_ACTION
-    )
-    audience = _PatternField(
-        PLAIN_TEXT_PATTERN,
-        max_length=MAX_NAME_LENGTH,
-        required=False,
-        allow_null=True,
-        help_text=_AUDIENCE,
-    )
+    action = RouteActionField(required=False, allow_null=True)
+    audience = NameField(required=False, allow_null=True, help_text=_AUDIENCE)
     highest_band = serializers.ChoiceField(
         [(band, band) for band in BANDS],
         required=False,
         help_text="The highest risk band that passes; `high` unless given.",
     )
-    root = serializers.ChoiceField(
+    root = serializers.ChoiceField(  # type: ignore[assignment]
         GatewayRoot.choices,
         required=False,
         help_text="`verified`: a trusted issuer must have verified the chain's root.",
@@ -90,14 +101,14 @@ class RouteInputSerializer(serializers.Serializer[Any]):
 class CreateRouteSerializer(RouteInputSerializer):
     """`POST /v1/gateway/routes`."""
 
-    name = _name()
+    name = RouteNameField()
     credentials = _CredentialsField()
 
 
 class UpdateRouteSerializer(RouteInputSerializer, ChangesSerializer):
     """`PATCH /v1/gateway/routes/{id}`: the fields to change."""
 
-    name = _name(required=False)
+    name = RouteNameField(required=False)
     credentials = _CredentialsField(required=False)
 
 

@@ -30,7 +30,7 @@ def create(*, tenant_id: UUID, fields: Mapping[str, Any], actor: Actor, now: dat
         _check(route)
         route.save(force_insert=True)
         stated = {name: getattr(route, name) for name in FIELDS}
-        _record(route, AuditAction.GATEWAY_ROUTE_CREATED, "created", actor, now, route=stated)
+        _record(route, AuditAction.GATEWAY_ROUTE_CREATED, "created", actor, now, fields=stated)
     return route
 
 

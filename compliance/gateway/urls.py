@@ -12,7 +12,7 @@ from compliance.gateway.views import (
 urlpatterns = [
     path("v1/gateway/authorize", GatewayDecisionViewSet.as_view({"get": "authorize"})),
     path(
-        "v1/gateway/authorize/<path:path>",
+        "v1/gateway/authorize/<path:target>",
         GatewayForwardViewSet.as_view(dict.fromkeys(METHODS, "check")),
     ),
     path("v1/gateway/routes", GatewayRouteViewSet.as_view({"get": "list", "post": "create"})),

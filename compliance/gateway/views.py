@@ -79,11 +79,11 @@ class GatewayForwardViewSet(GatewayDecisionViewSet):
     http_method_names = list(METHODS)
 
     @extend_schema(exclude=True)
-    def check(self, request: ApiRequest, path: str) -> Response:
+    def check(self, request: ApiRequest, target: str) -> Response:
         # What a client sent under these names does not count: here the request itself says it.
         original = {
             "x-forwarded-method": request._request.method or "",
-            "x-forwarded-uri": quote(f"/{path}", safe="/:@!$&'()*+,;=~"),
+            "x-forwarded-uri": quote(f"/{target}", safe="/:@!$&'()*+,;=~"),
             "x-forwarded-host": request.headers.get("host", ""),
         }
         headers = {name.lower(): value for name, value in request.headers.items()}
@@ -104,7 +104,7 @@ class GatewayRouteViewSet(ApiViewSet):
         summary="Create a gateway route",
         request=serializers.CreateRouteSerializer,
         parameters=[IDEMPOTENCY_KEY],
-        examples=[openapi.NEW_ROUTE, openapi.ROUTE],
+        examples=[openapi.NEW_ROUTE, openapi.A_ROUTE],
         responses={
             201: enveloped(GatewayRouteSerializer),
             **errors(*KEYED, e409="The tenant has a gateway route of this name"),
@@ -141,7 +141,7 @@ class GatewayRouteViewSet(ApiViewSet):
         description="A change counts within a second.",
         parameters=[openapi.ROUTE_ID],
         request=serializers.UpdateRouteSerializer,
-        examples=[openapi.CHANGE, openapi.ROUTE],
+        examples=[openapi.CHANGE, openapi.A_ROUTE],
         responses={
             200: enveloped(GatewayRouteSerializer),
             **errors(*KEYED, e404=NOT_FOUND, e409="The tenant has a gateway route of this name"),

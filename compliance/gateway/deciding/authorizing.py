@@ -1,4 +1,4 @@
-"""Decide what gateways ask, together for all that asked at once: a few statements, one round trip to Redis."""
+"""Decide what gateways ask, together for all that asked at once: a few statements, one trip to Redis."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -71,7 +71,7 @@ def decide_each(
 ) -> list[Passage | ServiceError | Deferred[Passage]]:
     """The answer to each question, in order; a violation of a scope is answered once it is on record.
 
-    Nothing is remembered of an agent: each answer is from what the database says now. Raises: Django's errors.
+    Nothing is remembered of an agent: each answer is by what the database says now. Raises: Django's errors.
     """
     cases = [_Case(request) for request in requests]
     _find_routes(cases)

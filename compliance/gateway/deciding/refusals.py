@@ -13,7 +13,7 @@ from delegation.jose.holder_keys import ALGORITHMS
 if TYPE_CHECKING:
     from compliance.gateway.deciding.rules import RouteRules
 
-DECISION, REASON = "Gateway-Decision", "Gateway-Reason"
+DECISION, REASON, MESSAGE = "Gateway-Decision", "Gateway-Reason", "Gateway-Message"
 ALLOW, DENY = "allow", "deny"
 SCOPE_VIOLATION = "Scope violation"
 SERIAL_CHALLENGE = 'CertSerial realm="gateway"'
@@ -31,7 +31,12 @@ class GatewayRefused(ServiceError):
     ) -> None:
         self.status = status
         self.reason = reason
-        marks = {service_header(DECISION): DENY, service_header(REASON): reason}
+        # nginx hands on headers of a decision, never its body.
+        marks = {
+            service_header(DECISION): DENY,
+            service_header(REASON): reason,
+            service_header(MESSAGE): message,
+        }
         super().__init__(message, headers={**marks, **(headers or {})})
 
 

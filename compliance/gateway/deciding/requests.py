@@ -107,7 +107,7 @@ def original_of(request: DecisionRequest) -> OriginalRequest:
     """The request that a proof must fit. Raises: RequestNotForwarded."""
     if request.original is None:
         raise RequestNotForwarded(
-            "X-Forwarded-Method, X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-Uri must name the request"
+            "X-Forwarded-Method, -Proto, -Host and -Uri must name the request that the proof is for"
         )
     return request.original
 

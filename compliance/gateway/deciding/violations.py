@@ -1,8 +1,8 @@
 """Put scope violations on record: as an event of the agent and in the audit log, once, not once a retry.
 
 A token shows that its holder acts for the agent: what it asks against the scope is recorded for each route
-and action. A serial number is no secret: whatever is asked with it, one event of its agent is recorded in each
-window of strikes, so that nobody stops an agent by asking in its name.
+and action. A serial number is no secret: whatever is asked with it, one event of its agent is recorded in
+each window of strikes, so that nobody stops an agent by asking in its name.
 """
 
 import hashlib
