@@ -39,7 +39,7 @@ OPERATIONS = {
 JSON = "application/json"
 
 ISSUER_FIELDS = ("issuer", "jwks_uri", "jwks")
-# Where a URL leads; what keys a set holds; two spellings that disagree; another token; the order of two moments.
+# Where a URL leads; what keys a set holds; spellings that disagree; another token; the order of two moments.
 MEANING = {
     ("createWebhook", "url"),
     ("updateWebhook", "url"),
