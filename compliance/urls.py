@@ -10,6 +10,7 @@ from compliance.console.views import to_environment
 ROOMS = [
     *("events", "certificates", "agents", "delegation", "webhooks", "auditlog"),
     *("compliance.incidents", "compliance.reports", "compliance.reports.notifications"),
+    "compliance.signals",
 ]
 
 urlpatterns = [

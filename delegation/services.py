@@ -12,7 +12,6 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.identifiers import new_id
-from compliance.keys import HsmECPrivateKey, private_key
 from delegation import errors
 from delegation.authority import (
     Authority,
@@ -170,10 +169,7 @@ def _authorised(agent: Agent, grant: Grant, parent: Delegation | None, now: date
 
 
 def _sign(delegation: Delegation, key: TokenKey) -> str:
-    signer = private_key(environments.current(), key.uri)
-    if not isinstance(signer, HsmECPrivateKey):
-        raise errors.TokenKeysMissing()
-    return jws.sign(tokens.to_claims(delegation), kid=key.kid, key=signer)
+    return keys.sign(tokens.to_claims(delegation), key=key, typ=jws.TYPE)
 
 
 def _record(

@@ -1,4 +1,4 @@
-"""Compact JWS of one kind only: ES256, `typ` delegation+jwt, a `kid`, and nothing else in the header.
+"""Compact JWS of one kind only: ES256, a `typ`, a `kid`, and nothing else in the header.
 
 PyJWT signs and verifies. What it would accept is refused before: duplicate JSON names, non-canonical
 base64url, and headers that bring a key (`jwk jku x5u x5c`) or ask for extensions (`crit`).
@@ -36,10 +36,10 @@ class Jws:
     signature: bytes
 
 
-def sign(payload: dict[str, Any], *, kid: str, key: ec.EllipticCurvePrivateKey) -> str:
+def sign(payload: dict[str, Any], *, kid: str, key: ec.EllipticCurvePrivateKey, typ: str = TYPE) -> str:
     """The compact serialization (RFC 7515 §3.1), with the lower s; raises what the key raises."""
     text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    token = _pyjws.encode(text.encode(), key, algorithm=ALGORITHM, headers={"typ": TYPE, "kid": kid})
+    token = _pyjws.encode(text.encode(), key, algorithm=ALGORITHM, headers={"typ": typ, "kid": kid})
     signed, _, signature = token.rpartition(".")
     return f"{signed}.{b64url_encode(with_lower_s(b64url_decode(signature)))}"
 

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError
@@ -9,10 +10,10 @@ from django.db import IntegrityError
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
-from compliance.keys import backend_for, destroy_if_present
+from compliance.keys import HsmECPrivateKey, backend_for, destroy_if_present, private_key
 from compliance.stores.sweeps import each
 from delegation.errors import RotationUnderWay, TokenKeysMissing
-from delegation.jose import keyring
+from delegation.jose import jws, keyring
 from delegation.jose.jwks import Jwk, public_jwk
 from delegation.lifecycle import DESTROY_AFTER, PUBLISHED_AHEAD, KeyStatus
 from delegation.models import TokenKey
@@ -97,6 +98,14 @@ def signing_key() -> TokenKey:
     if active := _of_status(KeyStatus.ACTIVE):
         return active
     raise TokenKeysMissing()
+
+
+def sign(claims: dict[str, Any], *, key: TokenKey, typ: str) -> str:
+    """Sign claims in the HSM as a compact JWS of a type. Raises: TokenKeysMissing, Unavailable."""
+    signer = private_key(environments.current(), key.uri)
+    if not isinstance(signer, HsmECPrivateKey):
+        raise TokenKeysMissing()
+    return jws.sign(claims, kid=key.kid, key=signer, typ=typ)
 
 
 def jwks(*, now: datetime) -> list[Jwk]:
