@@ -218,6 +218,10 @@ AUDIT_LOG_ORIGIN: str = env.str("AUDIT_LOG_ORIGIN", default=f"{BASE_URL.partitio
 TOKEN_ISSUER: str = env.str("TOKEN_ISSUER", default=BASE_URL).rstrip("/")
 # The time after which the next key takes over.
 TOKEN_KEY_LIFETIME = timedelta(days=env.int("TOKEN_KEY_LIFETIME_DAYS", default=90))
+# Whether DPoP proofs count while Redis, which tells used ones, can't be reached: refuse (503) or accept.
+DPOP_WITHOUT_REPLAY_STORE: str = env.str("DPOP_WITHOUT_REPLAY_STORE", default="refuse")
+# Whether a proof sent to obtain a token must carry a nonce of this service.
+DPOP_NONCE_REQUIRED: bool = env.bool("DPOP_NONCE_REQUIRED", default=False)
 
 # --- Risk -----------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Errors of delegation, and the reasons why a token is invalid."""
 
 from enum import StrEnum
+from typing import ClassVar
 
 from compliance.core.errors import Conflict, Invalid, InvalidState, Unavailable
 
@@ -65,3 +66,26 @@ class KeyRingUnavailable(Unavailable):
 
 class RotationUnderWay(Conflict):
     message = "The next token key is already published"
+
+
+class ProofRejected(Invalid):
+    """A DPoP proof that does not count; `error` and `description` are as RFC 9449 and RFC 6749 have them."""
+
+    error: ClassVar = "invalid_dpop_proof"
+
+    def __init__(self, description: str, *, nonce: str | None = None) -> None:
+        self.description = description
+        self.nonce = nonce
+        super().__init__(
+            f"{self.error}: {description}", headers=None if nonce is None else {"DPoP-Nonce": nonce}
+        )
+
+
+class NonceRequired(ProofRejected):
+    """The proof must carry `nonce`, a nonce of this service (RFC 9449 §8, §9)."""
+
+    error: ClassVar = "use_dpop_nonce"
+
+
+class ReplayStoreUnavailable(Unavailable):
+    message = "DPoP proofs can't be checked for replay now; retry with exponential backoff"

@@ -32,6 +32,11 @@ def is_scope(text: str) -> None:
         )
 
 
+def is_thumbprint(text: str) -> None:
+    if not tokens.is_thumbprint(text):
+        raise serializers.ValidationError("Must be an RFC 7638 thumbprint by SHA-256.")
+
+
 @extend_schema_field(
     {"type": "string", "minLength": 1, "maxLength": tokens.MAX_NAME_LENGTH, "pattern": PLAIN_TEXT_PATTERN}
 )
@@ -47,6 +52,12 @@ class NameField(StrictCharField):
 class ScopeField(StrictCharField):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(max_length=tokens.MAX_SCOPE_LENGTH, validators=[is_scope], **kwargs)
+
+
+@extend_schema_field({"type": "string", "pattern": tokens.THUMBPRINT_PATTERN})
+class ThumbprintField(StrictCharField):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=tokens.THUMBPRINT_LENGTH, validators=[is_thumbprint], **kwargs)
 
 
 class ChainActorInputSerializer(serializers.Serializer[Any]):
@@ -83,6 +94,11 @@ class IssueDelegationSerializer(serializers.Serializer[Any]):
         required=False,
         allow_null=True,
         help_text="Re-delegate: the chain must extend this token's, within its scope, audience and time.",
+    )
+    dpop_jkt = ThumbprintField(
+        required=False,
+        allow_null=True,
+        help_text="RFC 7638 thumbprint of the key the token is bound to; omitted: the key of the DPoP proof.",
     )
 
 
@@ -160,8 +176,8 @@ class JwksSerializer(serializers.Serializer[Any]):
     keys = JwkSerializer(many=True)
 
 
-def grant_from(data: dict[str, Any]) -> Grant:
-    """The grant in the validated body of `IssueDelegationSerializer`."""
+def grant_from(data: dict[str, Any], *, proven_key: str | None) -> Grant:
+    """The grant in the validated body of `IssueDelegationSerializer`; `proven_key` as in a grant."""
     ttl = data.get("ttl_seconds")
     return Grant(
         chain=tuple(ChainActor(actor["sub"], ChainActorType(actor["type"])) for actor in data["chain"]),
@@ -169,4 +185,6 @@ def grant_from(data: dict[str, Any]) -> Grant:
         audience=data.get("audience"),
         ttl=DEFAULT_TTL if ttl is None else timedelta(seconds=ttl),
         parent_token=data.get("parent_token"),
+        bound_to=data.get("dpop_jkt"),
+        proven_key=proven_key,
     )

@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+from django.utils.encoding import escape_uri_path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiParameter,
@@ -24,13 +25,21 @@ from compliance.api.rest.views import ApiViewSet, PublicViewSet, validated
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from delegation import examples, serializers, services
+from delegation import examples, proofs, serializers, services
 from delegation.endpoints import VERIFY_DELEGATION
 from delegation.jose import keys
 from delegation.lifecycle import JWKS_MAX_AGE
 
 AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 ENVIRONMENT = OpenApiParameter("environment", OpenApiTypes.STR, enum=[item.value for item in Environment])
+DPOP = OpenApiParameter(
+    "DPoP",
+    location=OpenApiParameter.HEADER,
+    description=(
+        "A proof (RFC 9449) for this URL under the service's public address, by ES256 or EdDSA. The token "
+        "is bound to its key, or to `dpop_jkt`. A bound token is handed on only with a proof by its key."
+    ),
+)
 VERDICT = PolymorphicProxySerializer(
     "DelegationVerdict",
     [serializers.ValidDelegationSerializer, serializers.InvalidDelegationSerializer],
@@ -51,7 +60,7 @@ class AgentDelegationViewSet(ApiViewSet):
             "agent must be neither suspended nor retired, and its latest certificate, if any, active. "
             "The token is kept nowhere; `delegation.issued` in the audit log tells of it."
         ),
-        parameters=[AGENT_ID, IDEMPOTENCY_KEY],
+        parameters=[AGENT_ID, IDEMPOTENCY_KEY, DPOP],
         request=serializers.IssueDelegationSerializer,
         examples=[examples.GRANT, examples.REDELEGATION, examples.ISSUED],
         responses={
@@ -59,18 +68,26 @@ class AgentDelegationViewSet(ApiViewSet):
             **errors(
                 *KEYED,
                 409,
+                e400="invalid_dpop_proof: the proof was used before",
                 e404="Agent not found",
                 e422="The scope exceeds the agent's permitted actions: place_order",
                 e503="KMS signing service unavailable",
             ),
         },
     )
-    @idempotent
     def create(self, request: ApiRequest, agent_id: str) -> Response:
+        proven_key = proofs.proven_key(
+            proof=request.headers.get("DPoP"), method="POST", path=escape_uri_path(request.path), now=now()
+        )
+        return self.issue(request, agent_id, proven_key=proven_key)
+
+    @idempotent
+    def issue(self, request: ApiRequest, agent_id: str, *, proven_key: str | None) -> Response:
+        body = validated(serializers.IssueDelegationSerializer, request)
         issued = services.issue(
             tenant_id=request.auth.tenant_id,
             agent_id=agent_id,
-            grant=serializers.grant_from(validated(serializers.IssueDelegationSerializer, request)),
+            grant=serializers.grant_from(body, proven_key=proven_key),
             actor=Actor.api_key(request.auth.id),
             now=now(),
         )

@@ -65,9 +65,9 @@ def rate_limited(seconds: int | None) -> str:
 
 def _service_headers(error: ServiceError) -> dict[str, str]:
     if error.status == 401:
-        return {"WWW-Authenticate": 'Bearer realm="api"'}
+        return {"WWW-Authenticate": 'Bearer realm="api"', **error.headers}
     retry = error.retry_after or (RETRY_SECONDS if error.status == 503 else None)
-    return {"Retry-After": str(retry)} if retry else {}
+    return {**({"Retry-After": str(retry)} if retry else {}), **error.headers}
 
 
 def _framework_answer(error: drf.APIException) -> tuple[int, str, dict[str, str]]:

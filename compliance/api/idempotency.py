@@ -3,7 +3,8 @@
 The key's row commits with what the request made, so a crash leaves both or neither; a second request
 with the same key waits for the first one's transaction and then repeats its answer. Only successes are
 kept: an error changed nothing and may be tried again. Each API key has `Idempotency-Key`s of its own: an
-answer may hold a secret that was shown to one key of the tenant and is not for the others.
+answer may hold a secret that was shown to one key of the tenant and is not for the others. An action that is
+given `proven_key`, the key a DPoP proof showed, repeats its answer for that key alone.
 """
 
 import hashlib
@@ -47,7 +48,7 @@ def idempotent(action: Action) -> Action:
 
 def _once(key: str, view: Any, request: ApiRequest, action: Action, args: Any, kwargs: Any) -> Response:
     moment = now()
-    digest = _fingerprint(request)
+    digest = _fingerprint(request, kwargs.get("proven_key"))
     record, is_first = IdempotencyRecord.objects.claim(
         tenant_id=request.auth.tenant_id,
         api_key_id=request.auth.id,
@@ -68,7 +69,8 @@ def _once(key: str, view: Any, request: ApiRequest, action: Action, args: Any, k
     return response
 
 
-def _fingerprint(request: ApiRequest) -> str:
+def _fingerprint(request: ApiRequest, proven_key: str | None) -> str:
     body = dumps(request.data, sort_keys=True)
-    what = f"{request.method} {request.get_full_path()}\n".encode()
-    return hashlib.sha256(what + body).hexdigest()
+    what = f"{request.method} {request.get_full_path()}\n"
+    by = f"DPoP {proven_key}\n" if proven_key else ""
+    return hashlib.sha256(f"{what}{by}".encode() + body).hexdigest()

@@ -1,6 +1,11 @@
-"""Encryption at rest of what the service must read again: webhook secrets, kept answers."""
+"""Encryption at rest of what the service must read again: webhook secrets, kept answers; derived keys."""
+
+import base64
+from functools import lru_cache
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
 
@@ -23,3 +28,14 @@ def decrypt(token: bytes) -> bytes:
         return _box().decrypt(bytes(token))
     except InvalidToken as error:
         raise Undecryptable("ENCRYPTION_KEYS lacks the key of this secret") from error
+
+
+def derived_keys(purpose: str) -> list[bytes]:
+    """A key of 32 octets from each of ENCRYPTION_KEYS, newest first, that serves `purpose` alone."""
+    return [_derived(key, purpose) for key in settings.ENCRYPTION_KEYS]
+
+
+@lru_cache(maxsize=64)
+def _derived(key: str, purpose: str) -> bytes:
+    hkdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode())
+    return hkdf.derive(base64.urlsafe_b64decode(key))

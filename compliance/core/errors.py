@@ -1,15 +1,24 @@
 """The errors a service may raise; each class carries its HTTP status and a message for people."""
 
+from collections.abc import Mapping
+
 
 class ServiceError(Exception):
-    """Base of the errors that the API answers with `status` and `{"error": message}`."""
+    """Base of the errors that the API answers with `status`, `headers` and `{"error": message}`."""
 
     status: int = 500
     message: str = "Internal server error"
 
-    def __init__(self, message: str | None = None, *, retry_after: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        retry_after: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self.message = type(self).message if message is None else message
         self.retry_after = retry_after
+        self.headers = headers or {}
         super().__init__(self.message)
 
 

@@ -1,14 +1,12 @@
 """Public token keys as JSON Web Keys (RFC 7517), named by their thumbprints (RFC 7638)."""
 
-import hashlib
-import json
 from typing import cast
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
-from compliance.core.encodings import b64url_encode
 from compliance.keys.base import PublicKey
+from delegation.jose.holder_keys import thumbprint
 from delegation.jose.jws import ALGORITHM
 
 Jwk = dict[str, str]
@@ -21,13 +19,6 @@ def public_jwk(key: PublicKey) -> Jwk:
     bare = ECAlgorithm.to_jwk(key, as_dict=True)
     jwk = {name: bare[name] for name in ("crv", "kty", "x", "y")}
     return {**jwk, "kid": thumbprint(jwk), "alg": ALGORITHM, "use": "sig"}
-
-
-def thumbprint(jwk: Jwk) -> str:
-    """The RFC 7638 §3 thumbprint: SHA-256 over the required members in lexical order."""
-    required = {name: jwk[name] for name in ("crv", "kty", "x", "y")}
-    text = json.dumps(required, separators=(",", ":"))
-    return b64url_encode(hashlib.sha256(text.encode()).digest())
 
 
 def public_key(jwk: Jwk) -> ec.EllipticCurvePublicKey:

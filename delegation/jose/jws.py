@@ -50,7 +50,7 @@ def parse(text: str) -> Jws:
     if len(text) > MAX_LENGTH or len(segments) != 3:
         raise TokenRejected(RejectionReason.MALFORMED)
     try:
-        header, payload, signature = *map(_json_object, segments[:2]), b64url_decode(segments[2])
+        header, payload, signature = *map(json_object, segments[:2]), b64url_decode(segments[2])
     except (ValueError, RecursionError) as error:
         raise TokenRejected(RejectionReason.MALFORMED) from error
     if header.get("alg") != ALGORITHM:
@@ -81,7 +81,8 @@ def with_lower_s(signature: bytes) -> bytes:
     return signature[:half] + (P256_ORDER - s).to_bytes(half, "big")
 
 
-def _json_object(segment: str) -> dict[str, Any]:
+def json_object(segment: str) -> dict[str, Any]:
+    """The JSON object in a segment of a JWS; ValueError or RecursionError for anything less strict."""
     text = b64url_decode(segment).decode("utf-8")
     value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     if not isinstance(value, dict):

@@ -26,6 +26,7 @@ LATEST_TIME = 253_402_300_799  # 9999-12-31T23:59:59Z in Unix seconds, the last 
 
 # RFC 6749 §3.3: scope-token = 1*( %x21 / %x23-5B / %x5D-7E ), between spaces.
 SCOPE_PATTERN = r"^[\u0020\u0021\u0023-\u005B\u005D-\u007E]*$"
+THUMBPRINT_LENGTH = 43
 THUMBPRINT_PATTERN = r"^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$"
 """A SHA-256 digest in base64url without padding, its unused bits 0: an RFC 7638 thumbprint."""
 
@@ -55,7 +56,7 @@ class ChainActor:
 Chain = tuple[ChainActor, ...]
 NumericDate = Annotated[int, msgspec.Meta(ge=0, le=LATEST_TIME)]
 # `$` matches before a line feed at the end too: the length excludes it.
-Thumbprint = Annotated[str, msgspec.Meta(pattern=THUMBPRINT_PATTERN, max_length=43)]
+Thumbprint = Annotated[str, msgspec.Meta(pattern=THUMBPRINT_PATTERN, max_length=THUMBPRINT_LENGTH)]
 SubjectText = Annotated[str, msgspec.Meta(pattern=rf"^[\x20-\x7E]{{1,{MAX_SUBJECT_LENGTH}}}\Z")]
 
 
@@ -242,6 +243,10 @@ def check_time(delegation: Delegation, *, now: datetime) -> None:
 
 def is_scope(text: str) -> bool:
     return re.fullmatch(SCOPE_PATTERN, text) is not None
+
+
+def is_thumbprint(text: str) -> bool:
+    return re.fullmatch(THUMBPRINT_PATTERN, text) is not None and len(text) == THUMBPRINT_LENGTH
 
 
 def normalised_scope(text: str) -> str:

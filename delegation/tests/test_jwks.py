@@ -4,7 +4,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from delegation.jose.jwks import public_jwk, public_key, thumbprint
+from delegation.jose.holder_keys import thumbprint
+from delegation.jose.jwks import public_jwk, public_key
 
 # RFC 7517 appendix A.1: the example EC key; RFC 8037-style thumbprints are computed as RFC 7638 §3.1 says.
 X = "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4"

@@ -1,0 +1,97 @@
+"""Public keys that holders of tokens make and send as JWK: P-256 for ES256, Ed25519 for EdDSA; no others."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from compliance.core.encodings import b64url_decode, b64url_encode
+
+ES256, EDDSA, ED25519 = "ES256", "EdDSA", "Ed25519"
+ALGORITHMS = (ES256, EDDSA, ED25519)
+"""The `alg` of a holder's signature; Ed25519 is RFC 9864's name for EdDSA with that curve."""
+COORDINATE_OCTETS = 32
+SIGNATURE_OCTETS = 64
+PRIVATE_NAMES = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+"""Members of private and symmetric keys (RFC 7518 §6)."""
+REQUIRED_NAMES = MappingProxyType(
+    {"EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x"), "RSA": ("e", "kty", "n")}
+)
+"""The members of a thumbprint in lexical order (RFC 7638 §3.2, RFC 8037 §2)."""
+_ECDSA = ec.ECDSA(SHA256())
+
+
+@dataclass(frozen=True)
+class HolderKey:
+    """A holder's public key for one algorithm, and its thumbprint."""
+
+    algorithm: str
+    key: ec.EllipticCurvePublicKey | Ed25519PublicKey
+    jkt: str
+
+    def signed(self, message: bytes, signature: bytes) -> bool:
+        """Whether `signature`, in the form of RFC 7518 §3.4 or RFC 8037 §3.1, is this key's of `message`."""
+        if len(signature) != SIGNATURE_OCTETS:
+            return False
+        try:
+            if isinstance(self.key, Ed25519PublicKey):
+                self.key.verify(signature, message)
+            else:
+                r, s = (int.from_bytes(half, "big") for half in (signature[:32], signature[32:]))
+                self.key.verify(encode_dss_signature(r, s), message, _ECDSA)
+        except InvalidSignature:
+            return False
+        return True
+
+
+def holder_key(jwk: Mapping[str, Any], *, algorithm: str) -> HolderKey:
+    """The key of a public JWK (RFC 7517) that is for `algorithm`; ValueError for any other."""
+    if not PRIVATE_NAMES.isdisjoint(jwk):
+        raise ValueError("the key is not public")
+    _check_purpose(jwk, algorithm)
+    if algorithm == ES256:
+        return HolderKey(algorithm, _p256(jwk), thumbprint(jwk))
+    if algorithm in (EDDSA, ED25519):
+        return HolderKey(algorithm, _ed25519(jwk), thumbprint(jwk))
+    raise ValueError("no such algorithm")
+
+
+def thumbprint(jwk: Mapping[str, Any]) -> str:
+    """The RFC 7638 §3 thumbprint: SHA-256 over the required members in lexical order."""
+    required = {name: jwk[name] for name in REQUIRED_NAMES[jwk["kty"]]}
+    return b64url_encode(hashlib.sha256(json.dumps(required, separators=(",", ":")).encode()).digest())
+
+
+def _check_purpose(jwk: Mapping[str, Any], algorithm: str) -> None:
+    operations = jwk.get("key_ops", ["verify"])
+    if jwk.get("use", "sig") != "sig" or not isinstance(operations, list) or "verify" not in operations:
+        raise ValueError("the key is not for signatures")
+    if jwk.get("alg", algorithm) != algorithm:
+        raise ValueError("the key is for another algorithm")
+
+
+def _p256(jwk: Mapping[str, Any]) -> ec.EllipticCurvePublicKey:
+    if jwk.get("kty") != "EC" or jwk.get("crv") != "P-256":
+        raise ValueError("the key is not on P-256")
+    point = b"\x04" + _coordinate(jwk.get("x")) + _coordinate(jwk.get("y"))
+    return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
+
+
+def _ed25519(jwk: Mapping[str, Any]) -> Ed25519PublicKey:
+    if jwk.get("kty") != "OKP" or jwk.get("crv") != "Ed25519":
+        raise ValueError("the key is not on Ed25519")
+    return Ed25519PublicKey.from_public_bytes(_coordinate(jwk.get("x")))
+
+
+def _coordinate(value: Any) -> bytes:
+    if not isinstance(value, str) or len(octets := b64url_decode(value)) != COORDINATE_OCTETS:
+        raise ValueError("a coordinate has 32 octets")
+    return octets

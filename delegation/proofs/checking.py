@@ -1,0 +1,84 @@
+"""The whole check of DPoP proofs, for one request or for a group of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+
+from compliance.core.errors import ServiceError
+from delegation.errors import NonceRequired, ProofRejected, ReplayStoreUnavailable
+from delegation.jose import dpop
+from delegation.jose.dpop import Proof
+from delegation.proofs import nonces, replay
+
+
+@dataclass(frozen=True, slots=True)
+class PresentedProof:
+    """The `DPoP` header of a request, with what it must fit.
+
+    `uri` is the request's, as its client wrote it; `access_token` the token it presents as proven, if any.
+    """
+
+    proof: str
+    method: str
+    uri: str
+    access_token: str | None = None
+    nonce_required: bool = False
+
+
+def check(
+    *, proof: str, method: str, uri: str, access_token: str | None, nonce_required: bool, now: datetime
+) -> Proof:
+    """The proof of one request, used up by this call; whose key it is (`jkt`), the caller compares.
+
+    Raises: ProofRejected, NonceRequired, ReplayStoreUnavailable.
+    """
+    (found,) = check_each([PresentedProof(proof, method, uri, access_token, nonce_required)], now=now)
+    if isinstance(found, ServiceError):
+        raise found
+    return found
+
+
+def proven_key(*, proof: str | None, method: str, path: str, now: datetime) -> str | None:
+    """The thumbprint that the `DPoP` header of a request for a token proves; None without the header.
+
+    `path` is that of the request, percent-encoded: the public address of the service goes before it, whatever
+    name a proxy was asked for. Raises: as `check`.
+    """
+    if proof is None:
+        return None
+    found = check(
+        proof=proof,
+        method=method,
+        uri=f"{settings.BASE_URL}{path}",
+        access_token=None,
+        nonce_required=settings.DPOP_NONCE_REQUIRED,
+        now=now,
+    )
+    return found.jkt
+
+
+def check_each(presented: Sequence[PresentedProof], *, now: datetime) -> list[Proof | ServiceError]:
+    """The proof of each request, in order, or what `check` would raise; Redis is asked once."""
+    found = [_checked(one, now) for one in presented]
+    sound = [one for one in found if isinstance(one, Proof)]
+    try:
+        news = iter(replay.use_each(sound))
+    except ReplayStoreUnavailable as error:
+        return [error if isinstance(one, Proof) else one for one in found]
+    return [_once(one, next(news)) if isinstance(one, Proof) else one for one in found]
+
+
+def _checked(one: PresentedProof, now: datetime) -> Proof | ServiceError:
+    try:
+        proof = dpop.check(one.proof, method=one.method, uri=one.uri, access_token=one.access_token, now=now)
+    except ProofRejected as rejected:
+        return rejected
+    if one.nonce_required and (proof.nonce is None or not nonces.is_accepted(proof.nonce, now=now)):
+        return NonceRequired("the proof must carry the nonce given here", nonce=nonces.current_nonce(now=now))
+    return proof
+
+
+def _once(proof: Proof, is_new: bool) -> Proof | ServiceError:
+    return proof if is_new else ProofRejected("the proof was used before")

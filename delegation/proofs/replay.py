@@ -1,0 +1,58 @@
+"""The DPoP proofs used lately, in Redis, so that each is accepted once over all processes."""
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from enum import StrEnum
+
+from django.conf import settings
+from redis.exceptions import RedisError
+
+from compliance.stores import redis
+from delegation.errors import ReplayStoreUnavailable
+from delegation.jose.dpop import WINDOW, Proof
+
+log = logging.getLogger(__name__)
+
+REMEMBERED = 2 * WINDOW + timedelta(seconds=10)
+"""A proof from the far end of the window counts for twice its length; the rest is for clocks that differ."""
+
+
+class WithoutStore(StrEnum):
+    """The values of DPOP_WITHOUT_REPLAY_STORE."""
+
+    REFUSE = "refuse"
+    ACCEPT = "accept"
+
+
+def use_each(proofs: Sequence[Proof]) -> list[bool]:
+    """Mark the proofs as used, in one round trip; return for each whether it was new.
+
+    Raises: ReplayStoreUnavailable if Redis does not answer, unless DPOP_WITHOUT_REPLAY_STORE accepts that.
+    """
+    if not proofs:
+        return []
+    try:
+        with redis.circuit.guarding():
+            return _marked(proofs)
+    except RedisError as error:
+        log.warning("DPoP proofs not checked for replay: %s", type(error).__name__)
+        if settings.DPOP_WITHOUT_REPLAY_STORE != WithoutStore.ACCEPT:
+            raise ReplayStoreUnavailable() from error
+        return [True] * len(proofs)
+
+
+def _marked(proofs: Sequence[Proof]) -> list[bool]:
+    """What SET NX says of each: of two with one name the first is new, in whichever process."""
+    with redis.client().pipeline(transaction=False) as pipeline:
+        for proof in proofs:
+            pipeline.set(_name(proof), b"", nx=True, px=REMEMBERED)
+        answers = pipeline.execute(raise_on_error=False)
+    return [answer is not None for answer in redis.checked(answers)]
+
+
+def _name(proof: Proof) -> str:
+    """The Redis key of a proof; the thumbprint has one length, so no two pairs give the same text."""
+    text = f"{proof.jkt}{proof.jti}".encode("utf-8", "surrogatepass")
+    return redis.key("dpop", hashlib.sha256(text).hexdigest())
