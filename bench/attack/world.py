@@ -46,6 +46,7 @@ class Holdings:
     serial: str
     event: str
     webhook: str
+    stream: str
     delivery: str
     report: str
     schedule: str
@@ -64,6 +65,7 @@ class Holdings:
             "certificate_id": self.certificate,
             "event_id": self.event,
             "webhook_id": self.webhook,
+            "stream_id": self.stream,
             "delivery_id": self.delivery,
             "report_id": self.report,
             "schedule_id": self.schedule,
@@ -84,7 +86,7 @@ class Holdings:
         return frozenset(
             {
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
-                *(self.schedule, self.incident, self.entry, self.serial),
+                *(self.stream, self.schedule, self.incident, self.entry, self.serial),
             }
         )
 
@@ -97,6 +99,7 @@ def absent(like: Holdings) -> Holdings:
         certificate=str(uuid4()),
         event=str(uuid4()),
         webhook=str(uuid4()),
+        stream=str(uuid4()),
         delivery=str(uuid4()),
         report=str(uuid4()),
         schedule=str(uuid4()),
@@ -194,6 +197,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     hook_body = {"url": LOOPBACK_HOOK, "events": ["certificate.expired"]}
     webhook = _made(line.ask(call("POST", "/v1/webhooks", key=key, body=hook_body)))
     delivery = _made(line.ask(call("POST", f"/v1/webhooks/{webhook['id']}/test", key=key)))
+    stream = _stream(line, key)
     period = {"type": "eu_ai_act", "period_start": "2026-01-01", "period_end": "2026-02-01"}
     report = _made(line.ask(call("POST", "/v1/reports", key=key, body=period)))
     monthly = {"type": "eu_ai_act", "cadence": "month"}
@@ -211,6 +215,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         serial=certificate["serial_number"],
         event=event["id"],
         webhook=webhook["id"],
+        stream=stream,
         delivery=delivery["id"],
         report=report["id"],
         schedule=schedule["id"],
@@ -231,6 +236,14 @@ def _incident(line: Line, key: str) -> str:
     _made(line.ask(call("POST", f"/v1/certificates/{certificate['id']}/revoke", key=key, body=body)))
     found = line.ask(call("GET", f"/v1/incidents?agent_id={agent}", key=key)).data
     return str(found[0]["id"])
+
+
+def _stream(line: Line, key: str) -> str:
+    """A stream of signals that is polled; the standard's answers have no envelope."""
+    reply = line.ask(call("POST", "/v1/ssf/streams", key=key, body={"description": "attacked"}))
+    if reply.status != 201:
+        raise CannotBegin(str(reply))
+    return str(reply.json["stream_id"])
 
 
 def _service_name(key: str) -> str:

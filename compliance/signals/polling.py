@@ -11,8 +11,8 @@ from uuid import UUID
 from django.conf import settings
 
 from compliance.core import environments
-from compliance.signals import signing
 from compliance.signals.errors import NotPolled
+from compliance.signals.feed import signing
 from compliance.signals.models import MAX_REASON, Signal, Stream
 from compliance.signals.vocabulary import StreamStatus
 

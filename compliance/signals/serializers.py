@@ -59,7 +59,10 @@ class StreamInputSerializer(serializers.Serializer[Any]):
 
     delivery = StreamDeliveryInputSerializer(required=False, help_text="Poll when omitted.")
     events_requested = serializers.ListField(
-        child=StrictCharField(max_length=MAX_EVENT), max_length=MAX_EVENTS, required=False, help_text=_CHOSEN
+        child=StrictCharField(max_length=MAX_EVENT, allow_blank=True),
+        max_length=MAX_EVENTS,
+        required=False,
+        help_text=_CHOSEN,
     )
     description = StrictCharField(max_length=MAX_DESCRIPTION, required=False, allow_blank=True)
 
@@ -176,7 +179,7 @@ class PollSerializer(serializers.Serializer[Any]):
     )
     returnImmediately = StrictBooleanField(required=False)  # noqa: N815
     ack = serializers.ListField(
-        child=StrictCharField(max_length=256), max_length=MAX_ACKNOWLEDGED, required=False
+        child=StrictCharField(max_length=256, allow_blank=True), max_length=MAX_ACKNOWLEDGED, required=False
     )
     setErrs = TokenErrorsField(required=False)  # noqa: N815
 

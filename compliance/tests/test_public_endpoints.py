@@ -77,6 +77,8 @@ def asked() -> Iterator[Ask]:
     yield Ask("v1/ca", "GET", f"v1/ca?environment={environment}")
     yield Ask("v1/ca/<str:serial>", "GET", f"v1/ca/{authority}")
     yield Ask(".well-known/jwks.json", "GET", f".well-known/jwks.json?environment={environment}")
+    configuration = ".well-known/ssf-configuration"
+    yield Ask(configuration, "GET", f"{configuration}?environment={environment}")
     token = make_token(active.agent).token
     yield Ask("v1/delegation/verify", "POST", "v1/delegation/verify", {"token": token})
     make_entries(256)
@@ -85,7 +87,8 @@ def asked() -> Iterator[Ask]:
     for end in ("checkpoint", "status", "keys", "consistency"):
         yield Ask(f"{tree}/{end}", "GET", f"{tree}/{end}")
     yield Ask(f"{tree}/tile/<str:level>/<path:path>", "GET", f"{tree}/tile/0/000")
-    for bare in ("v1/crl", "v1/ca", ".well-known/jwks.json", "v1/schema", "health/live", "health/ready"):
+    documents = (".well-known/jwks.json", ".well-known/ssf-configuration")
+    for bare in ("v1/crl", "v1/ca", *documents, "v1/schema", "health/live", "health/ready"):
         yield Ask(bare, "GET", bare)
 
 

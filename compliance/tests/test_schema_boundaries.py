@@ -23,6 +23,7 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.incidents.duties.statements import MOMENTS
 from compliance.incidents.tests.factories import make_incident
+from compliance.signals.vocabulary import DeliveryMethod
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from delegation import services as delegation
@@ -46,6 +47,8 @@ MEANING = {
     ("issueDelegation", "parent_token"),
     ("requestReport", "period_start"),
     ("requestReport", "period_end"),
+    ("createSignalStream", "delivery"),
+    ("updateSignalStream", "delivery"),
     *(("updateIncident", name) for name in MOMENTS),
 }
 """Fields whose value may be refused for what it means, beside their form."""
@@ -62,6 +65,7 @@ class World(NamedTuple):
 @pytest.fixture
 def world(api: ApiClient, settings: Settings) -> World:
     settings.RATE_LIMITS = dict.fromkeys(settings.RATE_LIMITS, 1_000_000)
+    settings.SIGNALS_LONG_POLL_SECONDS = 0.0
     keyring.forget()
     delegation.bootstrap(now=now())
     tenant = make_tenant()
@@ -73,6 +77,8 @@ def world(api: ApiClient, settings: Settings) -> World:
     webhook = {"url": "https://hooks.example.com/x", "events": ["risk.alert"]}
     stored = client.post("/v1/events", event).json()["data"]["id"]
     kept = client.post("/v1/webhooks", webhook).json()["data"]["id"]
+    stream = {"delivery": {"method": DeliveryMethod.POLL.value}, "events_requested": ["x"]}
+    stream_id = client.post("/v1/ssf/streams", stream).json()["stream_id"]
     registration = {"name": "a", "model_hash": "h"}
     reason = {"reason": "x"}
     for environment in Environment:
@@ -94,6 +100,11 @@ def world(api: ApiClient, settings: Settings) -> World:
         "recordEvents": {"events": [event]},
         "reviewEvent": {"verdict": "confirmed"},
         "createWebhook": webhook, "updateWebhook": webhook,
+        "createSignalStream": stream,
+        "updateSignalStream": {**stream, "stream_id": stream_id},
+        "setSignalStreamStatus": {"stream_id": stream_id, "status": "enabled"},
+        "verifySignalStream": {"stream_id": stream_id},
+        "pollSignals": {"maxEvents": 1, "ack": ["x"], "setErrs": {}},
         "recoverWebhook": {"since": "2026-01-01T00:00:00Z"},
         "rotateWebhookSecret": {},
         "updateIncident": {
@@ -106,7 +117,8 @@ def world(api: ApiClient, settings: Settings) -> World:
     schedule_id = client.post("/v1/report-schedules", bodies["createReportSchedule"]).json()["data"]["id"]
     paths = {
         "agent_id": str(agent.id), "certificate_id": str(certificate.id), "event_id": stored,
-        "webhook_id": kept, "incident_id": str(make_incident(tenant).id), "schedule_id": schedule_id,
+        "webhook_id": kept, "stream_id": stream_id, "incident_id": str(make_incident(tenant).id),
+        "schedule_id": schedule_id,
         "serial": certificate.serial_number,
     }  # fmt: skip
     return World(client, paths, bodies)
@@ -222,7 +234,7 @@ def send(world: World, operation_id: str, body: Any, query: str = "", **headers:
 
 def is_refused(answer: Any) -> bool:
     """Whether the form of a request, or of an event in a batch, which are judged one by one, is at fault."""
-    if answer.status_code == 200 and isinstance(answer.json()["data"], list):
+    if answer.status_code == 200 and isinstance(answer.json().get("data"), list):
         return any(item.get("status") == 400 for item in answer.json()["data"])
     return bool(answer.status_code == 400)
 

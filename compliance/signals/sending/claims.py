@@ -11,7 +11,7 @@ from uuid import UUID
 from compliance.core import environments
 from compliance.core.encryption import Undecryptable, decrypt
 from compliance.core.identifiers import new_id
-from compliance.signals import signing
+from compliance.signals.feed import signing
 from compliance.signals.models import RETRY_DELAYS, Signal, Stream
 from compliance.signals.sending.pushing import ClaimedSignal, ClaimedStream
 

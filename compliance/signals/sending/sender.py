@@ -21,7 +21,8 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
-from compliance.signals import following, wakeup
+from compliance.signals import wakeup
+from compliance.signals.feed import following
 from compliance.signals.sending import claims, results
 from compliance.signals.sending.pushing import ClaimedStream, PushResult, push
 from webhooks.sending.http_client import DEFECT, Outcome

@@ -12,7 +12,8 @@ from auditlog.vocabulary import Actor
 from certificates.models import Certificate
 from certificates.tests.factories import make_certificate
 from compliance.core.clock import now
-from compliance.signals import following, streams
+from compliance.signals import streams
+from compliance.signals.feed import following
 from compliance.signals.models import Stream
 from compliance.signals.streams import StreamDelivery
 from compliance.signals.vocabulary import SUPPORTED_EVENTS, DeliveryMethod

@@ -1,11 +1,15 @@
 """What the audit log tells each stream, in the order of its tree."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.conf import settings
 
 from auditlog import services as auditlog
 from auditlog.disposal import retention
+from auditlog.sealing import sealer
+from auditlog.sealing.tree import head
 from auditlog.vocabulary import SERVICE_TENANT_ID, AuditAction
 from certificates import revocation
 from certificates import services as certificates
@@ -13,10 +17,12 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
-from compliance.signals import following, streams
+from compliance.signals import streams
+from compliance.signals.feed import following
 from compliance.signals.models import FeedPosition, Signal, Stream
 from compliance.signals.tests.factories import ACTOR, derive, make_certified_agent, make_poll_stream
 from compliance.signals.vocabulary import SignalEvent, StreamStatus
+from compliance.stores import sql
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from delegation.jose import keys
@@ -32,8 +38,14 @@ def told(stream: Stream) -> list[tuple[str, str]]:
 
 def test_certificates_and_stops_are_told_in_their_order(tenant: Tenant) -> None:
     stream = make_poll_stream(tenant)
-    agent, certificate = make_certified_agent(tenant)
-    common = {"tenant_id": tenant.id, "agent_id": agent.id, "reason": "review", "actor": ACTOR, "now": now()}
+    agent, _ = make_certified_agent(tenant)
+    common: Any = {
+        "tenant_id": tenant.id,
+        "agent_id": agent.id,
+        "reason": "review",
+        "actor": ACTOR,
+        "now": now(),
+    }
     revocation.suspend_agent(**common)
     revocation.reinstate_agent(**common)
     revocation.retire_agent(**common)
@@ -80,8 +92,8 @@ def test_signal_names_subject_serial_time_and_reason(tenant: Tenant) -> None:
 
 def test_renewal_names_the_new_serial_and_the_end_of_the_old(tenant: Tenant) -> None:
     stream = make_poll_stream(tenant)
-    agent, certificate = make_certified_agent(tenant)
-    renewed = certificates.renew(tenant_id=tenant.id, agent_id=agent.id, actor=ACTOR, now=now())
+    _, certificate = make_certified_agent(tenant)
+    renewed = certificates.renew(tenant_id=tenant.id, certificate_id=certificate.id, actor=ACTOR, now=now())
 
     derive()
 
@@ -182,8 +194,8 @@ def test_paused_stream_keeps_and_disabled_stream_drops_what_happens(tenant: Tena
     assert told(disabled) == []
 
 
-def test_stream_that_nobody_empties_is_disabled_and_says_so(tenant: Tenant, settings: object) -> None:
-    settings.SIGNALS_MOST_WAITING = 1  # type: ignore[attr-defined]
+def test_stream_that_nobody_empties_is_disabled_and_says_so(tenant: Tenant, settings: Any) -> None:
+    settings.SIGNALS_MOST_WAITING = 1
     stream = make_poll_stream(tenant)
     make_certified_agent(tenant)
     make_certified_agent(tenant)
@@ -195,49 +207,42 @@ def test_stream_that_nobody_empties_is_disabled_and_says_so(tenant: Tenant, sett
     assert told(stream) == [("stream-updated", "")]
 
 
-def test_entries_whose_contents_are_gone_break_no_stream(tenant: Tenant) -> None:
-    stream = make_poll_stream(tenant)
-    long_ago = now() - timedelta(days=4000)
+def test_entries_whose_contents_are_gone_break_no_stream(owned: None, tenant: Tenant) -> None:
+    sealer.seal_all()
+    # Other tests' entries, which are not so old.
+    sql.execute("UPDATE auditlog_treehead SET minimum_index = %s", [head().size])
+    agent, _ = make_certified_agent(make_tenant())
+    stream = make_poll_stream(agent.tenant)
+    long_ago = now() - timedelta(days=settings.AUDIT_RETENTION_DAYS + 1)
     with environments.atomic():
+        sql.execute("DELETE FROM auditlog_pendingentry")
         auditlog.record(
-            tenant_id=tenant.id,
+            tenant_id=agent.tenant_id,
             action=AuditAction.AGENT_RETIRED,
-            affected_id=new_id(),
+            affected_id=agent.id,
             actor=ACTOR,
             now=long_ago,
         )
-    derive_position = FeedPosition.objects.get().position
-    derive()
-    Signal.objects.of(stream).delete()
-    retention.drop_expired(actor=ACTOR, now=now())
-    FeedPosition.objects.update(position=derive_position)
-    make_certified_agent(tenant)
+    sealer.seal_all()
+    assert retention.drop_expired(actor=ACTOR, now=now()) == 1
 
+    make_certified_agent(agent.tenant)
     derive()
 
     assert told(stream) == [("credential-change", "create")]
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"agent_id": "no id"}, {"agent_id": [1], "serial_number": 3}])
-def test_entry_that_names_no_subject_is_passed_over(tenant: Tenant, metadata: dict[str, object]) -> None:
+def test_entry_that_names_no_subject_is_passed_over(tenant: Tenant, metadata: Any) -> None:
     stream = make_poll_stream(tenant)
     with environments.atomic():
-        for action in (AuditAction.CERTIFICATE_REVOKED, AuditAction.AGENT_RETIRED):
-            auditlog.record(
-                tenant_id=tenant.id,
-                action=action,
-                affected_id="none",
-                metadata=metadata,
-                actor=ACTOR,
-                now=now(),
-            )
-        auditlog.record(
-            tenant_id=SERVICE_TENANT_ID,
-            action=AuditAction.TOKEN_KEY_RETIRED,
-            metadata=metadata,
-            actor=ACTOR,
-            now=now(),
-        )
+        for owner, action in (
+            (tenant.id, AuditAction.CERTIFICATE_REVOKED),
+            (tenant.id, AuditAction.AGENT_RETIRED),
+            (SERVICE_TENANT_ID, AuditAction.TOKEN_KEY_RETIRED),
+        ):
+            named: Any = {"affected_id": "none", "metadata": metadata}
+            auditlog.record(tenant_id=owner, action=action, **named, actor=ACTOR, now=now())
 
     derive()
 

@@ -184,7 +184,7 @@ def test_receiver_that_fails_for_long_is_paused_with_an_audit_entry(tenant: Tena
 def test_paused_stream_goes_on_where_it_stopped(tenant: Tenant) -> None:
     with receiving(ACCEPTED) as receiver:
         stream = stream_with_signals(tenant, receiver)
-        move = {"tenant_id": tenant.id, "stream_id": stream.id, "actor": ACTOR, "now": now()}
+        move: Any = {"tenant_id": tenant.id, "stream_id": stream.id, "actor": ACTOR, "now": now()}
         streams.set_status(status=StreamStatus.PAUSED, **move)
         send()
         before = len(receiver.received)

@@ -20,7 +20,7 @@ from auditlog.sealing.tree import head
 from auditlog.vocabulary import SERVICE_TENANT_ID
 from compliance.core import environments
 from compliance.signals import streams
-from compliance.signals.events import (
+from compliance.signals.feed.events import (
     FOLLOWED_ACTIONS,
     FollowedEntry,
     Meaning,
