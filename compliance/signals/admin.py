@@ -57,10 +57,11 @@ class StreamAdmin(TenantScopedAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request)
         is_refused = Q(signals__refused_at__isnull=False)
-        return rows.annotate(
+        counted: QuerySet[Any] = rows.annotate(
             waiting_count=Count("signals", filter=Q(signals__id__isnull=False) & ~is_refused),
             refused_count=Count("signals", filter=is_refused),
         )
+        return counted
 
     @display(description="state", ordering="status")
     def state(self, stream: Stream) -> str:
