@@ -112,12 +112,14 @@ class AgentAdmin(TenantScopedAdmin):
         ("Identity", {"fields": ("identifier", "did", "inbox_address")}),
         ("Model", {"fields": ("model", "version", "hash")}),
         ("Authority", {"fields": ("scope", "limits")}),
+        ("Agent card", {"fields": ("card",)}),
         ("Risk", {"fields": ("risk", "risk_updated_at", "last_high_risk_at", "would_have_stopped_at")}),
         ("Metadata", {"fields": ("metadata_json",)}),
         ("Life", {"fields": ("created_at", "updated_at", "status_changed_at", "reinstated_at")}),
     )
     readonly_fields: ClassVar[tuple[str, ...]] = (
         *("label", "state", "mode", "identifier", "did", "hash", "scope", "limits", "risk", "metadata_json"),
+        "card",
     )
 
     label = display(lambda self, agent: visible(agent.name), description="name", ordering="name")
@@ -130,6 +132,7 @@ class AgentAdmin(TenantScopedAdmin):
         description="risk",
         ordering="risk_score",
     )
+    card = display(lambda self, agent: pretty_json(agent.agent_card), description="published card")
     metadata_json = display(lambda self, agent: pretty_json(agent.metadata), description="metadata")
 
     @display(description="status", ordering="status")

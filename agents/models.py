@@ -23,7 +23,8 @@ class Agent(models.Model):
     """A registered AI agent. `risk_score` is its rolling score over 30 days, written by `events`.
 
     `enforcement` None: the tenant's counts. `would_have_stopped_at`: the last strike that found the agent
-    over the risk threshold while it was only observed.
+    over the risk threshold while it was only observed. `agent_card`: what its public A2A card is made of;
+    without it there is none.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -41,6 +42,7 @@ class Agent(models.Model):
     inbox_address = models.CharField(max_length=320, null=True)  # noqa: DJ001
     metadata = models.JSONField(null=True)
     financial_scope = models.JSONField(null=True)
+    agent_card = models.JSONField(null=True)
     risk_score = models.FloatField(default=0.0)
     risk_updated_at = models.DateTimeField(null=True)
     last_high_risk_at = models.DateTimeField(null=True)

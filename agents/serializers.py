@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.core.validators import RegexValidator
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -12,6 +13,10 @@ from compliance.tenancy.models import Enforcement
 
 MAX_PERMITTED_ACTIONS = 200
 MAX_ACTION_LENGTH = 200
+MAX_URL_LENGTH = 2_048
+MAX_MODE_LENGTH = 127
+MAX_MODES = 20
+HTTPS_URL = RegexValidator(r"^https://[!-~]+\Z", "Must be an absolute https URL")
 
 
 class FinancialScopeSerializer(serializers.Serializer[Any]):
@@ -23,6 +28,36 @@ class FinancialScopeSerializer(serializers.Serializer[Any]):
     permitted_venues = serializers.ListField(child=StrictCharField(max_length=255), max_length=1000)
     leverage_permitted = StrictBooleanField()
     max_leverage_ratio = PositiveField(required=False)
+
+
+def _https_url(**options: Any) -> StrictCharField:
+    return StrictCharField(max_length=MAX_URL_LENGTH, validators=[HTTPS_URL], **options)
+
+
+def _modes() -> serializers.ListField:
+    child = StrictCharField(max_length=MAX_MODE_LENGTH)
+    return serializers.ListField(child=child, required=False, min_length=1, max_length=MAX_MODES)
+
+
+class AgentCardSerializer(serializers.Serializer[Any]):
+    """What a tenant states for an agent's public A2A card."""
+
+    url = _https_url(help_text="Where the agent answers A2A requests")
+    protocol_binding = serializers.ChoiceField(
+        choices=["JSONRPC", "HTTP+JSON", "GRPC"], required=False, help_text="JSONRPC when omitted"
+    )
+    streaming = StrictBooleanField(required=False)
+    input_modes = _modes()
+    output_modes = _modes()
+    token_schemes = serializers.ListField(
+        child=serializers.ChoiceField(choices=["bearer", "dpop"]),
+        required=False,
+        min_length=1,
+        max_length=2,
+        help_text="How the agent takes delegation tokens",
+    )
+    provider_url = _https_url(required=False, help_text="Names the tenant as provider, too")
+    documentation_url = _https_url(required=False)
 
 
 @extend_schema_field(
@@ -51,6 +86,11 @@ class AgentProfileSerializer(serializers.Serializer[Any]):
     description = StrictCharField(max_length=10_000, required=False, allow_null=True, allow_blank=True)
     inbox_address = StrictCharField(max_length=320, required=False, allow_null=True, allow_blank=True)
     financial_scope = FinancialScopeSerializer(required=False, allow_null=True)
+    agent_card = AgentCardSerializer(
+        required=False,
+        allow_null=True,
+        help_text="Publishes name, description and actions as an A2A card; null: no card.",
+    )
     metadata = MetadataField(required=False, allow_null=True)
     enforcement = serializers.ChoiceField(
         choices=Enforcement.choices,
@@ -97,6 +137,7 @@ class AgentSerializer(serializers.ModelSerializer[Agent]):
     did = serializers.CharField(help_text="`did:<service>:<live|test>:<agent id>`")
     metadata = serializers.DictField(allow_null=True)
     financial_scope = FinancialScopeSerializer(allow_null=True)
+    agent_card = AgentCardSerializer(allow_null=True)
     effective_enforcement = serializers.ChoiceField(
         choices=Enforcement.choices,
         help_text="The mode that counts: the agent's own, else its tenant's. Only `enforce` stops it.",
@@ -106,8 +147,8 @@ class AgentSerializer(serializers.ModelSerializer[Agent]):
         model = Agent
         fields = [
             *("id", "tenant_id", "name", "description", "model", "model_hash", "version", "status"),
-            *("inbox_address", "metadata", "financial_scope", "enforcement", "effective_enforcement", "did"),
-            *("created_at", "updated_at"),
+            *("inbox_address", "metadata", "financial_scope", "agent_card", "enforcement"),
+            *("effective_enforcement", "did", "created_at", "updated_at"),
         ]
         read_only_fields = fields
 

@@ -28,6 +28,7 @@ class AgentRegistration:
     inbox_address: str | None = None
     metadata: dict[str, Any] | None = None
     financial_scope: dict[str, Any] | None = None
+    agent_card: dict[str, Any] | None = None
     enforcement: str | None = None
 
 

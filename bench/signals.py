@@ -96,7 +96,7 @@ def receiver(refusals: Refusals) -> ThreadingHTTPServer:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def log_message(self, *args: object) -> None:  # type: ignore[override]
+        def log_message(self, *args: object) -> None:
             """Say nothing."""
 
     server = ThreadingHTTPServer((HOST, 0), Handler)

@@ -31,6 +31,14 @@ class MomentNotPast(Invalid):
     message = "at must not lie in the future"
 
 
+class CardNotFound(NotFound):
+    message = "The agent publishes no card"
+
+
+class MalformedJws(Invalid):
+    message = "jws: not a detached JWS with the kid of an agent's key"
+
+
 class AuthorityNotFound(NotFound):
     message = "Certificate authority not found"
 

@@ -1,4 +1,4 @@
-"""CAs, OCSP responders, certificates, holds, issuances, the key pool and revocation lists."""
+"""CAs, OCSP responders, certificates, holds, issuances, the key pool, lists and signed cards."""
 
 from datetime import datetime
 
@@ -347,6 +347,21 @@ class RevocationList(models.Model):
     def der(self) -> bytes:
         """The list in DER; empty once newer lists have replaced it."""
         return b"".join(bytes(body) for body in self.parts.values_list("body", flat=True))
+
+
+class SignedCard(models.Model):
+    """The signature, in base64url, of an agent's card; `digest` is the SHA-256 of what was signed."""
+
+    agent = models.OneToOneField(Agent, primary_key=True, on_delete=models.PROTECT, related_name="+")
+    digest = models.CharField(max_length=64)
+    signature = models.CharField(max_length=1_024)
+    signed_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-signed_at", "agent_id"]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id} {self.digest}"
 
 
 class RevocationListPart(models.Model):

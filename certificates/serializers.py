@@ -8,7 +8,7 @@ from rest_framework import serializers
 from agents.models import AgentStatus
 from agents.risk import BANDS, band_of
 from certificates.models import AuthorityRole, AuthorityState, Certificate, CertificateStatus, ValidityStatus
-from certificates.public.verification import REASONS, Verification
+from certificates.public.verification import Verification
 from compliance.api.rest.fields import StrictCharField
 from compliance.core.environments import Environment
 
@@ -116,32 +116,6 @@ def shown_verification(found: Verification) -> dict[str, Any]:
         "environment": found.environment.value,
         **({"at": PastStandingSerializer(found.at).data} if found.at else {}),
     }
-
-
-class VerifyMessageInputSerializer(serializers.Serializer[Any]):
-    """A message and its signature, as `POST /v1/agents/{id}/sign` returned it."""
-
-    payload = serializers.JSONField(allow_null=True)
-    signature = StrictCharField(max_length=4_096)
-    certificate_serial = StrictCharField(max_length=200)
-
-
-class MessageVerificationSerializer(serializers.Serializer[Any]):
-    """A `MessageVerification`; branch on `valid`."""
-
-    valid = serializers.BooleanField()
-    reason = serializers.ChoiceField(choices=REASONS, required=False)
-    agent_id = serializers.UUIDField(source="certificate.agent_id")
-    certificate_serial = serializers.CharField(source="certificate.serial_number")
-    certificate_status = serializers.ChoiceField(choices=CertificateStatus.choices, source="status")
-    payload_hash = serializers.CharField(help_text="`sha256:` and the digest of the RFC 8785 form")
-    algorithm = serializers.CharField()
-
-    def to_representation(self, instance: Any) -> dict[str, Any]:
-        shown = super().to_representation(instance)
-        if shown["reason"] is None:
-            del shown["reason"]
-        return shown
 
 
 class AuthoritySerializer(serializers.Serializer[Any]):

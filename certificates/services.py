@@ -8,7 +8,7 @@ from certificates.issuing import issuance
 from certificates.lists import publication
 from certificates.models import CertificateAuthority
 from certificates.ocsp import responders
-from certificates.public import verification
+from certificates.public import messages, verification
 
 answer_ocsp = responders.answer
 expire_due = revocation.expire_due
@@ -22,11 +22,12 @@ renew_of_agent = issuance.renew_of_agent
 retire_agent = revocation.retire_agent
 revoke = revocation.revoke
 revoke_for_agent = revocation.revoke_for_agent
-sign_message = verification.sign_message
+sign_message = messages.sign_message
 suspend_agent = revocation.suspend_agent
 verifications = verification.verifications
 verify = verification.verify
-verify_message = verification.verify_message
+verify_jws = messages.verify_jws
+verify_message = messages.verify_message
 
 
 def bootstrap(*, now: datetime) -> CertificateAuthority:

@@ -1,7 +1,8 @@
-"""The routes of certificates, verification, revocation lists and CAs."""
+"""The routes of certificates, verification, revocation lists, CAs and agent cards."""
 
 from django.urls import path
 
+from certificates.cards.views import AgentCardViewSet
 from certificates.ocsp.views import OcspViewSet
 from certificates.public import public_views
 from certificates.public.did_views import DidViewSet
@@ -17,12 +18,12 @@ urlpatterns = [
     path("v1/certificates/<str:certificate_id>", CertificateViewSet.as_view({"get": "retrieve"})),
     path("v1/certificates/<str:certificate_id>/revoke", CertificateViewSet.as_view({"post": "revoke"})),
     path("v1/certificates/<str:certificate_id>/renew", CertificateViewSet.as_view({"post": "renew"})),
-    path("v1/verify/message", public_views.MessageViewSet.as_view({"post": "create"})),
     path("v1/verify/<str:serial>", public_views.VerifyViewSet.as_view({"get": "retrieve"})),
     path("v1/crl", public_views.RevocationListViewSet.as_view({"get": "current"})),
     path("v1/crl/<str:serial>", public_views.RevocationListViewSet.as_view({"get": "retrieve"})),
     path("v1/crl/<str:serial>/<str:part>", public_views.RevocationListViewSet.as_view({"get": "part"})),
     path("1.0/identifiers/<str:did>", DidViewSet.as_view({"get": "resolve"})),
+    path("v1/agent-cards/<str:did>", AgentCardViewSet.as_view({"get": "retrieve"})),
     path("v1/ocsp", OcspViewSet.as_view({"post": "ask"})),
     path("v1/ocsp/<path:encoded>", OcspViewSet.as_view({"get": "ask_by_address"})),
     path("v1/ca", public_views.AuthorityViewSet.as_view({"get": "list"})),

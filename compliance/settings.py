@@ -59,6 +59,7 @@ INSTALLED_APPS = [
     "events.inbox",
     "events.figures",
     "delegation",
+    "delegation.issuers",
     "compliance.signals",
     "compliance.reports",
     "compliance.ops",
@@ -69,6 +70,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "compliance.console.middleware.ConsoleMiddleware",
+    "delegation.oauth.middleware.OAuthMiddleware",
     "compliance.tenancy.admission.AdmissionMiddleware",
     "compliance.api.middleware.EnvelopeMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -222,6 +224,15 @@ TOKEN_KEY_LIFETIME = timedelta(days=env.int("TOKEN_KEY_LIFETIME_DAYS", default=9
 DPOP_WITHOUT_REPLAY_STORE: str = env.str("DPOP_WITHOUT_REPLAY_STORE", default="refuse")
 # Whether a proof sent to obtain a token must carry a nonce of this service.
 DPOP_NONCE_REQUIRED: bool = env.bool("DPOP_NONCE_REQUIRED", default=False)
+
+# Where the keys of tenants' trusted issuers may be fetched from, beyond https at public addresses.
+TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES: bool = env.bool(
+    "TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES", default=False
+)
+TRUSTED_ISSUER_ALLOW_HTTP: bool = env.bool("TRUSTED_ISSUER_ALLOW_HTTP", default=False)
+# A PEM file of root certificates to check those addresses against, instead of the public ones.
+TRUSTED_ISSUER_CA_FILE: str = env.str("TRUSTED_ISSUER_CA_FILE", default="")
+TRUSTED_ISSUER_TIMEOUT_SECONDS: float = 5.0
 
 # --- Risk -----------------------------------------------------------------------------------------
 

@@ -8,7 +8,16 @@ from compliance.console.views import to_environment
 
 # Patterns are tried one after the other: the rooms that are asked most come first.
 ROOMS = [
-    *("events", "certificates", "agents", "delegation", "webhooks", "auditlog"),
+    *(
+        "events",
+        "certificates",
+        "agents",
+        "delegation",
+        "delegation.oauth",
+        "delegation.issuers",
+        "webhooks",
+        "auditlog",
+    ),
     *("compliance.incidents", "compliance.reports", "compliance.reports.notifications"),
     "compliance.signals",
 ]

@@ -200,6 +200,7 @@ def _record(
             "parent_token_id": str(parent.token_id) if parent else None,
             "root_assurance": delegation.root_assurance.value,
             "root_issuer": delegation.subject_identifier.issuer if delegation.subject_identifier else None,
+            "root_subject": delegation.subject_identifier.subject if delegation.subject_identifier else None,
             "bound_to": delegation.bound_to,
         },
         actor=actor,

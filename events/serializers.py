@@ -1,9 +1,8 @@
-"""Events, reviews and signatures as the API shows them, and the schemas of reported events."""
+"""Events and reviews as the API shows them, and the schemas of reported events."""
 
 from datetime import UTC
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from compliance.api.rest.fields import StrictCharField
@@ -139,29 +138,3 @@ class ExplainedEventSerializer(BehaviorEventSerializer):
     class Meta(BehaviorEventSerializer.Meta):
         fields = EXPLAINED
         read_only_fields = fields
-
-
-_NO_ARRAY = [{"type": kind} for kind in ("object", "string", "number", "boolean")]
-
-
-@extend_schema_field({"oneOf": [*_NO_ARRAY, {"type": "array", "items": {}}]})
-class PayloadField(serializers.JSONField):
-    """Any JSON value but null."""
-
-
-class SignSerializer(serializers.Serializer[Any]):
-    """`POST /v1/agents/{id}/sign`: any JSON value but null."""
-
-    payload = PayloadField()
-
-
-class SignatureSerializer(serializers.Serializer[Any]):
-    """A signature over the payload's canonical JSON (RFC 8785)."""
-
-    agent_id = serializers.UUIDField()
-    signature = serializers.CharField(help_text="base64")
-    algorithm = serializers.CharField()
-    certificate_serial = serializers.CharField()
-    payload_hash = serializers.CharField(help_text="`sha256:` and the hex digest of the canonical JSON")
-    signed_at = serializers.DateTimeField()
-    event_id = serializers.UUIDField(source="event.id", help_text="The message_signed event")

@@ -1,8 +1,9 @@
-"""The events' routes, and sign, which writes an event."""
+"""The events' routes; and sign and verify of messages, which write events."""
 
 from django.urls import path
 
-from events.views import EventBatchViewSet, EventViewSet, SigningViewSet
+from events.messages.views import MessageViewSet, SigningViewSet
+from events.views import EventBatchViewSet, EventViewSet
 
 urlpatterns = [
     path("v1/events", EventViewSet.as_view({"get": "list", "post": "create"})),
@@ -10,4 +11,5 @@ urlpatterns = [
     path("v1/events/<str:event_id>", EventViewSet.as_view({"get": "retrieve"})),
     path("v1/events/<str:event_id>/review", EventViewSet.as_view({"post": "review"})),
     path("v1/agents/<str:agent_id>/sign", SigningViewSet.as_view({"post": "sign"})),
+    path("v1/verify/message", MessageViewSet.as_view({"post": "create"})),
 ]

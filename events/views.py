@@ -1,4 +1,4 @@
-"""`/v1/events` and `/v1/agents/{id}/sign`."""
+"""`/v1/events`."""
 
 from typing import ClassVar
 
@@ -32,13 +32,10 @@ from events.serializers import (
     EventReviewSerializer,
     ExplainedEventSerializer,
     ReviewSerializer,
-    SignatureSerializer,
-    SignSerializer,
     shown_explained,
     shown_result,
 )
 
-AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 EVENT_ID = OpenApiParameter("event_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 FILTERS = [
     OpenApiParameter("agent_id", OpenApiTypes.UUID),
@@ -190,31 +187,3 @@ class EventBatchViewSet(ApiViewSet):
         request.rate_limit = limit  # type: ignore[attr-defined]
         if not limit.allowed:
             self.throttled(request, limit.retry_after)
-
-
-class SigningViewSet(ApiViewSet):
-    """Signatures in an agent's name."""
-
-    schema_tag = "Message signing"
-    required_scopes: ClassVar = {"sign": Scope.MESSAGES_SIGN}
-
-    @extend_schema(
-        operation_id="signMessage",
-        summary="Sign a payload with an agent's managed key",
-        description="Signs the payload's canonical JSON (RFC 8785) and records a message_signed event.",
-        parameters=[AGENT_ID],
-        request=SignSerializer,
-        responses={
-            200: enveloped(SignatureSerializer),
-            **errors(*KEYED, e404="Agent not found", e422="Agent is not active"),
-        },
-    )
-    def sign(self, request: ApiRequest, agent_id: str) -> Response:
-        signed = services.sign(
-            tenant_id=request.auth.tenant_id,
-            agent_id=agent_id,
-            payload=validated(SignSerializer, request)["payload"],
-            actor=Actor.api_key(request.auth.id),
-            now=now(),
-        )
-        return ok(SignatureSerializer(signed).data)

@@ -5,6 +5,8 @@ true that the claims do not say.
 """
 
 import base64
+import json
+from typing import Any
 
 from bench.attack.core import Siege
 from bench.attack.forgeries import forgeries, with_trailing_bits
@@ -12,6 +14,7 @@ from bench.attack.invariants import check
 from bench.attack.values import garbled
 from bench.attack.wire import Line, call
 from bench.attack.world import PAYLOAD, Holdings, World, furnish
+from compliance.core.encodings import b64url_decode, b64url_encode
 from compliance.core.environments import Environment
 
 
@@ -29,6 +32,7 @@ def run(siege: Siege, world: World) -> None:
                 if token != holdings.token:
                     _expect_invalid(siege, line, "damaged", token)
             _altered_signatures(siege, line, holdings)
+            _altered_jws(siege, line, holdings)
 
 
 def _expect_valid(siege: Siege, line: Line, token: str) -> None:
@@ -72,3 +76,42 @@ def _altered_signatures(siege: Siege, line: Line, holdings: Holdings) -> None:
             if counts != (name == "genuine" and signature == genuine):
                 rule = "an altered signature counts" if counts else "a genuine signature is refused"
                 siege.report(rule, where, f"{name}, key {key}: {reply}")
+
+
+def _altered_jws(siege: Siege, line: Line, holdings: Holdings) -> None:
+    """A message's JWS counts in the one form that the service wrote, for the payload and nobody else."""
+    where = "POST /v1/verify/message"
+    protected, _, signature = holdings.jws.split(".")
+    header = json.loads(b64url_decode(protected))
+    changes: list[dict[str, Any]] = [
+        *({"alg": name} for name in ("none", "HS256", "PS256", "ES256", "")),
+        *({name: "https://127.0.0.1:9/keys"} for name in ("jku", "x5u")),
+        *({"jwk": {}}, {"x5c": []}, {"crit": ["b64", "exp"]}, {"crit": []}, {"b64": True}, {"b64": 0}),
+        *({"typ": "JWT"}, {"typ": "JOSE"}, {"typ": "delegation+jwt"}, {"aud": "x"}, {"exp": 1}),
+        *({"kid": holdings.did}, {"kid": f"{holdings.did}#{'4' * 40}"}, {"kid": None}, {"x5t#S256": ""}),
+    ]
+    forged = [f"{_encoded({**header, **change})}..{signature}" for change in changes]
+    forged += [
+        f"{protected}.{b64url_encode(json.dumps(PAYLOAD).encode())}.{signature}",
+        f"{protected}..",
+        f"..{signature}",
+        f"{protected}..{signature}=",
+        f"{protected}..{with_trailing_bits(signature)}",
+        f"{protected}..{b64url_encode(base64.b64decode(holdings.signature))}",
+        f"{_encoded(dict(reversed(header.items())))}..{signature}",
+        holdings.token,
+    ]
+    chance = siege.random(holdings.did)
+    for _ in siege.within(range(siege.pick(short=40, long=2_000)), "damaged JWS"):
+        forged.append(garbled(chance, holdings.jws.encode()).decode("latin-1"))
+    for jws, payload in [(holdings.jws, PAYLOAD), (holdings.jws, {}), *((one, PAYLOAD) for one in forged)]:
+        reply = line.ask(call("POST", where.removeprefix("POST "), body={"payload": payload, "jws": jws}))
+        check(siege, reply, jws, where=where)
+        counts = reply.status == 200 and bool(reply.data) and reply.data.get("valid") is True
+        if counts != (jws == holdings.jws and payload == PAYLOAD):
+            rule = "a forged JWS counts" if counts else "a genuine JWS is refused"
+            siege.report(rule, where, f"{jws}: {reply}")
+
+
+def _encoded(header: dict[str, Any]) -> str:
+    return b64url_encode(json.dumps(header, separators=(",", ":")).encode())

@@ -55,6 +55,7 @@ class Holdings:
     did: str
     token: str
     signature: str
+    jws: str
     authority_serial: str
     ocsp_request: bytes = field(repr=False)
 
@@ -178,7 +179,10 @@ def _issue(tenant: Tenant, environment: Environment, scopes: list[str] | None = 
 
 def new_agent(line: Line, key: str, **more: object) -> str:
     """A registered agent."""
-    body = {"name": "attacked", "model_hash": "h", "metadata": {"permitted_actions": PERMITTED}, **more}
+    body: dict[str, object] = {"name": "attacked", "model_hash": "h"}
+    body["metadata"] = {"permitted_actions": PERMITTED}
+    body["agent_card"] = {"url": "https://agents.example/attacked"}
+    body |= more
     return str(_made(line.ask(call("POST", "/v1/agents", key=key, body=body)))["id"])
 
 
@@ -205,7 +209,8 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     incident = _incident(line, key)
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     token = _made(line.ask(call("POST", f"/v1/agents/{agent}/delegation", key=key, body=grant)))
-    signed = _made(line.ask(call("POST", f"/v1/agents/{agent}/sign", key=key, body={"payload": PAYLOAD})))
+    message = {"payload": PAYLOAD, "format": "jws"}
+    signed = _made(line.ask(call("POST", f"/v1/agents/{agent}/sign", key=key, body=message)))
     entry = line.ask(call("GET", "/v1/audit-log?limit=1", key=key)).data[0]
     environment = "test" if "_test_" in key else "live"
     authority = _made(line.ask(call("GET", f"/v1/ca?environment={environment}")))["certificates"][0]
@@ -224,6 +229,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         did=f"did:{_service_name(key)}:{environment}:{agent}",
         token=token["token"],
         signature=signed["signature"],
+        jws=signed["jws"],
         authority_serial=authority["serial_number"],
         ocsp_request=_ocsp_request(certificate["certificate_pem"], authority["pem"]),
     )

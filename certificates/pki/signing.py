@@ -13,7 +13,6 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from compliance.core.encodings import b64_decode
 from compliance.core.errors import Invalid
 from compliance.keys import SignatureAlgorithm
 
@@ -35,13 +34,13 @@ def payload_hash(message: bytes) -> str:
     return f"sha256:{hashlib.sha256(message).hexdigest()}"
 
 
-def verifies(certificate_pem: str, message: bytes, signature: str) -> bool:
-    """Whether the certificate's key made this signature, in canonical base64, over these bytes."""
+def verifies(certificate_pem: str, message: bytes, signature: bytes) -> bool:
+    """Whether the certificate's key made this signature over these bytes."""
     key = x509.load_pem_x509_certificate(certificate_pem.encode("ascii")).public_key()
     if not isinstance(key, rsa.RSAPublicKey):
         return False
     try:
-        key.verify(b64_decode(signature), message, padding.PKCS1v15(), hashes.SHA256())
-    except (ValueError, InvalidSignature):
+        key.verify(signature, message, padding.PKCS1v15(), hashes.SHA256())
+    except InvalidSignature:
         return False
     return True

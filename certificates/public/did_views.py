@@ -1,30 +1,38 @@
 """`GET /1.0/identifiers/{did}`: the resolver of the service's own DID method."""
 
+from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from cryptography.hazmat.primitives.serialization import Encoding
 from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, inline_serializer
-from jwt.algorithms import RSAAlgorithm
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    inline_serializer,
+)
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.did import parse_did
 from agents.errors import AgentNotFound
-from agents.models import Agent, AgentStatus
+from agents.models import Agent
 from certificates import authorities
 from certificates.models import Certificate, CertificateAuthority
+from certificates.public.did_documents import CONTEXT, did_document
+from certificates.public.did_history import DidHistory, end_of_second, history_of
+from compliance.api.pagination import read_moment
 from compliance.api.rest.negotiation import accepted_types
+from compliance.api.rest.schema import MOMENT
 from compliance.api.rest.views import PublicViewSet
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.encodings import b64_encode
+from compliance.core.errors import Invalid
 
-CONTEXT = ["https://www.w3.org/ns/did/v1", "https://w3id.org/security/jwk/v1"]
 DOCUMENT = "application/did+ld+json"
 DOCUMENT_TYPES = {DOCUMENT, "application/did", "application/did+json"}
 
@@ -42,6 +50,26 @@ def _result(name: str, **fields: Any) -> Any:
 
 
 RESOLUTION = _result("DidResolution")
+VERSION_TIME = (
+    "A past ISO 8601 date-time, UTC where no zone is given; without a fraction, the end of that second."
+)
+EXAMPLE_DID = "did:service:live:0193d2a4-7b5e-7cc3-98c4-dc0c0c07398f"
+EXAMPLE = OpenApiExample(
+    "An agent before its first certificate",
+    response_only=True,
+    status_codes=["200"],
+    value={
+        "didDocument": {"@context": CONTEXT, "id": EXAMPLE_DID, "controller": EXAMPLE_DID},
+        "didResolutionMetadata": {"contentType": DOCUMENT},
+        "didDocumentMetadata": {
+            "created": "2026-01-02T03:04:05Z",
+            "updated": "2026-01-02T03:04:05Z",
+            "deactivated": False,
+            "versionId": "1",
+            "versionTime": "2026-01-02T03:04:05Z",
+        },
+    },
+)
 FAILED_RESOLUTION = _result("FailedDidResolution", error=serializers.CharField())
 
 
@@ -54,15 +82,21 @@ class DidViewSet(PublicViewSet):
         operation_id="resolveDid",
         summary="Resolve an agent's decentralized identifier",
         description=(
-            "Answers the resolution result; with `Accept: application/did` the bare document. "
-            "400 for what is no DID, 404 for an unknown agent, 410 for a retired one, 501 for other methods."
+            "Answers the resolution result; with `Accept: application/did` the bare document. With "
+            "`versionTime` the document as it was then. 400 for what is no DID and for a malformed or future "
+            "time, 404 for an unknown agent or one that was not there yet, 410 for a retired one, 501 for "
+            "other methods."
         ),
-        parameters=[OpenApiParameter("did", OpenApiTypes.STR, location=OpenApiParameter.PATH)],
+        parameters=[
+            OpenApiParameter("did", OpenApiTypes.STR, location=OpenApiParameter.PATH),
+            OpenApiParameter("versionTime", MOMENT, description=VERSION_TIME),
+        ],
+        examples=[EXAMPLE],
         responses={
             (200, "application/json"): RESOLUTION,
             (410, "application/json"): FAILED_RESOLUTION,
-            400: OpenApiResponse(FAILED_RESOLUTION, "Not a DID"),
-            404: OpenApiResponse(FAILED_RESOLUTION, "No such agent"),
+            400: OpenApiResponse(FAILED_RESOLUTION, "Not a DID, or no time of the past"),
+            404: OpenApiResponse(FAILED_RESOLUTION, "No such agent, or not yet at that time"),
             405: OpenApiResponse(FAILED_RESOLUTION, "The path has no such method"),
             429: OpenApiResponse(FAILED_RESOLUTION, "Rate limit exceeded"),
             501: OpenApiResponse(FAILED_RESOLUTION, "Another DID method"),
@@ -77,40 +111,75 @@ class DidViewSet(PublicViewSet):
         parsed = parse_did(did)
         if parsed is None:
             return _failed(400, "invalidDid", "Not an identifier of this DID method")
+        moment = now()
+        try:
+            asked_at = _asked_moment(request, moment)
+        except Invalid as error:
+            return _failed(400, "invalidOptions", error.message)
         with environments.use(parsed.environment):
             try:
                 agent = Agent.objects.find(parsed.agent_id)
             except AgentNotFound:
                 return _failed(404, "notFound", "Agent not found")
-            if agent.status == AgentStatus.RETIRED:
-                return _failed(410, "deactivated", "Agent is retired", {"deactivated": True})
-            return _resolved(request, agent)
+            return _resolved(request, agent, history_of(agent, now=moment), asked_at)
 
 
-def _resolved(request: Request, agent: Agent) -> Response:
-    certificate = (
-        Certificate.objects.active(now()).filter(agent=agent).select_related("authority__parent").first()
-    )
-    document = did_document(
-        agent.did,
-        chain=_chain(certificate) if certificate else [],
-        verify_url=f"{settings.BASE_URL}/v1/verify/{certificate.serial_number}" if certificate else None,
-    )
+def _asked_moment(request: Request, moment: datetime) -> datetime:
+    """The time of the version that is wanted, now without one; raises `Invalid`."""
+    asked = read_moment(request.query_params, "versionTime")
+    if asked is None:
+        return moment
+    if asked > moment:
+        raise Invalid("versionTime must not lie in the future")
+    return min(end_of_second(asked), moment)
+
+
+def _resolved(request: Request, agent: Agent, history: DidHistory, moment: datetime) -> Response:
+    number = history.number_at(moment)
+    if number == 0:
+        return _failed(404, "notFound", "The agent was not there yet")
+    if history.is_retired_at(moment):
+        return _failed(410, "deactivated", "Agent is retired", {"deactivated": True})
+    chain = _chain(history.versions[number - 1].certificate_id)
+    document = did_document(agent.did, chain=chain, base_url=settings.BASE_URL)
     wanted = accepted_types(request.headers.get("Accept", "*/*"))
     if wanted and wanted[0] in DOCUMENT_TYPES:
         return Response(document, content_type=wanted[0])
-    metadata = {"created": agent.created_at, "updated": agent.updated_at, "deactivated": False}
     result = {
         "didDocument": document,
         "didResolutionMetadata": {"contentType": DOCUMENT},
-        "didDocumentMetadata": metadata,
+        "didDocumentMetadata": _metadata(history, number),
     }
     return Response(result)
 
 
-def _chain(certificate: Certificate) -> list[x509.Certificate]:
-    chain = [x509.load_pem_x509_certificate(certificate.certificate_pem.encode())]
-    authority: CertificateAuthority | None = certificate.authority
+def _metadata(history: DidHistory, number: int) -> dict[str, Any]:
+    """The metadata of a version (DID 1.0 §7.1.3); its times are whole seconds."""
+    since = _seconds(history.versions[number - 1].since)
+    metadata: dict[str, Any] = {
+        "created": _seconds(history.versions[0].since),
+        "updated": since,
+        "deactivated": history.retired_at is not None,
+        "versionId": str(number),
+        "versionTime": since,
+    }
+    if number < len(history.versions):
+        metadata["nextUpdate"] = _seconds(history.versions[number].since)
+        metadata["nextVersionId"] = str(number + 1)
+    return metadata
+
+
+def _seconds(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _chain(certificate_id: UUID | None) -> list[x509.Certificate]:
+    """The certificate and the CAs above it; empty without one."""
+    if certificate_id is None:
+        return []
+    row = Certificate.objects.select_related("authority__parent").get(id=certificate_id)
+    chain = [x509.load_pem_x509_certificate(row.certificate_pem.encode())]
+    authority: CertificateAuthority | None = row.authority
     while authority is not None:
         chain.append(authorities.issuer_info(authority).certificate)
         authority = authority.parent
@@ -125,29 +194,3 @@ def _failed(status: int, code: str, message: str, metadata: dict[str, Any] | Non
         "didDocumentMetadata": metadata or {},
     }
     return Response(body, status=status)
-
-
-def did_document(did: str, *, chain: list[x509.Certificate], verify_url: str | None) -> dict[str, Any]:
-    """The document of an agent; `chain` is its active certificate and the CAs above it, or empty."""
-    document: dict[str, Any] = {"@context": CONTEXT, "id": did, "controller": did}
-    if chain:
-        method = f"{did}#{chain[0].serial_number:040x}"
-        document["verificationMethod"] = [
-            {"id": method, "type": "JsonWebKey", "controller": did, "publicKeyJwk": _public_jwk(chain)}
-        ]
-        document["assertionMethod"] = [method]
-        document["authentication"] = [method]
-    if verify_url:
-        service = {"id": f"{did}#certificate", "type": "CertificateVerification"}
-        document["service"] = [{**service, "serviceEndpoint": verify_url}]
-    return document
-
-
-def _public_jwk(chain: list[x509.Certificate]) -> dict[str, Any]:
-    """The RSA public key of the first certificate as a JWK (RFC 7518 §6.3.1), with `x5c`."""
-    key = chain[0].public_key()
-    if not isinstance(key, RSAPublicKey):
-        raise TypeError("agents' keys are RSA")
-    jwk = RSAAlgorithm.to_jwk(key, as_dict=True)
-    x5c = [b64_encode(link.public_bytes(Encoding.DER)) for link in chain]
-    return {"kty": jwk["kty"], "alg": "RS256", "n": jwk["n"], "e": jwk["e"], "x5c": x5c}

@@ -1,4 +1,4 @@
-"""The public endpoints: verification of certificates and messages, CAs and revocation lists."""
+"""The public endpoints: verification of certificates, CAs and revocation lists."""
 
 import re
 from datetime import datetime
@@ -12,7 +12,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from certificates import serializers, services
+from certificates import serializers
 from certificates.authorities import issuer_info
 from certificates.errors import AuthorityMissing, AuthorityNotFound, ListNotFound, ListNotGenerated
 from certificates.lists.crl import DELTA, FULL, pem_size, shard_name, to_pem
@@ -23,9 +23,9 @@ from certificates.public.endpoints import VERIFY_CERTIFICATE
 from compliance.api.pagination import read_choice
 from compliance.api.rest.endpoints import respond
 from compliance.api.rest.responses import ok
-from compliance.api.rest.schema import MOMENT, PUBLIC, enveloped, errors
+from compliance.api.rest.schema import MOMENT, enveloped, errors
 from compliance.api.rest.throttling import VerifyThrottle
-from compliance.api.rest.views import PublicViewSet, validated
+from compliance.api.rest.views import PublicViewSet
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -91,28 +91,6 @@ class VerifyViewSet(UncachedViewSet):
     )
     def retrieve(self, request: Request, serial: str) -> Response:
         return respond(VERIFY_CERTIFICATE, request, serial)
-
-
-class MessageViewSet(UncachedViewSet):
-    @extend_schema(
-        operation_id="verifyMessage",
-        summary="Verify a message that an agent signed",
-        description="200 for both outcomes: branch on `data.valid`.",
-        request=serializers.VerifyMessageInputSerializer,
-        responses={
-            200: enveloped(serializers.MessageVerificationSerializer),
-            **errors(*PUBLIC, e404="Certificate not found"),
-        },
-    )
-    def create(self, request: Request) -> Response:
-        asked = validated(serializers.VerifyMessageInputSerializer, request)
-        outcome = services.verify_message(
-            serial=asked["certificate_serial"],
-            payload=asked["payload"],
-            signature=asked["signature"],
-            now=now(),
-        )
-        return ok(serializers.MessageVerificationSerializer(outcome).data)
 
 
 class RevocationListViewSet(PublicViewSet):

@@ -1,29 +1,19 @@
-"""Answers to anyone: how a certificate stands, and whether an agent signed a message."""
+"""Answers to anyone: how a certificate stands."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from django.db.models import Model
 
 from agents.models import Agent
 from certificates.errors import CertificateNotFound
 from certificates.models import Certificate, CertificateStatus, EndedHold, ValidityStatus
-from certificates.pki import signing
 from certificates.pki.serials import environment_of, format_serial, parse_serial
 from compliance.core import environments
-from compliance.core.encodings import b64_encode
 from compliance.core.environments import Environment
-from compliance.keys import backend_for
 from compliance.stores import sql
-
-INVALID_SIGNATURE: Final = "invalid_signature"
-REASON_OF_STATUS: Final = {
-    CertificateStatus.REVOKED: "certificate_revoked",
-    CertificateStatus.EXPIRED: "certificate_expired",
-}
-REASONS: Final = [INVALID_SIGNATURE, *REASON_OF_STATUS.values()]
 
 
 def _columns(model: type[Model], *wanted: str) -> list[str]:
@@ -70,28 +60,6 @@ class Verification:
     at: PastValidity | None = None
 
 
-@dataclass(frozen=True)
-class MessageSignature:
-    """A signature by an agent's managed key; `signature` is base64, `payload_hash` as in `signing`."""
-
-    signature: str
-    algorithm: str
-    certificate_serial: str
-    payload_hash: str
-
-
-@dataclass(frozen=True)
-class MessageVerification:
-    """Whether an agent signed this payload with a certificate valid now; `reason` tells why not."""
-
-    valid: bool
-    reason: str | None
-    certificate: Certificate
-    status: CertificateStatus
-    payload_hash: str
-    algorithm: str = signing.ALGORITHM.value
-
-
 def verify(*, serial: str, now: datetime) -> Verification:
     """The certificate with this serial number; raises `CertificateNotFound`, for a malformed one too."""
     number = parse_serial(serial)
@@ -127,30 +95,3 @@ def validity_at(certificate: Certificate, at: datetime) -> PastValidity:
         standing = ValidityStatus.REVOKED if held.exists() else standing
     revoked_since = standing == ValidityStatus.VALID and certificate.revoked_at is not None
     return PastValidity(at, standing, revoked_since)
-
-
-def sign_message(*, certificate: Certificate, payload: Any) -> MessageSignature:
-    """Sign a JSON value with the agent's key; `Invalid` for what has no canonical form, 503 errors."""
-    message = signing.canonical(payload)
-    backend = backend_for(environments.current())
-    signature = backend.sign(certificate.kms_key_arn, message, signing.ALGORITHM)
-    return MessageSignature(
-        signature=b64_encode(signature),
-        algorithm=signing.ALGORITHM.value,
-        certificate_serial=certificate.serial_number,
-        payload_hash=signing.payload_hash(message),
-    )
-
-
-def verify_message(*, serial: str, payload: Any, signature: str, now: datetime) -> MessageVerification:
-    """Check a signed message; one whose certificate is revoked or expired now is invalid.
-
-    The signature carries no time, so a message can't be shown to be older than the revocation.
-    """
-    message = signing.canonical(payload)
-    found = verify(serial=serial, now=now)
-    is_authentic = signing.verifies(found.certificate.certificate_pem, message, signature)
-    reason = REASON_OF_STATUS.get(found.status) if is_authentic else INVALID_SIGNATURE
-    return MessageVerification(
-        reason is None, reason, found.certificate, found.status, signing.payload_hash(message)
-    )

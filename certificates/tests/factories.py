@@ -31,6 +31,8 @@ from compliance.tenancy.models import Tenant
 _chains: Final[dict[Environment, list[Any]]] = {}
 _keys: Final[dict[Environment, list[KeyRef]]] = defaultdict(list)
 
+CARD: Final = {"url": "https://agents.example/bot"}
+
 
 def make_authorities() -> CertificateAuthority:
     """The CA chain of the current environment with its first lists; the issuing CA."""
@@ -72,6 +74,12 @@ def make_certified_agent(tenant: Tenant, **fields: Any) -> Agent:
     make_certificate(agent)
     agent.refresh_from_db()
     return agent
+
+
+def make_carded_agent(tenant: Tenant, **fields: Any) -> Agent:
+    """An active, certified agent that publishes an A2A card."""
+    wanted = {"agent_card": CARD, "metadata": {"permitted_actions": ["read", "pay"]}, **fields}
+    return make_certified_agent(tenant, **wanted)
 
 
 def make_revoked_certificate(tenant: Tenant, *, reason: str = "keyCompromise") -> Certificate:

@@ -5,6 +5,9 @@ from typing import Any
 
 import orjson
 
+Json = dict[str, Any]
+"""A JSON object."""
+
 
 def from_stored(text: str | bytes) -> Any:
     """Return the value of JSON that PostgreSQL stores; its integers may be past what a float holds."""

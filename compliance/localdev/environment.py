@@ -13,6 +13,7 @@ TOKENS = ("PKCS11_LIVE_PIN", "PKCS11_LIVE_TOKEN", "PKCS11_TEST_PIN", "PKCS11_TES
 # Kept from the caller's environment; all other variables of the service are the stack's.
 OVERRIDABLE = (
     *(*TOKENS, "PKCS11_SHARDS", "ALLOWED_HOSTS", "DEBUG", "ENCRYPTION_KEYS", "SECRET_KEY"),
+    *("TRUSTED_ISSUER_ALLOW_HTTP", "TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES"),
     *("SECOND_FACTOR", "WEBHOOK_ALLOW_HTTP", "WEBHOOK_ALLOW_PRIVATE_ADDRESSES", "WEB_THREADS", "WEB_WORKERS"),
 )
 # For operators' commands; no process that serves gets them.

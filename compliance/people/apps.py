@@ -32,4 +32,4 @@ class ConsoleConfig(SimpleAdminConfig):
     Its pages are loaded with its routes, so only by web processes.
     """
 
-    default_site = "compliance.people.doors.site.ConsoleSite"
+    default_site = "compliance.people.pages.site.ConsoleSite"

@@ -7,21 +7,20 @@ from django.core import checks
 from django.core.checks import CheckMessage
 
 from compliance.people.passkeys import relying_party
-
-VALUES = ("operators", "everyone", "nobody")
+from compliance.people.requirement import Requirement
 
 
 def check_second_factor(**kwargs: Any) -> list[CheckMessage]:
     """Check that SECOND_FACTOR has one of its values."""
-    if settings.SECOND_FACTOR in VALUES:
+    if settings.SECOND_FACTOR in list(Requirement):
         return []
-    text = f"SECOND_FACTOR is {settings.SECOND_FACTOR!r}, not one of {', '.join(VALUES)}."
+    text = f"SECOND_FACTOR is {settings.SECOND_FACTOR!r}, not one of {', '.join(Requirement)}."
     return [checks.Error(text, hint="Until then everyone needs a second factor.", id="people.E001")]
 
 
 def check_required(**kwargs: Any) -> list[CheckMessage]:
     """Check that operators sign in with a second factor."""
-    if settings.SECOND_FACTOR != "nobody":
+    if settings.SECOND_FACTOR != Requirement.NOBODY:
         return []
     text = "Operators sign in with a password alone (SECOND_FACTOR)."
     return [checks.Warning(text, hint="Set it to operators or everyone.", id="people.W001")]

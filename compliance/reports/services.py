@@ -14,6 +14,7 @@ from auditlog.sealing import keys
 from auditlog.sealing.tree import latest_checkpoint
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
+from compliance.core.json_values import Json
 from compliance.core.tasks import enqueue, enqueue_on_commit
 from compliance.reports import pdf
 from compliance.reports.bundles import archive, manifest
@@ -131,7 +132,7 @@ def ready(report: Report) -> Report:
     return report
 
 
-def _sign(document: builder.Json, lists: list[RowList], now: datetime) -> dict[str, Any]:
+def _sign(document: Json, lists: list[RowList], now: datetime) -> dict[str, Any]:
     """Return the files of a report, signed with the newest key of the audit log."""
     signer = keys.bootstrap(actor=GENERATOR, now=now)
     public, digest, head = bytes(signer.public_key), builder.digest(document), latest_checkpoint()
@@ -154,7 +155,7 @@ def _digests(files: dict[str, Any]) -> dict[str, str]:
     return {"sha256": files["digest"], "manifest_sha256": manifest_sha256}
 
 
-def _compose(report: Report, now: datetime) -> tuple[builder.Json, list[RowList]]:
+def _compose(report: Report, now: datetime) -> tuple[Json, list[RowList]]:
     frame = Frame(
         report_id=report.id,
         tenant_id=report.tenant_id,

@@ -36,7 +36,8 @@ def _resume(call: ActionCall) -> str:
 
 def _verify(call: ActionCall) -> str:
     stream = call.row
-    streams.request_verification(tenant_id=stream.tenant_id, stream_id=stream.id, now=call.now)
+    common: Any = {"actor": actor_of(call.request), "now": call.now}
+    streams.request_verification(tenant_id=stream.tenant_id, stream_id=stream.id, **common)
     return "A verification event is on its way, behind what waits."
 
 

@@ -127,7 +127,7 @@ def set_status(
 
 
 def request_verification(
-    *, tenant_id: UUID, stream_id: Any, state: str | None = None, now: datetime
+    *, tenant_id: UUID, stream_id: Any, state: str | None = None, actor: Actor, now: datetime
 ) -> Stream:
     """Send a verification event behind what waits.
 
@@ -143,6 +143,7 @@ def request_verification(
         stream.verification_asked_at = now
         stream.save(update_fields=["verification_asked_at"])
         _tell(stream, SignalEvent.VERIFICATION, {} if state is None else {"state": state}, now)
+        _record(stream, AuditAction.SIGNAL_STREAM_VERIFIED, "Verification event requested", actor, now)
     return stream
 
 

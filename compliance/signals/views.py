@@ -177,12 +177,8 @@ class StreamStatusViewSet(ApiViewSet):
     )
     def verify(self, request: ApiRequest) -> Response:
         given = validated(serializers.StreamVerificationSerializer, request)
-        streams.request_verification(
-            tenant_id=request.auth.tenant_id,
-            stream_id=given["stream_id"],
-            state=given.get("state"),
-            now=now(),
-        )
+        stream_id, state = given["stream_id"], given.get("state")
+        streams.request_verification(stream_id=stream_id, state=state, **_caller(request))
         return Response(status=204)
 
 

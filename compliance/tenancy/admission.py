@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from compliance.api import gate, unauthenticated
 from compliance.api.exceptions import error_response
 from compliance.api.gate import GateRequest
-from compliance.api.rest.views import is_public
+from compliance.api.rest.views import is_public, presented_key
 from compliance.console.access import access_of
 from compliance.console.addresses import CONSOLE_PREFIX
 from compliance.tenancy import keys, recent_keys
@@ -40,7 +40,7 @@ class AdmissionMiddleware:
         return _with_limit(request, response) if _is_to_count(request, response) else response
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
-        if is_public(view) or not _is_stranger(request):
+        if is_public(view) or not _is_stranger(request, view):
             return None
         limit = unauthenticated.refusal(_group(request), gate.client_address(GateRequest.of(request)))
         return None if limit is None else unauthenticated.too_many(limit)
@@ -51,7 +51,8 @@ def _is_to_count(request: HttpRequest, response: HttpResponse) -> bool:
     if "X-RateLimit-Limit" in response.headers or response.status_code >= 500:
         return False
     match = request.resolver_match
-    return not (match is not None and is_public(match.func)) and _is_stranger(request)
+    view = None if match is None else match.func
+    return not is_public(view) and _is_stranger(request, view)
 
 
 def _with_limit(request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -65,10 +66,10 @@ def _with_limit(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return response
 
 
-def _is_stranger(request: HttpRequest) -> bool:
+def _is_stranger(request: HttpRequest, view: Any) -> bool:
     if _is_for_console(request):
         return access_of(request).is_stranger
-    secret = gate.bearer_token(GateRequest.of(request)) or ""
+    secret = presented_key(view, request) or ""
     environment = keys.environment_of(secret)
     return environment is None or not recent_keys.is_known(environment, keys.digest(secret))
 

@@ -27,6 +27,7 @@ from compliance.reports.vocabulary import Cadence, ReportType
 from compliance.signals.tests.factories import make_poll_stream
 from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
+from delegation.issuers.tests.factories import make_issuer
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
 from events.inbox.models import InboxComment, OpenEvent
@@ -137,6 +138,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             **_authority_rows(agent, label),
             **_event_rows(agent, label),
             **_webhook_rows(mirrored, label),
+            "issuers_trustedissuer": make_issuer(mirrored, f"https://{label.replace(' ', '-')}.example.com"),
         }
 
 

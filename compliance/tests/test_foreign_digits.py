@@ -10,9 +10,10 @@ from uuid import UUID
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
+from agents.models import Agent
 from auditlog.models import AuditEntry
 from auditlog.tests.factories import seal_and_sign
-from certificates.tests.factories import make_authorities
+from certificates.tests.factories import make_authorities, make_carded_agent
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import canonical_id, new_id, parse_id
@@ -27,6 +28,7 @@ SCRIPTS = [ARABIC_INDIC, FULL_WIDTH]
 MOMENT = "2026-01-02T03:04:05Z"
 # A query parameter that is neither an enumeration nor text needs an example here.
 IN_QUERY = {"limit": "10", "before": MOMENT, "at": MOMENT, "after": MOMENT, "from": "0", "to": "1"}
+IN_QUERY["versionTime"] = MOMENT
 # The sandbox's tree is served by the same views as the live one.
 SANDBOX_TREE = "/v1/audit-log/test/"
 TEXTS = {"event_type", "encoded", "action", "actor_id", "affected_id"}
@@ -75,6 +77,8 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
     delegation.bootstrap(now=now())
     rows = populate(tenant, Environment.LIVE)
     agent, certificate = rows["agents_agent"], rows["certificates_certificate"]
+    carded = make_carded_agent(tenant)
+    Agent.objects.filter(id=carded.id).update(created_at=MOMENT)
     ids = {
         "agent_id": agent.id,
         "certificate_id": certificate.id,
@@ -88,7 +92,7 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
         "serial": certificate.serial_number,
         "authority": make_authorities().serial_number,
         "part": "1",
-        "did": agent.did,
+        "did": carded.did,
         "level": "0",
         "path": "000.p/1",
         "entry_id": AuditEntry.objects.for_tenant(tenant.id).order_by("id")[0].id,

@@ -15,7 +15,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from agents.tests.factories import make_agent
 from auditlog.tests.factories import make_entries, seal_and_sign
 from certificates import services as certificates
-from certificates.tests.factories import make_certificate, revoke_certificate
+from certificates.tests.factories import make_carded_agent, make_certificate, revoke_certificate
 from compliance.api.rest.views import ApiViewSet
 from compliance.console.addresses import CONSOLE_PREFIX
 from compliance.core import environments
@@ -55,6 +55,8 @@ def asked() -> Iterator[Ask]:
     """What anyone may ask of one environment's certificates (in force and revoked), CA, token and agent."""
     tenant = make_tenant()
     delegation.bootstrap(now=now())
+    carded = make_carded_agent(tenant)
+    yield Ask("v1/agent-cards/<str:did>", "GET", f"v1/agent-cards/{carded.did}")
     active = make_certificate(make_agent(tenant))
     revoked = revoke_certificate(make_certificate(make_agent(tenant)))
     environment = environments.current().value

@@ -14,6 +14,7 @@ import pytest
 from django.db import transaction
 from pytest_django.fixtures import Settings
 
+from agents.models import Agent
 from agents.tests.factories import make_agent
 from auditlog.tests.factories import make_entries, seal_and_sign
 from certificates.tests.factories import make_certificate
@@ -72,6 +73,8 @@ def world(api: ApiClient, settings: Settings) -> World:
     client = api.as_key(make_key(tenant))
     agent = make_agent(tenant, metadata={"permitted_actions": ["read"]})
     certificate = make_certificate(agent)
+    # As old as any time asked for in a query, so that its DID resolves.
+    Agent.objects.filter(id=agent.id).update(created_at="2025-12-01T00:00:00Z")
     token = delegation_body(agent.id)
     event = {"agent_id": str(agent.id), "action_type": "api_call"}
     webhook = {"url": "https://hooks.example.com/x", "events": ["risk.alert"]}
@@ -86,8 +89,8 @@ def world(api: ApiClient, settings: Settings) -> World:
             make_entries()
             seal_and_sign()
     bodies = {
-        "registerAgent": {**registration, "financial_scope": FINANCES},
-        "updateAgent": {"name": "b", "financial_scope": FINANCES},
+        "registerAgent": {**registration, "financial_scope": FINANCES, "agent_card": CARD},
+        "updateAgent": {"name": "b", "financial_scope": FINANCES, "agent_card": CARD},
         "suspendAgent": reason, "reinstateAgent": reason, "retireAgent": reason,
         "revokeCertificate": reason,
         "issueDelegation": token,
@@ -119,7 +122,7 @@ def world(api: ApiClient, settings: Settings) -> World:
         "agent_id": str(agent.id), "certificate_id": str(certificate.id), "event_id": stored,
         "webhook_id": kept, "stream_id": stream_id, "incident_id": str(make_incident(tenant).id),
         "schedule_id": schedule_id,
-        "serial": certificate.serial_number,
+        "serial": certificate.serial_number, "did": agent.did,
     }  # fmt: skip
     return World(client, paths, bodies)
 
@@ -127,6 +130,13 @@ def world(api: ApiClient, settings: Settings) -> World:
 FINANCES = {
     "max_single_trade_usd": 1, "daily_limit_usd": 2, "permitted_instruments": ["BTC-USD"],
     "permitted_venues": ["kraken"], "leverage_permitted": True, "max_leverage_ratio": 2,
+}  # fmt: skip
+
+
+CARD = {
+    "url": "https://agents.example/a", "protocol_binding": "GRPC", "streaming": True,
+    "input_modes": ["text/plain"], "output_modes": ["text/plain"], "token_schemes": ["dpop"],
+    "provider_url": "https://example.com", "documentation_url": "https://example.com/docs",
 }  # fmt: skip
 
 
@@ -327,7 +337,7 @@ def test_last_of_repeated_parameters_counts_and_unknown_ones_are_ignored(
     world: World, operation_id: str, name: str, parameter: Any
 ) -> None:
     good = {"limit": "1", "agent_id": str(UUID(int=1)), "before": "2026-01-01", "at": "2026-01-01"}
-    good |= {"from": "0", "to": "1", "after": "2026-01-01"}
+    good |= {"from": "0", "to": "1", "after": "2026-01-01", "versionTime": "2026-01-01"}
     value = parameter["schema"].get("enum", [good.get(name, "x")])[0]
 
     statuses = [

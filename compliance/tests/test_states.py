@@ -18,6 +18,7 @@ from certificates import services
 from certificates.lists import list_audit
 from certificates.models import Certificate, CertificateAuthority
 from certificates.tests.factories import (
+    CARD,
     make_certificate,
     reinstate_agent,
     revoke_certificate,
@@ -32,6 +33,7 @@ from events.tests.factories import make_high_event
 
 DOCUMENT = settings.BASE_DIR / "docs" / "states.md"
 PAYLOAD = {"order": 7}
+METADATA = {"permitted_actions": ["read"]}
 NOTHING = "\u2013"
 
 
@@ -62,7 +64,7 @@ def subject(api: ApiClient) -> Subject:
     tenant = make_tenant()
     delegation.bootstrap(now=now())
     services.bootstrap(now=now())
-    return Subject(api.as_key(make_key(tenant)), make_agent(tenant))
+    return Subject(api.as_key(make_key(tenant)), make_agent(tenant, agent_card=CARD, metadata=METADATA))
 
 
 def certify(subject: Subject) -> None:
@@ -202,6 +204,10 @@ def did_document(subject: Subject) -> str:
     return "key" if "verificationMethod" in answer.json()["didDocument"] else "no key"
 
 
+def agent_card(subject: Subject) -> str:
+    return str(subject.api.get(f"/v1/agent-cards/{subject.agent.did}").status_code)
+
+
 def ingest(subject: Subject) -> str:
     body = {"agent_id": str(subject.agent.id), "action_type": "api_call"}
     return str(subject.api.post("/v1/events", body).status_code)
@@ -229,6 +235,7 @@ OF_CERTIFICATES: dict[str, Callable[[Subject], str]] = {
 OF_AGENTS: dict[str, Callable[[Subject], str]] = {
     "agent_status": agent_status,
     "DID document": did_document,
+    "agent card": agent_card,
     "ingest": ingest,
     "delegation": delegate,
     "certify": certify_again,

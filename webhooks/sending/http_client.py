@@ -1,4 +1,4 @@
-"""One POST to a webhook's receiver: to checked addresses only, over verified TLS, within one deadline.
+"""One request to a URL that a tenant gave: to checked addresses only, over verified TLS, in bounded time.
 
 Timeouts of sockets and HTTP libraries bound one read each, so a slow receiver could hold a sender for hours.
 Here the whole exchange runs in a thread that is cut off at the deadline.
@@ -63,6 +63,15 @@ class Outcome:
         return self.error is None and self.response_status is not None and 200 <= self.response_status < 300
 
 
+@dataclass(frozen=True)
+class Download:
+    """A complete answer to a GET; `cache_control` is its header."""
+
+    status: int
+    body: bytes
+    cache_control: str
+
+
 class SendingFailed(Exception):
     """The request could not be sent or answered; the text tells the webhook's owner why."""
 
@@ -73,9 +82,23 @@ def post(url: str, *, body: bytes, headers: Mapping[str, str], options: RequestO
     `options.timeout_seconds` bounds everything from name resolution to the last byte. Faults of the receiver
     or the network are an `Outcome`, never an exception.
     """
-    exchange = _Exchange(url, body, headers, options)
+    return _run(_Exchange("POST", url, body, headers, options, MAX_BODY_BYTES), options)
+
+
+def get(url: str, *, headers: Mapping[str, str], most_bytes: int, options: RequestOptions) -> Download:
+    """GET the URL as `post()` sends to one. Raises: SendingFailed, also for more than `most_bytes`."""
+    exchange = _Exchange("GET", url, None, headers, options, most_bytes + 1)
+    outcome = _run(exchange, options)
+    if outcome.error is not None or outcome.response_status is None:
+        raise SendingFailed(outcome.error or DEFECT)
+    if len(exchange.received) > most_bytes:
+        raise SendingFailed(f"The answer is longer than {most_bytes} bytes")
+    return Download(outcome.response_status, exchange.received, exchange.cache_control)
+
+
+def _run(exchange: "_Exchange", options: RequestOptions) -> Outcome:
     # In a thread, because the system's resolver takes no timeout and cannot be interrupted.
-    thread = threading.Thread(target=exchange.run, name="webhooks-request", daemon=True)
+    thread = threading.Thread(target=exchange.run, name="guarded-request", daemon=True)
     thread.start()
     thread.join(options.timeout_seconds)
     return exchange.finish(in_time=not thread.is_alive())
@@ -84,8 +107,19 @@ def post(url: str, *, body: bytes, headers: Mapping[str, str], options: RequestO
 class _Exchange:
     """One request and its response, which another thread can cut off at any point."""
 
-    def __init__(self, url: str, body: bytes, headers: Mapping[str, str], options: RequestOptions) -> None:
+    def __init__(
+        self,
+        method: str,
+        url: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        options: RequestOptions,
+        most_bytes: int,
+    ) -> None:
+        self._method, self._most_bytes = method, most_bytes
         self._url, self._body, self._headers, self._options = url, body, headers, options
+        self.received = b""
+        self.cache_control = ""
         self._started = time.monotonic()
         self._resources = ExitStack()
         self._socket: socket.socket | None = None
@@ -97,7 +131,9 @@ class _Exchange:
         try:
             response = self._request(check_url(self._url, self._options.policy))
             self._status = response.status
-            self._text = _as_text(_first_bytes(response))
+            self.cache_control = response.headers.get("cache-control", "")
+            self.received = _first_bytes(response, self._most_bytes)
+            self._text = _as_text(self.received[:MAX_BODY_BYTES])
             self._error = None
         except (SendingFailed, UrlRefused) as failure:
             self._error = str(failure)
@@ -125,7 +161,7 @@ class _Exchange:
         self._resources.callback(connection.close)
         connection.sock = self._connect(target)
         headers = {"Host": target.authority, **self._headers}
-        connection.request("POST", path, self._body, headers, preload_content=False)
+        connection.request(self._method, path, self._body, headers, preload_content=False)
         return connection.getresponse()
 
     def _connect(self, target: Target) -> socket.socket:
@@ -198,13 +234,13 @@ def _tls_context(ca_file: str | None) -> ssl.SSLContext:
     return context
 
 
-def _first_bytes(response: BaseHTTPResponse) -> bytes:
-    """Read at most 4 KB of the body, and close the connection."""
+def _first_bytes(response: BaseHTTPResponse, most: int) -> bytes:
+    """Read at most so many bytes of the body, and close the connection."""
     found, is_complete = b"", False
     try:
         # Only the read that finds the end tells whether the body is as long as announced.
-        while len(found) < MAX_BODY_BYTES and not is_complete:
-            piece = response.read(MAX_BODY_BYTES - len(found), decode_content=False)
+        while len(found) < most and not is_complete:
+            piece = response.read(most - len(found), decode_content=False)
             found, is_complete = found + piece, not piece
     finally:
         response.close()

@@ -21,6 +21,8 @@ class Scope(StrEnum):
     EVENTS_WRITE = "events:write"
     EVENTS_REVIEW = "events:review"
     DELEGATIONS_ISSUE = "delegations:issue"
+    ISSUERS_READ = "issuers:read"
+    ISSUERS_WRITE = "issuers:write"
     MESSAGES_SIGN = "messages:sign"
     WEBHOOKS_READ = "webhooks:read"
     WEBHOOKS_WRITE = "webhooks:write"

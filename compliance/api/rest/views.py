@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from django.http import HttpRequest
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
@@ -10,6 +11,8 @@ from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSet
 
+from compliance.api import gate
+from compliance.api.gate import GateRequest
 from compliance.api.rest.permissions import Scope
 from compliance.api.rest.throttling import PublicThrottle
 from compliance.core.errors import Invalid
@@ -19,6 +22,11 @@ class LimitedView(APIView):
     """Tells on every answer, refusals included, how the caller stands against the rate limit."""
 
     http_method_names = ["get", "post", "patch", "delete", "head"]
+
+    @classmethod
+    def presented_key(cls, request: HttpRequest) -> str | None:
+        """The API key that a request to this view brings."""
+        return gate.bearer_token(GateRequest.of(request))
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)
@@ -74,6 +82,12 @@ class PublicViewSet(PublicView, ViewSet):
 def is_public(view: Any) -> bool:
     """Whether a view that a route leads to (`as_view()`'s) needs no credentials."""
     return issubclass(getattr(view, "cls", object), PublicView)
+
+
+def presented_key(view: Any, request: HttpRequest) -> str | None:
+    """The API key that a request brings to the view its route leads to; None leads to no view."""
+    found: str | None = getattr(view, "cls", LimitedView).presented_key(request)
+    return found
 
 
 def validated(serializer: type[BaseSerializer], request: Request, **kwargs: Any) -> dict[str, Any]:

@@ -71,8 +71,8 @@ def test_operator_opens_every_list_and_form(acme: Tenant, page: str, environment
 
 def test_every_table_of_the_service_has_a_page() -> None:
     ours = [model for model in apps.get_models() if model.__module__.split(".")[0] in ROOMS]
-    # What the service makes of events and reviews, for its own use, the octets of revocation lists, and what
-    # the pages of the audit log, its tree, incidents and users show.
+    # What the service makes of events and reviews, for its own use, the octets of revocation lists, the
+    # signatures of agent cards, and what the pages of the audit log, its tree, incidents and users show.
     derived = {
         "auditlog_leaf",
         "auditlog_logkey",
@@ -81,6 +81,7 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "auditlog_treetile",
         "auditlog_witnessstate",
         "certificates_revocationlistpart",
+        "certificates_signedcard",
         "events_pendingreview",
         "incidents_notificationdraft",
         "incidents_timelineentry",
@@ -104,6 +105,8 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "people_recoverycode",
         "people_secondsteptries",
         "people_securitykey",
+        "signals_feedposition",
+        "signals_signal",
     }
 
     assert {name_of(model) for model in ours if not admin.site.is_registered(model)} == derived

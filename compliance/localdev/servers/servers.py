@@ -190,6 +190,8 @@ class Servers:
             # A developer's receiver listens on plain HTTP on loopback; production allows neither.
             "WEBHOOK_ALLOW_HTTP": "true",
             "SECOND_FACTOR": "nobody",
+            "TRUSTED_ISSUER_ALLOW_HTTP": "true",
+            "TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES": "true",
             "WEBHOOK_ALLOW_PRIVATE_ADDRESSES": "true",
             "WEB_THREADS": "8",
             "WEB_WORKERS": "2",

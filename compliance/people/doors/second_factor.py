@@ -25,6 +25,7 @@ from compliance.people import recording
 from compliance.people.doors import sessions, tries
 from compliance.people.errors import NoSecondFactor, SecondFactorExists
 from compliance.people.models import Authenticator, Person, RecoveryCode, SecurityKey
+from compliance.people.requirement import Requirement
 
 SESSION_FLAG: Final = "second_factor"
 """Marks the sessions that began with a second factor."""
@@ -32,14 +33,6 @@ SECRET_OCTETS: Final = 20  # RFC 4226 §4 recommends 160 bits
 TOLERANCE_STEPS: Final = 1
 RECOVERY_CODES: Final = 10
 _APP_CODE: Final = re.compile("[0-9]{6}")
-
-
-class Requirement(StrEnum):
-    """The values of SECOND_FACTOR: who must have a second factor."""
-
-    OPERATORS = "operators"
-    EVERYONE = "everyone"
-    NOBODY = "nobody"
 
 
 class Factor(StrEnum):

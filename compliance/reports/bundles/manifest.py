@@ -2,20 +2,18 @@
 
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import Any
 
 import rfc8785
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from compliance.core.json_values import Json
 from compliance.reports.bundles.lists import RowList
 
 FORMAT = "report-manifest/1"
 REPORT_JSON, REPORT_PDF = "report.json", "report.pdf"
 SAME = ("report_id", "type", "environment", "period_start", "period_end", "covered_until", "generated_at")
 """Members that a manifest copies from the report."""
-
-Json = dict[str, Any]
 
 
 def compose(

@@ -15,6 +15,7 @@ from uuid import UUID
 
 import rfc8785
 
+from compliance.core.json_values import Json
 from compliance.reports.content import eu_ai_act, mica
 from compliance.reports.content.controls import Control, period_gaps
 from compliance.reports.content.facts import Facts, Frame, Spread
@@ -35,8 +36,6 @@ CONTROLS: dict[ReportType, Callable[[Frame, Facts], list[Control]]] = {
     ReportType.EU_AI_ACT: eu_ai_act.controls,
     ReportType.MICA: mica.controls,
 }
-
-Json = dict[str, Any]
 
 
 def build(kind: ReportType, frame: Frame, facts: Facts) -> Json:

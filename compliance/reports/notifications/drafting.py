@@ -1,13 +1,13 @@
 """Compose the document of a notification: each field with its value, or with what people have to state."""
 
-from typing import Any, Final
+from typing import Final
 
+from compliance.core.json_values import Json
 from compliance.incidents.vocabulary import NotificationTemplate
 from compliance.reports.notifications.record import IncidentRecord
 from compliance.reports.notifications.templates import FieldOrigin, FormField, sections_of, source_of
 from compliance.reports.notifications.values import moment, value_of
 
-Json = dict[str, Any]
 FORMAT: Final = "incident-notification/1"
 NOTICE: Final = (
     "A draft, filled from the record of the service. It was not sent to anybody. Check every value; fields "

@@ -1,6 +1,5 @@
 """A draft as PDF: each field with its number; what people have to state is marked."""
 
-from typing import Any
 from xml.sax.saxutils import escape
 
 from reportlab.lib import colors
@@ -8,11 +7,11 @@ from reportlab.lib.styles import ParagraphStyle
 from reportlab.lib.units import mm
 from reportlab.platypus import Flowable, Spacer
 
+from compliance.core.json_values import Json
 from compliance.reports.pdf.frame import draw
 from compliance.reports.pdf.parts import Text
 from compliance.reports.pdf.styles import BODY, BOLD, HEADING, NOTE, TITLE, fonts, readable
 
-Json = dict[str, Any]
 LABEL = ParagraphStyle("label", parent=BODY, role="H3", fontName=BOLD, spaceBefore=2.5 * mm, keepWithNext=1)
 # Marked by words and by a bar, not by the colour alone.
 TO_STATE = ParagraphStyle(

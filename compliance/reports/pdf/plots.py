@@ -8,10 +8,9 @@ from reportlab.graphics.charts.legends import Legend
 from reportlab.graphics.shapes import Drawing
 from reportlab.lib.units import mm
 
+from compliance.core.json_values import Json
 from compliance.reports.pdf.parts import Figure
 from compliance.reports.pdf.styles import BAND_COLORS, INK, REGULAR, RULE, WIDTH, fonts, readable
-
-Json = dict[str, Any]
 
 BANDS = ("low", "medium", "high")
 MOST_LABELS = 12

@@ -1,12 +1,9 @@
 """A report's document as PDF; the same document gives the same bytes."""
 
-from typing import Any
-
+from compliance.core.json_values import Json
 from compliance.reports.pdf.frame import draw
 from compliance.reports.pdf.sections import story
 from compliance.reports.pdf.styles import fonts
-
-Json = dict[str, Any]
 
 
 def render(document: Json, *, digest: str, fingerprint: str) -> bytes:

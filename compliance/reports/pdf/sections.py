@@ -6,6 +6,7 @@ from typing import Any
 from reportlab.lib.units import mm
 from reportlab.platypus import CondPageBreak, Flowable, KeepTogether, Spacer
 
+from compliance.core.json_values import Json
 from compliance.reports.pdf import plots
 from compliance.reports.pdf.checking import checking
 from compliance.reports.pdf.parts import ITEM, Figure, Text, grid
@@ -27,8 +28,6 @@ from compliance.reports.pdf.styles import (
     safe,
     when,
 )
-
-Json = dict[str, Any]
 
 
 def story(document: Json, title: str, *, digest: str, fingerprint: str) -> list[Flowable]:

@@ -13,8 +13,9 @@ from django.views.generic import View
 
 from auditlog.actors.requests import actor_of
 from compliance.core.clock import now
-from compliance.people.doors import account, attempts, guesses, link_pages, lockout, second_factor
+from compliance.people.doors import attempts, guesses, lockout, second_factor
 from compliance.people.doors.signing_in import SignInView
+from compliance.people.pages import account, link_pages
 from compliance.people.passkeys import own_pages, sign_in_pages
 from compliance.people.recording import recorded_changes
 from compliance.people.sso import marks, pages

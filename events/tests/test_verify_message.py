@@ -13,11 +13,16 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
 from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import ACTOR
+from compliance.tenancy.tests.factories import ACTOR, make_tenant
 from compliance.tests.client import ApiClient
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 PAYLOAD = {"order": 17, "amount_usd": 250.5, "note": "é\u20ac", "nested": {"b": [1, None, True], "a": {}}}
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    return make_tenant()
 
 
 @pytest.fixture
@@ -136,6 +141,11 @@ def test_unknown_serial_is_404(api: ApiClient) -> None:
         {"signature": "AAAA", "certificate_serial": "4" * 40},
         {"payload": {}, "signature": 5, "certificate_serial": "4" * 40},
         {"payload": {}, "signature": "", "certificate_serial": "4" * 40},
+        {"payload": {}, "signature": "AAAA", "certificate_serial": "4" * 40, "jws": "a..b"},
+        {"payload": {}, "signature": "AAAA", "jws": "a..b"},
+        {"payload": {}, "certificate_serial": "4" * 40, "jws": "a..b"},
+        {"payload": {}, "signature": "AAAA", "certificate_serial": "4" * 40, "audience": ""},
+        {"payload": {}, "signature": "AAAA", "certificate_serial": "4" * 40, "verifier_agent_id": "x"},
         {"payload": {"n": 2**53}, "signature": "AAAA", "certificate_serial": "4" * 40},
     ],
 )

@@ -1,0 +1,1 @@
+"""Trusted issuers: whose ID tokens a tenant takes for the word of who a human is."""

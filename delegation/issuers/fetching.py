@@ -1,0 +1,162 @@
+"""Issuers' published keys, kept in this process: fetched seldom, from checked addresses, in bounded time.
+
+A set of keys is used for as long as its `Cache-Control` says, within bounds, and for an hour longer while its
+issuer does not answer. A key that is not in it makes us fetch again, at most every `COOLDOWN_SECONDS`.
+"""
+
+import logging
+import math
+import re
+from collections.abc import Sequence
+from threading import BoundedSemaphore, Lock
+from time import monotonic
+from typing import Any, Final, NamedTuple
+
+from django.conf import settings
+
+from compliance.api.rest.parsers import loads
+from compliance.core.bounded_cache import BoundedCache
+from compliance.core.errors import Invalid
+from delegation.issuers import key_sets
+from delegation.issuers.errors import IssuerKeysUnavailable
+from delegation.issuers.key_sets import InvalidKeySet, IssuerKey
+from webhooks.sending import http_client
+from webhooks.sending.addresses import UrlPolicy, UrlRefused, check_url
+from webhooks.sending.http_client import Download, RequestOptions, SendingFailed
+
+log = logging.getLogger(__name__)
+
+DISCOVERY: Final = "/.well-known/openid-configuration"
+MAX_BYTES: Final = 256 * 1024
+SHORTEST_USE, USUAL_USE, LONGEST_USE = 60.0, 600.0, 3600.0
+STALE_SECONDS: Final = 3600.0
+COOLDOWN_SECONDS: Final = 30.0
+FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
+"""Seconds after a failed fetch until the next; they double with each failure in a row."""
+MOST_AT_ONCE: Final = 8
+"""Fetches of one process at a time: a slow issuer must not hold all of its threads."""
+_MAX_AGE: Final = re.compile(r"max-age=\"?([0-9]{1,9})", re.IGNORECASE)
+
+_slots = BoundedSemaphore(MOST_AT_ONCE)
+_finding = Lock()
+
+
+class KeyLocation(NamedTuple):
+    """Where an issuer's keys are: at `jwks_uri`, else where its discovery document says."""
+
+    issuer: str
+    jwks_uri: str | None
+
+
+def url_policy() -> UrlPolicy:
+    """What the settings allow beyond HTTPS to public addresses."""
+    return UrlPolicy(settings.TRUSTED_ISSUER_ALLOW_HTTP, settings.TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES)
+
+
+def first_url(location: KeyLocation) -> str:
+    """The address that is asked first."""
+    return location.jwks_uri or location.issuer.rstrip("/") + DISCOVERY
+
+
+def keys_at(location: KeyLocation, *, kid: str | None) -> Sequence[IssuerKey]:
+    """The issuer's keys; asks for them where `kid` is not among those at hand. Raises: IssuerKeysUnavailable.
+
+    Not for use inside a transaction: it may wait for another server.
+    """
+    with _finding:
+        kept = _kept.get(location)
+        if kept is None:
+            kept = _KeptKeys(location)
+            _kept.put(location, kept)
+    return kept.get(kid)
+
+
+def forget() -> None:
+    """Forget what was fetched, and what failed."""
+    _kept.clear()
+
+
+class _KeptKeys:
+    def __init__(self, location: KeyLocation) -> None:
+        self._location = location
+        self._lock = Lock()
+        self._keys: Sequence[IssuerKey] = ()
+        self._fresh_until = self._usable_until = self._next_try = float("-inf")
+        self._failures = 0
+
+    def get(self, kid: str | None) -> Sequence[IssuerKey]:
+        """One thread fetches while the others use the keys at hand; without any they wait for it."""
+        if not self._has(kid) and self._lock.acquire(blocking=monotonic() >= self._usable_until):
+            try:
+                if not self._has(kid) and monotonic() >= self._next_try:
+                    self._fetch()
+            finally:
+                self._lock.release()
+        if monotonic() >= self._usable_until:
+            raise IssuerKeysUnavailable(retry_after=max(1, math.ceil(self._next_try - monotonic())))
+        return self._keys
+
+    def _has(self, kid: str | None) -> bool:
+        is_known = kid is None or any(key.kid == kid for key in self._keys)
+        return is_known and monotonic() < self._fresh_until
+
+    def _fetch(self) -> None:
+        if not _slots.acquire(blocking=False):
+            return
+        try:
+            found, seconds = _fetched(self._location)
+        except (SendingFailed, UrlRefused, Invalid, InvalidKeySet) as error:
+            self._failures += 1
+            pause = min(FIRST_PAUSE * 2 ** min(self._failures - 1, 10), LONGEST_PAUSE)
+            self._next_try = monotonic() + pause
+            log.warning("keys of a trusted issuer not fetched: %s: %s", type(error).__name__, error)
+        else:
+            now = monotonic()
+            self._keys, self._failures = found, 0
+            self._fresh_until, self._next_try = now + seconds, now + COOLDOWN_SECONDS
+            self._usable_until = self._fresh_until + STALE_SECONDS
+        finally:
+            _slots.release()
+
+
+_kept: BoundedCache[KeyLocation, _KeptKeys] = BoundedCache(1_000)
+
+
+def _fetched(location: KeyLocation) -> tuple[Sequence[IssuerKey], float]:
+    """The keys, and for how many seconds they may be used."""
+    jwks_uri = location.jwks_uri or _discovered(location)
+    answer = _get(jwks_uri)
+    return key_sets.read(_json(answer)), _seconds_of_use(answer.cache_control)
+
+
+def _discovered(location: KeyLocation) -> str:
+    document = _json(_get(first_url(location)))
+    # Character by character (Discovery §4.3): who answers for another issuer is not this one.
+    if not isinstance(document, dict) or document.get("issuer") != location.issuer:
+        raise SendingFailed("The discovery document is another issuer's")
+    address = document.get("jwks_uri")
+    if not isinstance(address, str):
+        raise SendingFailed("The discovery document names no jwks_uri")
+    return address
+
+
+def _get(url: str) -> Download:
+    options = RequestOptions(
+        url_policy(), settings.TRUSTED_ISSUER_TIMEOUT_SECONDS, settings.TRUSTED_ISSUER_CA_FILE or None
+    )
+    check_url(url, options.policy)
+    found = http_client.get(
+        url, headers={"Accept": "application/json"}, most_bytes=MAX_BYTES, options=options
+    )
+    if found.status != 200:
+        raise SendingFailed(f"Answered {found.status}")
+    return found
+
+
+def _json(answer: Download) -> Any:
+    return loads(answer.body)
+
+
+def _seconds_of_use(cache_control: str) -> float:
+    stated = _MAX_AGE.search(cache_control)
+    return min(max(float(stated[1]) if stated else USUAL_USE, SHORTEST_USE), LONGEST_USE)

@@ -1,0 +1,175 @@
+"""Verification of ID tokens (OpenID Connect Core 1.0 §2, §3.1.3.7) that a client hands in for a human."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import jwt
+import msgspec
+
+from compliance.core.encodings import b64url_decode
+from delegation.issuers import key_sets
+from delegation.issuers.errors import IdTokenFault, IdTokenRefused
+from delegation.issuers.key_sets import IssuerKey
+from delegation.jose.jws import json_object
+from delegation.jose.tokens import LATEST_TIME, SubjectIdentifier
+
+MAX_LENGTH: Final = 16_384
+LEEWAY_SECONDS: Final = 60
+MOST_AUDIENCES: Final = 20
+REFUSED_HEADERS: Final = frozenset({"crit", "jku", "jwk", "x5u", "x5c", "b64", "zip", "enc", "cty"})
+"""What brings a key along, or asks for what we don't do; `x5t` and names without meaning are ignored."""
+
+_pyjws: Final = jwt.PyJWS(algorithms=list(key_sets.ALGORITHMS))
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What a tenant demands of an issuer's ID tokens."""
+
+    issuer: str
+    audiences: frozenset[str]
+    algorithms: frozenset[str]
+    subject_claim: str
+    required_claims: Mapping[str, Sequence[str]]
+    max_age: timedelta
+
+
+@dataclass(frozen=True)
+class UnverifiedToken:
+    """A token that was parsed and nothing more."""
+
+    text: str
+    header: dict[str, Any]
+    claims: dict[str, Any]
+
+    @property
+    def issuer(self) -> str:
+        """Who it says made it. Raises: IdTokenRefused."""
+        issuer = self.claims.get("iss")
+        if not isinstance(issuer, str) or not (issuer.isascii() and issuer.isprintable()):
+            raise IdTokenRefused(IdTokenFault.MALFORMED)
+        return issuer
+
+
+@dataclass(frozen=True)
+class VerifiedHuman:
+    """Whom an ID token names: `name` is the claim that the tenant chose, `identifier` the issuer's own."""
+
+    name: str
+    identifier: SubjectIdentifier
+
+
+def parse(text: str) -> UnverifiedToken:
+    """Parse a token without trusting it. Raises: IdTokenRefused."""
+    segments = text.split(".")
+    if len(text) > MAX_LENGTH or len(segments) != 3:
+        raise IdTokenRefused(IdTokenFault.MALFORMED)
+    try:
+        header, claims = map(json_object, segments[:2])
+        b64url_decode(segments[2])
+    except (ValueError, RecursionError) as error:
+        raise IdTokenRefused(IdTokenFault.MALFORMED) from error
+    return UnverifiedToken(text, header, claims)
+
+
+def verify(
+    token: UnverifiedToken, *, trust: Trust, keys: Callable[[str | None], Sequence[IssuerKey]], now: datetime
+) -> VerifiedHuman:
+    """The human of an ID token that the issuer made for this audience, not long ago.
+
+    `keys(kid)` gives the issuer's keys, fetched again if the named one was not among them. Raises:
+    IdTokenRefused, and what `keys` raises.
+    """
+    algorithm, kid = _check_header(token.header, trust)
+    _check_signature(token, algorithm, key_sets.candidates(keys(kid), algorithm=algorithm, kid=kid))
+    claims = token.claims
+    if claims.get("iss") != trust.issuer:
+        raise IdTokenRefused(IdTokenFault.UNTRUSTED_ISSUER)
+    # Logout tokens and security events have `events`; a token with `cnf` is not for those who merely hold it.
+    if "events" in claims or "cnf" in claims:
+        raise IdTokenRefused(IdTokenFault.NOT_AN_ID_TOKEN)
+    _check_audience(claims, trust)
+    _check_times(claims, trust, now)
+    for name, permitted in trust.required_claims.items():
+        _check_claim(claims.get(name), permitted)
+    return _human(claims, trust)
+
+
+def _check_header(header: dict[str, Any], trust: Trust) -> tuple[str, str | None]:
+    """Algorithm and key id, which nobody has vouched for yet."""
+    algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
+    if not isinstance(algorithm, str) or algorithm not in trust.algorithms.intersection(key_sets.ALGORITHMS):
+        raise IdTokenRefused(IdTokenFault.UNSUPPORTED_ALGORITHM)
+    if not REFUSED_HEADERS.isdisjoint(header):
+        raise IdTokenRefused(IdTokenFault.UNSUPPORTED_HEADER)
+    # RFC 8725 §3.11: an access token, a logout token or a delegation says so here.
+    if not isinstance(kind, str) or kind.lower().removeprefix("application/") != "jwt":
+        raise IdTokenRefused(IdTokenFault.UNSUPPORTED_TYPE)
+    if not isinstance(kid, str | None):
+        raise IdTokenRefused(IdTokenFault.MALFORMED)
+    return algorithm, kid
+
+
+def _check_signature(token: UnverifiedToken, algorithm: str, fitting: Sequence[IssuerKey]) -> None:
+    if len(fitting) != 1:
+        raise IdTokenRefused(IdTokenFault.AMBIGUOUS_KEY if fitting else IdTokenFault.UNKNOWN_KEY)
+    try:
+        _pyjws.decode(token.text, fitting[0].public, algorithms=[algorithm])
+    except (jwt.PyJWTError, ValueError, TypeError) as error:
+        raise IdTokenRefused(IdTokenFault.INVALID_SIGNATURE) from error
+
+
+def _check_audience(claims: dict[str, Any], trust: Trust) -> None:
+    """Core §3.1.3.7: made for us, for no stranger beside us, and at the request of one of us."""
+    stated, party = claims.get("aud"), claims.get("azp")
+    audiences = [stated] if isinstance(stated, str) else stated
+    if not isinstance(audiences, list) or not 1 <= len(audiences) <= MOST_AUDIENCES:
+        raise IdTokenRefused(IdTokenFault.WRONG_AUDIENCE)
+    if not all(isinstance(one, str) and one in trust.audiences for one in audiences):
+        raise IdTokenRefused(IdTokenFault.WRONG_AUDIENCE)
+    is_needed = len(audiences) > 1
+    if (party is not None or is_needed) and (not isinstance(party, str) or party not in trust.audiences):
+        raise IdTokenRefused(IdTokenFault.WRONG_AUTHORIZED_PARTY)
+
+
+def _check_times(claims: dict[str, Any], trust: Trust, now: datetime) -> None:
+    moment = now.timestamp()
+    expires, issued = _time(claims, "exp"), _time(claims, "iat")
+    begins = _time(claims, "nbf") if "nbf" in claims else issued
+    if moment >= expires + LEEWAY_SECONDS:
+        raise IdTokenRefused(IdTokenFault.EXPIRED)
+    if moment < max(issued, begins) - LEEWAY_SECONDS:
+        raise IdTokenRefused(IdTokenFault.NOT_YET_VALID)
+    if moment >= issued + trust.max_age.total_seconds() + LEEWAY_SECONDS:
+        raise IdTokenRefused(IdTokenFault.TOO_OLD)
+
+
+def _time(claims: dict[str, Any], name: str) -> int:
+    value = claims.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LATEST_TIME:
+        raise IdTokenRefused(IdTokenFault.MALFORMED)
+    return value
+
+
+def _check_claim(value: Any, permitted: Sequence[str]) -> None:
+    """The claim is one of the permitted values, or a list with one of them."""
+    values = value if isinstance(value, list) else [value]
+    if not any(isinstance(one, str) and one in permitted for one in values):
+        raise IdTokenRefused(IdTokenFault.CLAIM_NOT_PERMITTED)
+
+
+def _human(claims: dict[str, Any], trust: Trust) -> VerifiedHuman:
+    name = claims.get(trust.subject_claim)
+    if trust.subject_claim == "email" and claims.get("email_verified") is not True:
+        raise IdTokenRefused(IdTokenFault.EMAIL_NOT_VERIFIED)
+    try:
+        identifier = msgspec.convert(
+            {"format": "iss_sub", "iss": trust.issuer, "sub": claims.get("sub")}, SubjectIdentifier
+        )
+    except msgspec.ValidationError as error:
+        raise IdTokenRefused(IdTokenFault.INVALID_SUBJECT) from error
+    if not isinstance(name, str):
+        raise IdTokenRefused(IdTokenFault.INVALID_SUBJECT)
+    return VerifiedHuman(name, identifier)

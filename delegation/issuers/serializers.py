@@ -1,0 +1,171 @@
+"""The JSON of trusted issuers."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from compliance.api.rest import fields
+from compliance.api.rest.serializers import ChangesSerializer
+from delegation.issuers import key_sets
+from delegation.issuers.models import (
+    DEFAULT_AGE,
+    LONGEST_AGE,
+    MAX_NAME_LENGTH,
+    MAX_URL_LENGTH,
+    SHORTEST_AGE,
+    TrustedIssuer,
+)
+from delegation.jose.tokens import MAX_SUBJECT_LENGTH
+
+MOST_AUDIENCES = 20
+MOST_CLAIMS = 10
+MOST_VALUES = 50
+DEFAULT_ALGORITHMS = ("RS256", "ES256")
+ASCII = r"^[\u0021-\u007E]+$"
+PRINTABLE = r"^[\u0020-\u007E]+$"
+_KEYS: dict[str, Any] = {"type": "array", "minItems": 1, "maxItems": key_sets.MOST_KEYS}
+_SET: dict[str, Any] = {
+    "type": "object",
+    "properties": {"keys": {**_KEYS, "items": {"type": "object", "additionalProperties": {}}}},
+    "required": ["keys"],
+}
+_CLAIMS: dict[str, Any] = {
+    "type": "object",
+    "maxProperties": MOST_CLAIMS,
+    "additionalProperties": {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": MOST_VALUES,
+        "items": {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH},
+    },
+}
+
+
+@extend_schema_field({"type": "string", "minLength": 1, "maxLength": MAX_SUBJECT_LENGTH, "pattern": ASCII})
+class IssuerField(fields.StrictCharField):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=MAX_SUBJECT_LENGTH, validators=[_is_ascii], **kwargs)
+
+
+@extend_schema_field(_SET)
+class KeySetField(serializers.Field[Any, Any, Any, Any]):
+    """A JWK Set; the service judges its keys."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        keys = data.get("keys") if isinstance(data, dict) else None
+        if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys) or not keys:
+            raise serializers.ValidationError('Must be an object with "keys", a list of JWKs.')
+        if len(keys) > key_sets.MOST_KEYS:
+            raise serializers.ValidationError(f"Must hold at most {key_sets.MOST_KEYS} keys.")
+        return {"keys": keys}
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+@extend_schema_field(_CLAIMS)
+class RequiredClaimsField(serializers.Field[Any, Any, Any, Any]):
+    """Names of claims, each with its permitted values."""
+
+    def to_internal_value(self, data: Any) -> dict[str, list[str]]:
+        if not isinstance(data, dict) or len(data) > MOST_CLAIMS:
+            raise serializers.ValidationError(f"Must be an object with at most {MOST_CLAIMS} claims.")
+        for values in data.values():
+            if not isinstance(values, list) or not 1 <= len(values) <= MOST_VALUES:
+                raise serializers.ValidationError(f"Each claim needs 1 to {MOST_VALUES} permitted values.")
+            if not all(isinstance(value, str) and 1 <= len(value) <= MAX_NAME_LENGTH for value in values):
+                raise serializers.ValidationError(f"Values are texts of 1 to {MAX_NAME_LENGTH} characters.")
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+def _is_ascii(text: str) -> None:
+    if not (text.isascii() and text.isprintable()) or " " in text:
+        raise serializers.ValidationError("Must be printable ASCII without spaces.")
+
+
+def _names(**options: Any) -> serializers.ListField:
+    child = fields.StrictCharField(max_length=MAX_NAME_LENGTH)
+    return serializers.ListField(child=child, min_length=1, max_length=MOST_AUDIENCES, **options)
+
+
+def _algorithms(**options: Any) -> serializers.ListField:
+    child = serializers.ChoiceField([(name, name) for name in key_sets.ALGORITHMS])
+    most = len(key_sets.ALGORITHMS)
+    return serializers.ListField(child=child, min_length=1, max_length=most, **options)
+
+
+_AUDIENCES = "The `aud` of the ID tokens: client ids of yours. A token with any other audience is refused."
+_CLAIM = "The claim that names the human in the chain; `email` counts only with `email_verified`."
+
+
+class TrustedIssuerInputSerializer(serializers.Serializer[Any]):
+    """What a tenant says of an issuer that it trusts."""
+
+    jwks_uri = fields.StrictCharField(
+        max_length=MAX_URL_LENGTH,
+        required=False,
+        allow_null=True,
+        help_text="Where its keys are; without this and `jwks` its discovery document says it.",
+    )
+    jwks = KeySetField(required=False, allow_null=True, help_text="Its keys themselves: nothing is fetched.")
+    subject_claim = fields.StrictCharField(max_length=MAX_NAME_LENGTH, required=False, help_text=_CLAIM)
+    required_claims = RequiredClaimsField(
+        required=False, help_text="Claims that must be, or be a list with, one of the values."
+    )
+    max_age_seconds = fields.StrictIntegerField(
+        required=False,
+        min_value=int(SHORTEST_AGE.total_seconds()),
+        max_value=int(LONGEST_AGE.total_seconds()),
+        help_text=f"How old an ID token may be; {int(DEFAULT_AGE.total_seconds())} when omitted.",
+    )
+    active = fields.StrictBooleanField(required=False)
+
+    def validate_audiences(self, names: list[str]) -> list[str]:
+        return list(dict.fromkeys(names))
+
+    validate_algorithms = validate_audiences
+
+
+class CreateTrustedIssuerSerializer(TrustedIssuerInputSerializer):
+    """`POST /v1/trusted-issuers`."""
+
+    issuer = IssuerField(help_text="The exact `iss` of its ID tokens.")
+    audiences = _names(help_text=_AUDIENCES)
+    algorithms = _algorithms(required=False, help_text="RS256 and ES256 when omitted.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        defaults = {
+            "algorithms": list(DEFAULT_ALGORITHMS),
+            "subject_claim": "sub",
+            "max_age_seconds": int(DEFAULT_AGE.total_seconds()),
+        }
+        return {**defaults, **attrs}
+
+
+class UpdateTrustedIssuerSerializer(TrustedIssuerInputSerializer, ChangesSerializer):
+    """`PATCH /v1/trusted-issuers/{id}`: the fields to change; the issuer itself stays."""
+
+    audiences = _names(required=False, help_text=_AUDIENCES)
+    algorithms = _algorithms(required=False)
+
+
+class TrustedIssuerSerializer(serializers.ModelSerializer[TrustedIssuer]):
+    """An issuer whose ID tokens the tenant trusts."""
+
+    jwks = KeySetField(allow_null=True)
+    required_claims = RequiredClaimsField()
+    algorithms = serializers.ListField(
+        child=serializers.ChoiceField([(name, name) for name in key_sets.ALGORITHMS])
+    )
+
+    class Meta:
+        model = TrustedIssuer
+        fields = [
+            *("id", "issuer", "jwks_uri", "jwks", "audiences", "algorithms", "subject_claim"),
+            *("required_claims", "max_age_seconds", "active", "created_at", "updated_at"),
+        ]
+        read_only_fields = fields

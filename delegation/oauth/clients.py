@@ -1,0 +1,109 @@
+"""Client authentication by API key: HTTP Basic, parameters of the body, or a bearer header.
+
+The client's id is the id of its key. The prefix of the key names the environment in which it is looked up.
+"""
+
+import binascii
+from base64 import b64decode
+from typing import NamedTuple
+
+from django.http import HttpRequest
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
+
+from compliance.api import gate
+from compliance.api.gate import GateRequest
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.errors import ServiceError, Unauthorized
+from compliance.tenancy import keys, services
+from compliance.tenancy.authentication import ApiKeyUser
+from compliance.tenancy.models import ApiKey
+from delegation.oauth import forms
+from delegation.oauth.errors import InvalidClient, InvalidRequest
+
+METHODS = ("client_secret_basic", "client_secret_post")
+"""As the authorization server's metadata names them; the bearer header has no registered name."""
+
+
+class ClientCredentials(NamedTuple):
+    """What a client presents; a bearer header has no client id."""
+
+    client_id: str | None
+    secret: str
+
+
+def presented(request: HttpRequest) -> ClientCredentials:
+    """The credentials of a request. Raises: InvalidClient, InvalidRequest for more than one method."""
+    by_header = _of_header(request)
+    if by_header is None:
+        if request.content_type != forms.MEDIA_TYPE:
+            raise InvalidClient()
+        form = forms.of(request)
+        secret = form.get("client_secret")
+        if secret is None:
+            raise InvalidClient()
+        return ClientCredentials(form.require("client_id"), secret)
+    if request.content_type == forms.MEDIA_TYPE:
+        _check_single(by_header, forms.of(request))
+    return by_header
+
+
+def key_of(request: HttpRequest) -> str | None:
+    """The API key that a request presents; None for one without, or whose credentials can't be read."""
+    try:
+        return presented(request).secret
+    except ServiceError:
+        return None
+
+
+def environment_of(request: HttpRequest) -> Environment | None:
+    """The environment that the presented key names."""
+    return keys.environment_of(key_of(request) or "")
+
+
+class ClientAuthentication(BaseAuthentication):
+    """Look the client's key up in the environment that its prefix names."""
+
+    def authenticate(self, request: Request) -> tuple[ApiKeyUser, ApiKey]:
+        client_id, secret = presented(request._request)
+        if keys.environment_of(secret) is not environments.current():
+            raise InvalidClient()
+        try:
+            row = services.authenticate(secret=secret, now=now())
+        except Unauthorized as error:
+            raise InvalidClient(error.message) from error
+        if client_id not in (None, str(row.id)):
+            raise InvalidClient("The client id is not the id of this API key")
+        return ApiKeyUser(row.tenant_id), row
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Basic realm="api"'
+
+
+def _of_header(request: HttpRequest) -> ClientCredentials | None:
+    asked = GateRequest.of(request)
+    header = asked.headers.get("authorization", "").strip()
+    if not header:
+        return None
+    if bearer := gate.bearer_token(asked):
+        return ClientCredentials(None, bearer)
+    scheme, _, encoded = header.partition(" ")
+    if scheme.lower() != "basic":
+        raise InvalidClient("Authenticate by Basic or Bearer, or in the body")
+    try:
+        # RFC 6749 §2.3.1: both are percent-encoded, so there is one colon.
+        client_id, secret = b64decode(encoded.strip(), validate=True).decode().split(":")
+        return ClientCredentials(forms.decoded(client_id), forms.decoded(secret))
+    except (binascii.Error, ValueError, InvalidRequest) as error:
+        raise InvalidClient("The Basic credentials can't be read") from error
+
+
+def _check_single(by_header: ClientCredentials, form: forms.Form) -> None:
+    """RFC 6749 §2.3: one method a request. A client id beside a header must be the header's."""
+    if form.get("client_secret") is not None:
+        raise InvalidRequest("Authenticate in one way only")
+    stated = form.get("client_id")
+    if by_header.client_id is not None and stated not in (None, by_header.client_id):
+        raise InvalidRequest("client_id and the Authorization header name different clients")

@@ -1,0 +1,112 @@
+"""Form bodies (application/x-www-form-urlencoded) as the OAuth endpoints read them: strictly.
+
+RFC 6749 §3.2: a parameter without a value counts as omitted, unknown ones are ignored, and none may be sent
+twice, but for those of which a standard allows several.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote_plus
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest
+from django.utils.datastructures import MultiValueDict
+
+from compliance.core.errors import TooLarge
+from delegation.oauth.errors import InvalidRequest, OAuthError, UnsupportedForm
+
+MEDIA_TYPE = "application/x-www-form-urlencoded"
+MAX_BYTES = 65_536
+"""Room for the three largest tokens."""
+MAX_FIELDS = 100
+REPEATABLE = frozenset({"audience", "resource"})  # RFC 8693 §2.1
+_BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True)
+class Form:
+    """The parameters that have a value, each with its values in order."""
+
+    values: Mapping[str, Sequence[str]]
+
+    def get(self, name: str) -> str | None:
+        """The value of a parameter that may be sent once; None if it is omitted."""
+        found = self.values.get(name)
+        return found[0] if found else None
+
+    def require(self, name: str) -> str:
+        """The value of a parameter. Raises: InvalidRequest if it is omitted."""
+        value = self.get(name)
+        if value is None:
+            raise InvalidRequest(f"{name} is missing")
+        return value
+
+    def all(self, name: str) -> Sequence[str]:
+        """The values of a parameter that may be repeated."""
+        return self.values.get(name, ())
+
+
+def of(request: HttpRequest) -> Form:
+    """The form of a request, parsed once. Raises: OAuthError, TooLarge."""
+    kept: Any = vars(request).setdefault("oauth_form", None)
+    if kept is None:
+        kept = vars(request)["oauth_form"] = _read(request)
+    if isinstance(kept, Exception):
+        raise kept
+    found: Form = kept
+    return found
+
+
+def _read(request: HttpRequest) -> Form | OAuthError | TooLarge:
+    try:
+        if request.META.get("QUERY_STRING"):
+            raise InvalidRequest("Parameters belong in the body, never in the URL")
+        if request.content_type != MEDIA_TYPE:
+            raise UnsupportedForm()
+        if (request.content_params or {}).get("charset", "utf-8").lower() not in ("utf-8", "utf8"):
+            raise UnsupportedForm("The form must be in UTF-8")
+        return parse(request.body)
+    except OAuthError as error:
+        return error
+    except RequestDataTooBig:
+        return TooLarge()
+
+
+def parse(raw: bytes) -> Form:
+    """The form in a body. Raises: InvalidRequest."""
+    if len(raw) > MAX_BYTES:
+        raise InvalidRequest(f"The form is larger than {MAX_BYTES} bytes")
+    try:
+        text = raw.decode("ascii")
+    except UnicodeDecodeError as error:
+        raise InvalidRequest("The form holds bytes that are not percent-encoded") from error
+    fields = [field for field in text.split("&") if field]
+    if len(fields) > MAX_FIELDS:
+        raise InvalidRequest(f"The form has more than {MAX_FIELDS} parameters")
+    found: MultiValueDict[str, str] = MultiValueDict()
+    for field in fields:
+        name, _, value = field.partition("=")
+        found.appendlist(decoded(name), decoded(value))
+    return Form({name: _once(name, values) for name, values in found.lists() if any(values)})
+
+
+def _once(name: str, values: Sequence[str]) -> Sequence[str]:
+    if len(values) > 1 and name not in REPEATABLE:
+        known = name if name.isascii() and name.isidentifier() and len(name) <= 40 else "A parameter"
+        raise InvalidRequest(f"{known} is sent more than once")
+    return [value for value in values if value]
+
+
+def decoded(text: str) -> str:
+    """Percent-encoded text as UTF-8. Raises: InvalidRequest for what is not, and for NUL."""
+    if _BROKEN_ESCAPE.search(text):
+        raise InvalidRequest("The form has a broken percent-escape")
+    try:
+        found = unquote_plus(text, encoding="utf-8", errors="strict")
+    except UnicodeDecodeError as error:
+        raise InvalidRequest("The form is not valid UTF-8") from error
+    if "\x00" in found:
+        raise InvalidRequest("Parameters must not contain NUL characters")
+    return found

@@ -1,0 +1,133 @@
+"""Sign a message and log it; check one, and log the failure for the agent that received it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from agents.errors import AgentNotActive
+from agents.models import Agent, AgentStatus
+from auditlog import services as auditlog
+from auditlog.vocabulary import Actor, AuditAction
+from certificates import services as certificates
+from certificates.models import Certificate
+from certificates.public.messages import MessageVerification
+from compliance.core import environments
+from events.ingest.event_input import EventInput
+from events.ingest.storage import ScoredEvent
+from events.models import ActionType
+from events.services import ingest
+
+
+@dataclass(frozen=True)
+class SignedMessage:
+    """A signature (base64) over a payload's canonical form, and its event; the hash with its algorithm.
+
+    `jws` is the same as a detached JWS, where one was asked for.
+    """
+
+    agent_id: UUID
+    signature: str
+    algorithm: str
+    certificate_serial: str
+    payload_hash: str
+    signed_at: datetime
+    event: ScoredEvent
+    jws: str | None
+
+
+@dataclass(frozen=True)
+class ShownMessage:
+    """A message as a verifier shows it: with a signature and the serial of its certificate, or with a JWS."""
+
+    payload: Any
+    signature: str = ""
+    certificate_serial: str = ""
+    jws: str | None = None
+    audience: str | None = None
+
+
+def sign(
+    *,
+    tenant_id: UUID,
+    agent_id: Any,
+    payload: Any,
+    as_jws: bool = False,
+    audience: str | None = None,
+    actor: Actor,
+    now: datetime,
+) -> SignedMessage:
+    """Sign the canonical JSON of `payload` (RFC 8785) with the agent's key, and store that as its event.
+
+    Raises AgentNotFound, AgentNotActive, Invalid for a payload without a canonical form, and Unavailable
+    while the HSM is away.
+    """
+    agent, certificate = _active(tenant_id, agent_id, now)
+    signed = certificates.sign_message(
+        certificate=certificate, payload=payload, as_jws=as_jws, audience=audience
+    )
+    facts = {"payload_hash": signed.payload_hash, "algorithm": signed.algorithm}
+    facts["certificate_serial"] = signed.certificate_serial
+    told = facts if audience is None else {**facts, "audience": audience}
+    with environments.atomic():
+        event = _log(agent, ActionType.MESSAGE_SIGNED, told, now)
+        auditlog.record(
+            tenant_id=tenant_id,
+            action=AuditAction.MESSAGE_SIGNED,
+            affected_id=agent.id,
+            description=f"Message signed in the name of agent {agent.name}",
+            metadata={"agent_id": str(agent.id), "event_id": str(event.id), **told},
+            actor=actor,
+            now=now,
+        )
+    return SignedMessage(
+        agent_id=agent.id,
+        signature=signed.signature,
+        signed_at=now,
+        event=event,
+        jws=signed.jws,
+        **facts,
+    )
+
+
+def verify(message: ShownMessage, *, now: datetime) -> MessageVerification:
+    """Check a message for anyone. Raises: CertificateNotFound, MalformedJws, Invalid."""
+    shown: dict[str, Any] = {"payload": message.payload, "audience": message.audience, "now": now}
+    if message.jws is not None:
+        return certificates.verify_jws(jws=message.jws, **shown)
+    return certificates.verify_message(
+        serial=message.certificate_serial, signature=message.signature, **shown
+    )
+
+
+def verify_for(
+    *, tenant_id: UUID, agent_id: Any, message: ShownMessage, now: datetime
+) -> tuple[MessageVerification, ScoredEvent | None]:
+    """Check a message that an agent of the tenant received; store as the agent's event that it is not valid.
+
+    A message whose certificate is unknown, or that can't be read, is an error and no event. Raises
+    AgentNotFound and AgentNotActive, as `sign`, before the message is looked at.
+    """
+    agent, _ = _active(tenant_id, agent_id, now)
+    outcome = verify(message, now=now)
+    if outcome.valid:
+        return outcome, None
+    details = {
+        "reason": outcome.reason,
+        "certificate_serial": outcome.certificate.serial_number,
+        "payload_hash": outcome.payload_hash,
+    }
+    return outcome, _log(agent, ActionType.MESSAGE_VERIFICATION_FAILED, details, now)
+
+
+def _active(tenant_id: UUID, agent_id: Any, now: datetime) -> tuple[Agent, Certificate]:
+    agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
+    certificate = Certificate.objects.of_agent(agent.id).active(now).first()
+    if certificate is None or agent.status != AgentStatus.ACTIVE:
+        raise AgentNotActive()
+    return agent, certificate
+
+
+def _log(agent: Agent, action_type: ActionType, details: dict[str, Any], now: datetime) -> ScoredEvent:
+    event = EventInput(agent_id=str(agent.id), action_type=action_type.value, details=dict(details))
+    return ingest(tenant_id=agent.tenant_id, event=event, now=now)

@@ -1,0 +1,152 @@
+"""`/v1/agents/{id}/sign` and `/v1/verify/message`."""
+
+from typing import Any, ClassVar
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from auditlog.vocabulary import Actor
+from certificates.public.public_views import UncachedViewSet
+from compliance.api import gate, unauthenticated
+from compliance.api.gate import GateRequest
+from compliance.api.rate_limits import hit
+from compliance.api.rest.permissions import Scope
+from compliance.api.rest.requests import ApiRequest, Credential
+from compliance.api.rest.responses import ok
+from compliance.api.rest.schema import KEYED, PUBLIC, enveloped, errors
+from compliance.api.rest.throttling import EventsThrottle
+from compliance.api.rest.views import ApiViewSet, validated
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.errors import Unauthorized
+from compliance.tenancy import keys
+from compliance.tenancy.authentication import ApiKeyAuthentication
+from compliance.tenancy.errors import MissingCredentials
+from events.messages import services
+from events.messages.serializers import (
+    JWS,
+    VERIFY_MESSAGE_SCHEMA,
+    MessageVerificationSerializer,
+    SignatureSerializer,
+    SignSerializer,
+    VerifyMessageInputSerializer,
+    message_in,
+)
+
+AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
+SIGN_EXAMPLES = [
+    OpenApiExample("A signature", request_only=True, value={"payload": {"order": 17}}),
+    OpenApiExample(
+        "And a JWS for one receiver",
+        request_only=True,
+        value={"payload": {"order": 17}, "format": JWS, "audience": "https://broker.example"},
+    ),
+]
+_SERIAL = "4f1d0c3b2a19087f6e5d4c3b2a19087f6e5d4c3b"
+VERIFY_EXAMPLE = OpenApiExample(
+    "A signature",
+    request_only=True,
+    value={"payload": {"order": 17}, "signature": "bWVzc2FnZQ==", "certificate_serial": _SERIAL},
+)
+
+
+class SigningViewSet(ApiViewSet):
+    """Signatures in an agent's name."""
+
+    schema_tag = "Message signing"
+    required_scopes: ClassVar = {"sign": Scope.MESSAGES_SIGN}
+
+    @extend_schema(
+        operation_id="signMessage",
+        summary="Sign a payload with an agent's managed key",
+        description=(
+            "Signs the payload's canonical JSON (RFC 8785) and records a message_signed event. With `format` "
+            "or `audience` the answer has a detached JWS as well."
+        ),
+        parameters=[AGENT_ID],
+        request=SignSerializer,
+        examples=SIGN_EXAMPLES,
+        responses={
+            200: enveloped(SignatureSerializer),
+            **errors(*KEYED, e404="Agent not found", e422="Agent is not active"),
+        },
+    )
+    def sign(self, request: ApiRequest, agent_id: str) -> Response:
+        asked = validated(SignSerializer, request)
+        signed = services.sign(
+            tenant_id=request.auth.tenant_id,
+            agent_id=agent_id,
+            payload=asked["payload"],
+            as_jws="format" in asked or "audience" in asked,
+            audience=asked.get("audience"),
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        return ok(SignatureSerializer(signed).data)
+
+
+class MessageViewSet(UncachedViewSet):
+    """Anyone may check a message; a key counts only where its tenant's agent is to get an event."""
+
+    @extend_schema(
+        operation_id="verifyMessage",
+        summary="Verify a message that an agent signed",
+        description=(
+            "200 for both outcomes: branch on `data.valid`. A message that is not valid is recorded as a "
+            "message_verification_failed event of `verifier_agent_id`, an agent of the API key's tenant; "
+            "without that field a key sent along has no say."
+        ),
+        request={"application/json": VERIFY_MESSAGE_SCHEMA},
+        examples=[VERIFY_EXAMPLE],
+        responses={
+            200: enveloped(MessageVerificationSerializer),
+            **errors(*PUBLIC, 401, 403, e404="Certificate not found", e422="Agent is not active"),
+        },
+    )
+    def create(self, request: Request) -> Response:
+        asked = validated(VerifyMessageInputSerializer, request)
+        message, event = message_in(asked), None
+        if "verifier_agent_id" not in asked:
+            outcome = services.verify(message, now=now())
+        else:
+            with environments.use(_environment_of_key(request)):
+                outcome, event = services.verify_for(
+                    tenant_id=self._reporter(request).tenant_id,
+                    agent_id=asked["verifier_agent_id"],
+                    message=message,
+                    now=now(),
+                )
+        context: dict[str, Any] = {"event_id": event and event.id}
+        return ok(MessageVerificationSerializer(outcome, context=context).data)
+
+    def _reporter(self, request: Request) -> Credential:
+        """The key of a caller who may record events, and has not done so too often."""
+        try:
+            _, key = ApiKeyAuthentication().authenticate(request)
+        except Unauthorized:
+            self._count_stranger(request)
+            raise
+        limit = hit(EventsThrottle.bucket, str(key.id))
+        if not limit.allowed:
+            self.throttled(request, limit.retry_after)
+        gate.require_scope(key, Scope.EVENTS_WRITE)
+        return key
+
+    def _count_stranger(self, request: Request) -> None:
+        """Count a wrong key with the others of its address, which this public view would not have counted."""
+        address = gate.client_address(GateRequest.of(request))
+        group = unauthenticated.API
+        limit = unauthenticated.refusal(group, address) or unauthenticated.count(group, address)
+        if not limit.allowed:
+            self.throttled(request, limit.retry_after)
+
+
+def _environment_of_key(request: Request) -> Environment:
+    """The environment that the key's prefix names; live for what is no key, as everywhere."""
+    secret = gate.bearer_token(GateRequest.of(request))
+    if secret is None:
+        raise MissingCredentials()
+    return keys.environment_of(secret) or Environment.LIVE
