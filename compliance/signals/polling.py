@@ -60,7 +60,8 @@ def poll(*, tenant_id: UUID, stream_id: Any, asked: Poll, now: datetime) -> Poll
 
 def _acknowledge(tenant_id: UUID, stream_id: Any, asked: Poll, now: datetime) -> Stream:
     with environments.atomic():
-        stream = Stream.objects.for_tenant(tenant_id).find(stream_id)
+        # Streams are locked before signals, as everywhere.
+        stream = Stream.objects.for_tenant(tenant_id).locked().find(stream_id)
         if stream.is_push:
             raise NotPolled()
         handed_out = Signal.objects.of(stream).handed_out()

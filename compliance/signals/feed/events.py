@@ -70,9 +70,11 @@ def _session(entry: FollowedEntry, names: SubjectNames) -> Meaning | None:
 
 
 def _token(entry: FollowedEntry, names: SubjectNames) -> Meaning | None:
-    if not entry.affected_id:
+    """A token was revoked: it has ended, and every one that came of it."""
+    token_id = entry.metadata.get("token_id")
+    if not isinstance(token_id, str):
         return None
-    subject = {"format": "jwt_id", "iss": names.issuer, "jti": entry.affected_id}
+    subject = {"format": "jwt_id", "iss": names.issuer, "jti": token_id}
     return Meaning(SignalEvent.SESSION_REVOKED, subject, _common(entry))
 
 

@@ -109,7 +109,8 @@ def test_revoked_token_is_named_by_its_jti(tenant: Tenant) -> None:
         auditlog.record(
             tenant_id=tenant.id,
             action="delegation.revoked",  # type: ignore[arg-type]
-            affected_id=token_id,
+            affected_id=new_id(),
+            metadata={"token_id": str(token_id)},
             actor=ACTOR,
             now=now(),
         )
