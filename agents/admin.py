@@ -91,6 +91,7 @@ class AgentAdmin(TenantScopedAdmin):
     related_links = (
         RelatedLink("Certificates", "workspace_premium", "certificates_certificate", "agent__id__exact"),
         RelatedLink("Events", "timeline", "events_behaviorevent", "agent__id__exact"),
+        RelatedLink("Delegations", "share", "delegation_issuedtoken", "agent__id__exact"),
         RelatedLink("Incidents", "emergency_home", "incidents_incident", "agents__agent_id"),
         AUDIT_TRAIL,
     )

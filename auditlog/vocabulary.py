@@ -72,6 +72,7 @@ class AuditAction(models.TextChoices):
     EVENTS_RESTORED = "events.restored"
     MESSAGE_SIGNED = "message.signed"
     DELEGATION_ISSUED = "delegation.issued"
+    DELEGATION_REVOKED = "delegation.revoked"
     ISSUER_TRUSTED = "issuer.trusted"
     ISSUER_UPDATED = "issuer.updated"
     ISSUER_DISTRUSTED = "issuer.distrusted"

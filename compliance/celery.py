@@ -37,6 +37,7 @@ PERIODS_SECONDS = {
     "events.snapshot_scorer": 60.0,
     "events.forget_snapshots": 3600.0,
     "delegation.maintain_keys": 60.0,
+    "delegation.forget_issued": 3600.0,
     "events.sum_up_risk": 60.0,
     "events.collect_open": 60.0,
     "events.sum_up_days": 120.0,

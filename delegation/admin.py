@@ -1,12 +1,160 @@
-"""The console's page of token keys, read-only."""
+"""The console's pages of issued tokens and of token keys."""
+
+from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from unfold.decorators import display
 
-from compliance.console.admin import SystemAdmin
-from compliance.console.display import code, column, pretty_json, status_chip
-from compliance.console.filters import ChoicesDropdownFilter
+from auditlog.actors.requests import actor_of
+from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.admin import AUDIT_TRAIL, RelatedLink, SystemAdmin, TenantScopedAdmin
+from compliance.console.display import chip, chips, code, column, pretty_json, status_chip, visible
+from compliance.console.filters import (
+    ChoicesDropdownFilter,
+    DropdownFilter,
+    RangeDateTimeFilter,
+    tenant_filter,
+)
 from compliance.console.navigation import NavigationLine
-from delegation.models import TokenKey
+from compliance.core.clock import now
+from delegation.issued import revocation
+from delegation.issued.listing import TokenState, listed, state_of
+from delegation.jose.tokens import RootAssurance
+from delegation.models import IssuedToken, TokenKey
+
+TONES = {
+    TokenState.ACTIVE: "success",
+    TokenState.EXPIRED: "default",
+    TokenState.REVOKED: "danger",
+    TokenState.STOPPED: "danger",
+}
+
+
+def revoke(call: ActionCall) -> str:
+    row = revocation.revoke(
+        tenant_id=call.row.tenant_id,
+        token_id=call.row.id,
+        reason=call.data["reason"],
+        actor=actor_of(call.request),
+        now=call.now,
+    )
+    return f"The token for {visible(row.principal)} and all that came of it are revoked."
+
+
+REVOKE = ConfirmedAction(
+    name="revoke",
+    label="Revoke token",
+    icon="block",
+    explanation=(
+        "The token and every token handed on from it, of any tenant, stop counting at once for "
+        "introspection, gateways and handing on, and within seconds in the status list. A check of the "
+        "signature alone does not show it. It can't be undone, but the agent may issue another token."
+    ),
+    run=revoke,
+    is_offered=lambda row: row.revoked_at is None and not row.has_expired(now()),
+    is_destructive=True,
+)
+
+
+class StandingFilter(DropdownFilter):
+    """Filter by whether tokens stand now."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("active", "Active"), ("ended", "Expired, revoked or stopped")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if value not in ("active", "ended"):
+            return queryset
+        rows = IssuedToken.objects.standing(now(), is_wanted=value == "active")
+        return queryset.filter(pk__in=rows.values("pk"))
+
+
+@admin.register(IssuedToken)
+class IssuedTokenAdmin(TenantScopedAdmin):
+    """Issued delegation tokens, which officers may revoke; their text is not stored."""
+
+    navigation = NavigationLine("Agents", 6, "Delegations", "share")
+    confirmed_actions = (REVOKE,)
+    related_links = (
+        RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
+        RelatedLink("Handed on from it", "share", "delegation_issuedtoken", "parent_token_id__exact"),
+        RelatedLink(
+            AUDIT_TRAIL.label, AUDIT_TRAIL.icon, AUDIT_TRAIL.model, AUDIT_TRAIL.parameter,
+            lambda row: row.agent_id,
+        ),
+    )  # fmt: skip
+    list_display = (
+        *("chain_shown", "state", "agent_name", "tenant", "root", "binding", "issued_at", "expires_at"),
+    )
+    list_select_related = ("agent", "tenant")
+    list_filter = (
+        StandingFilter,
+        tenant_filter(),
+        ("issued_at", RangeDateTimeFilter),
+        ("expires_at", RangeDateTimeFilter),
+    )
+    search_fields = ("principal", "agent__name")
+    search_ids = ("pk", "agent_id", "parent_token_id")
+    search_help_text = "Principal, agent name or an ID"
+    date_hierarchy = "issued_at"
+    ordering = ("-issued_at", "-id")
+    fieldsets = (
+        (None, {"fields": ("chain_shown", "state", "why", "agent", "tenant", "actions", "aimed_at")}),
+        ("Trust", {"fields": ("root", "vouched", "binding", "key", "certificate")}),
+        ("Validity", {"fields": ("issued_at", "expires_at")}),
+        ("Revocation", {"fields": ("revoked_at", "revoked_by", "revocation_reason")}),
+        ("Ids", {"fields": ("identifier", "parent")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: Any = super().get_queryset(request)
+        found: QuerySet[Any] = rows.with_standing(now())
+        return found
+
+    chain_shown = column("chain", lambda row: visible(row.chain_display), ordering="principal")
+    agent_name = column("agent", lambda row: visible(row.agent.name), ordering="agent__name")
+    aimed_at = column("audience", lambda row: visible(row.audience) if row.audience else "Anyone")
+    key = column("key", lambda row: code(row.bound_to) if row.bound_to else "None")
+    certificate = column(
+        "certificate", lambda row: code(row.certificate_serial) if row.certificate_serial else "None yet"
+    )
+    identifier = column("token ID", lambda row: code(row.pk))
+    parent = column(
+        "handed on from", lambda row: code(row.parent_token_id) if row.parent_token_id else "Nothing"
+    )
+
+    @display(description="state")
+    def state(self, row: Any) -> str:
+        state = state_of(row, stands=row.stands, now=now())
+        return chip(state, TONES[state])
+
+    @display(description="why it does not stand")
+    def why(self, row: Any) -> str:
+        (found,) = listed([row], now=now())
+        return found.reason.replace("_", " ") if found.reason else "It stands"
+
+    @display(description="scope")
+    def actions(self, row: Any) -> str:
+        return chips(row.scope.split(), "primary") if row.scope else "Grants no action"
+
+    @display(description="root")
+    def root(self, row: Any) -> str:
+        is_verified = row.root_assurance is RootAssurance.VERIFIED
+        return chip(row.root_assurance.value, "success" if is_verified else "default")
+
+    @display(description="verified by")
+    def vouched(self, row: Any) -> str:
+        return visible(f"{row.root_issuer}: {row.root_subject}") if row.root_issuer else "Nobody"
+
+    @display(description="holder")
+    def binding(self, row: Any) -> str:
+        return chip("bound to a key", "success") if row.bound_to else chip("whoever has it", "default")
 
 
 @admin.register(TokenKey)

@@ -3,7 +3,7 @@
 from django.apps import AppConfig
 from django.core.checks import register
 
-from delegation.checks import check_without_replay_store
+from delegation.proofs.checks import check_without_replay_store
 
 
 class DelegationConfig(AppConfig):

@@ -14,6 +14,7 @@ from delegation.services import TokenVerification
 
 class TokenRequest(NamedTuple):
     token: str
+    audience: str | None
     now: datetime
 
 
@@ -24,9 +25,8 @@ class VerifyDelegation(ThreadEndpoint[TokenRequest, TokenVerification]):
     bucket = PublicThrottle.bucket
 
     def read(self, request: EndpointRequest) -> TokenRequest:
-        return TokenRequest(
-            checked(serializers.VerifyDelegationSerializer, request.body)["token"], request.received_at
-        )
+        body = checked(serializers.VerifyDelegationSerializer, request.body)
+        return TokenRequest(body["token"], body.get("audience"), request.received_at)
 
     def work(self, questions: Sequence[TokenRequest]) -> Sequence[TokenVerification | ServiceError]:
         return [_verdict(asked) for asked in questions]
@@ -42,7 +42,7 @@ class VerifyDelegation(ThreadEndpoint[TokenRequest, TokenVerification]):
 
 def _verdict(asked: TokenRequest) -> TokenVerification | ServiceError:
     try:
-        return services.verify(token=asked.token, now=asked.now)
+        return services.verify_for(token=asked.token, audience=asked.audience, now=asked.now)
     except ServiceError as error:
         return error
 

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import ClassVar
 
-from compliance.core.errors import Conflict, Invalid, InvalidState, Unavailable
+from compliance.core.errors import Conflict, Forbidden, Invalid, InvalidState, NotFound, Unavailable
 
 
 class RejectionReason(StrEnum):
@@ -16,6 +16,7 @@ class RejectionReason(StrEnum):
     INVALID_ISSUER = "invalid_issuer"
     NOT_YET_VALID = "not_yet_valid"
     EXPIRED = "expired"
+    INVALID_AUDIENCE = "invalid_audience"
 
 
 class TokenRejected(Exception):
@@ -48,12 +49,28 @@ class ParentTokenRejected(InvalidState):
     message = "The parent token doesn't count (any more)"
 
 
+class ParentTokenRevoked(ParentTokenRejected):
+    message = "The parent token, or one that it came of, is revoked"
+
+
 class ParentKeyNotProven(InvalidState):
     message = "The parent token is bound to a key whose possession was not proven"
 
 
 class ParentExceeded(InvalidState):
     message = "The delegation goes beyond its parent token"
+
+
+class IssuedByAnother(Forbidden):
+    message = "The token was issued by another tenant's agent"
+
+
+class IssuedTokenNotFound(NotFound):
+    message = "Delegation not found"
+
+
+class StatusListNotFound(NotFound):
+    message = "Status list not found"
 
 
 class TokenKeysMissing(Unavailable):

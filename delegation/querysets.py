@@ -1,15 +1,21 @@
-"""Reads of token keys."""
+"""Reads of token keys and issued tokens."""
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
 
+from compliance.core.identifiers import parse_id
+from delegation.errors import IssuedTokenNotFound
+from delegation.issued import conditions
 from delegation.lifecycle import PUBLISHED_AFTER_RETIREMENT, KeyStatus
 
 if TYPE_CHECKING:
-    from delegation.models import TokenKey  # noqa: F401
+    from delegation.models import IssuedToken, TokenKey  # noqa: F401
 
 
 class TokenKeyQuerySet(models.QuerySet["TokenKey"]):
@@ -21,3 +27,53 @@ class TokenKeyQuerySet(models.QuerySet["TokenKey"]):
         recently_retired = Q(status=KeyStatus.RETIRED, retired_at__gt=now - PUBLISHED_AFTER_RETIREMENT)
         in_use = Q(status__in=[KeyStatus.PUBLISHED, KeyStatus.ACTIVE])
         return self.filter(in_use | recently_retired).order_by("-published_at", "-id")
+
+
+class IssuedTokenQuerySet(models.QuerySet["IssuedToken"]):
+    def for_tenant(self, tenant_id: UUID) -> "IssuedTokenQuerySet":
+        return self.filter(tenant_id=tenant_id)
+
+    def of_agent(self, agent_id: UUID | None) -> "IssuedTokenQuerySet":
+        return self.filter(agent_id=agent_id) if agent_id else self
+
+    def revoked(self) -> "IssuedTokenQuerySet":
+        return self.filter(revoked_at__isnull=False)
+
+    def unexpired(self, now: datetime) -> "IssuedTokenQuerySet":
+        return self.filter(expires_at__gt=now)
+
+    def standing(self, now: datetime, *, is_wanted: bool = True) -> "IssuedTokenQuerySet":
+        """The tokens that stand; unless that `is_wanted`, those that do not."""
+        standing = Q(expires_at__gt=now) & Q(stands=True)
+        return self.with_standing(now).filter(standing if is_wanted else ~standing)
+
+    def with_standing(self, now: datetime) -> "IssuedTokenQuerySet":
+        """Tell with each row whether it stands, if it has not expired, as `stands`."""
+        stands = RawSQL(conditions.STANDS, [now], output_field=models.BooleanField())  # noqa: S611
+        return self.annotate(stands=stands)
+
+    def descending_from(self, token_id: UUID) -> "IssuedTokenQuerySet":
+        """What was handed on from a token, however deep, to agents of any tenant."""
+        return self.filter(parent_token_id__isnull=False, ancestor_ids__contains=[token_id])
+
+    def locked(self) -> "IssuedTokenQuerySet":
+        """Lock the rows until the transaction ends; `shared()` locks wait for them."""
+        return self.select_for_update(of=("self",), no_key=True)
+
+    def shared(self, token_ids: Iterable[UUID]) -> list["IssuedToken"]:
+        """Read rows that no other transaction may change until this one ends; several may share them."""
+        table = self.model._meta.db_table
+        return list(
+            self.raw(
+                f"SELECT * FROM {table} WHERE id = ANY(%s) ORDER BY id FOR SHARE",  # noqa: S608  (its name)
+                [list(token_ids)],
+            )
+        )
+
+    def find(self, token_id: Any) -> "IssuedToken":
+        """The token with this id; raises `IssuedTokenNotFound`, also for invalid text."""
+        parsed = token_id if isinstance(token_id, UUID) else parse_id(str(token_id))
+        found = self.filter(id=parsed).first() if parsed else None
+        if found is None:
+            raise IssuedTokenNotFound()
+        return found

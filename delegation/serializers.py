@@ -104,6 +104,11 @@ class IssueDelegationSerializer(serializers.Serializer[Any]):
 
 class VerifyDelegationSerializer(serializers.Serializer[Any]):
     token = StrictCharField(allow_blank=True)
+    audience = NameField(
+        required=False,
+        allow_null=True,
+        help_text="Your own name: a token for another audience, or for none, is `invalid_audience`.",
+    )
 
 
 class ChainActorSerializer(serializers.Serializer[Any]):
@@ -120,10 +125,13 @@ class RootSerializer(serializers.Serializer[Delegation]):
         help_text="`verified` by a trusted issuer, or `asserted` by the caller that had the token issued.",
     )
     issuer = serializers.CharField(
-        source="subject_identifier.issuer", default=None, help_text="Null unless verified."
+        source="subject_identifier.issuer", default=None, allow_null=True, help_text="Null unless verified."
     )
     subject = serializers.CharField(
-        source="subject_identifier.subject", default=None, help_text="The root's name at the issuer."
+        source="subject_identifier.subject",
+        default=None,
+        allow_null=True,
+        help_text="The root's name at the issuer.",
     )
 
 

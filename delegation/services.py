@@ -23,11 +23,15 @@ from delegation.authority import (
     check_scope,
     check_subject,
 )
+from delegation.issued import revocation, rows, status_entries
 from delegation.jose import jws, keyring, keys, tokens
 from delegation.jose.tokens import Chain, Confirmation, Delegation, SubjectIdentifier
 from delegation.models import TokenKey
+from delegation.standing import Standing, standings
 
 DEFAULT_TTL = timedelta(hours=1)
+PRESENTED = "Revoked at /oauth/revoke"
+"""The reason of a revocation by the token itself, which has no field for one (RFC 7009 §2.1)."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,14 @@ class TokenVerification:
         return self.delegation is not None
 
 
+@dataclass(frozen=True)
+class Introspection:
+    """A token that stands, and what its agent is now."""
+
+    delegation: Delegation
+    standing: Standing
+
+
 def bootstrap(*, now: datetime) -> TokenKey:
     """Make the current environment's first token key, unless it has one; safe to repeat."""
     return keys.bootstrap(actor=Actor.system("bootstrap"), now=now)
@@ -87,11 +99,12 @@ def issue(*, tenant_id: UUID, agent_id: Any, grant: Grant, actor: Actor, now: da
     find = Agent.objects.for_tenant(tenant_id).find
     delegation = _authorised(find(agent_id), grant, parent, now)
     key = keys.signing_key()
-    token = _sign(delegation, key)
+    token = jws.sign(tokens.to_claims(delegation), kid=key.kid, key=keys.private_half(key))
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         authority = _check(agent, grant, parent, now)
         check_certificate(authority, delegation.certificate_serial)
+        rows.write(agent, delegation)
         _record(agent, delegation, authority, key, parent, actor, now)
     keyring.add(key)
     return IssuedDelegation(token, delegation)
@@ -106,6 +119,38 @@ def verify(*, token: str, now: datetime) -> TokenVerification:
         return TokenVerification(delegation=_verified(token, now))
     except errors.TokenRejected as rejected:
         return TokenVerification(reason=rejected.reason)
+
+
+def verify_for(*, token: str, audience: str | None, now: datetime) -> TokenVerification:
+    """As `verify`; with an `audience`, a token that is for another one, or for none, is invalid too."""
+    found = verify(token=token, now=now)
+    if audience is None or found.delegation is None or found.delegation.audience == audience:
+        return found
+    return TokenVerification(reason=errors.RejectionReason.INVALID_AUDIENCE)
+
+
+def introspect(*, token: str, now: datetime) -> Introspection | None:
+    """The delegation of a token of the current environment that stands now, and how; None for others.
+
+    Reads one statement. Raises `KeyRingUnavailable` as `verify`.
+    """
+    delegation = verify(token=token, now=now).delegation
+    if delegation is None or delegation.environment != environments.current().value:
+        return None
+    (standing,) = standings([delegation], now=now)
+    return Introspection(delegation, standing) if standing.stands else None
+
+
+def revoke_token(*, tenant_id: UUID, token: str, actor: Actor, now: datetime) -> None:
+    """Revoke a token that is shown, and all that came of it; one that does not count is left alone.
+
+    Raises `IssuedByAnother`, and `KeyRingUnavailable` as `verify`.
+    """
+    delegation = verify(token=token, now=now).delegation
+    if delegation is not None and delegation.environment == environments.current().value:
+        revocation.revoke_presented(
+            tenant_id=tenant_id, delegation=delegation, reason=PRESENTED, actor=actor, now=now
+        )
 
 
 def _verified(token: str, now: datetime) -> Delegation:
@@ -135,6 +180,7 @@ def _check(agent: Agent, grant: Grant, parent: Delegation | None, now: datetime)
     authority = authority_of(agent, now=now)
     check_scope(authority, grant.scope)
     if parent is not None:
+        rows.check_unrevoked(parent)
         check_possession(parent, proven_key=grant.proven_key)
         check_subject(parent, grant.subject)
         check_lineage(parent.lineage, scope=grant.scope, now=now)
@@ -165,11 +211,8 @@ def _authorised(agent: Agent, grant: Grant, parent: Delegation | None, now: date
         via=parent.lineage if parent else (),
         confirmation=grant.confirmation,
         subject_identifier=parent.subject_identifier if parent else grant.subject,
+        status=status_entries.status_at(status_entries.next_index()),
     )
-
-
-def _sign(delegation: Delegation, key: TokenKey) -> str:
-    return keys.sign(tokens.to_claims(delegation), key=key, typ=jws.TYPE)
 
 
 def _record(

@@ -58,7 +58,8 @@ class AgentDelegationViewSet(ApiViewSet):
         description=(
             "A signed statement of who acts for whom, root to current, in the manner of RFC 8693. The "
             "agent must be neither suspended nor retired, and its latest certificate, if any, active. "
-            "The token is kept nowhere; `delegation.issued` in the audit log tells of it."
+            "The text of the token is kept nowhere; `GET /v1/delegations` and `delegation.issued` in the "
+            "audit log tell of it."
         ),
         parameters=[AGENT_ID, IDEMPOTENCY_KEY, DPOP],
         request=serializers.IssueDelegationSerializer,
@@ -103,11 +104,11 @@ class PublicDelegationViewSet(PublicViewSet):
         operation_id="verifyDelegation",
         summary="Verify a delegation token",
         description=(
-            "Checks signature, issuer and times, and nothing else: a caller compares `audience` with itself "
-            "and asks `GET /v1/verify/{certificate_serial}` whether the agent has been stopped since. "
-            "200 for both outcomes; branch on `valid`. Reasons, in the order of the checks: `malformed`, "
-            "`unsupported_algorithm`, `unknown_key`, `invalid_signature`, `invalid_issuer`, `not_yet_valid`, "
-            "`expired`."
+            "Checks signature, issuer, times and, if the body names one, the audience, and nothing else: "
+            "whether the token or an agent behind it has been stopped since, `POST /oauth/introspect` and "
+            "the status list tell. 200 for both outcomes; branch on `valid`. Reasons, in the order of the "
+            "checks: `malformed`, `unsupported_algorithm`, `unknown_key`, `invalid_signature`, "
+            "`invalid_issuer`, `not_yet_valid`, `expired`, `invalid_audience`."
         ),
         request=serializers.VerifyDelegationSerializer,
         examples=[examples.TOKEN, examples.VALID, examples.EXPIRED],

@@ -173,7 +173,8 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
     "POST v1/events": _event,
     "POST v1/events/batch": lambda holdings: {"events": [_event(holdings), _event(holdings)]},
     "POST v1/events/<str:event_id>/review": lambda _: {"verdict": "dismissed", "note": "n"},
-    "POST v1/delegation/verify": lambda holdings: {"token": holdings.token},
+    "POST v1/delegation/verify": lambda holdings: {"token": holdings.token, "audience": "a"},
+    "POST v1/delegations/<str:token_id>/revoke": _reason,
     # Loopback, and an event that no attack causes.
     "POST v1/webhooks": lambda _: {
         "url": LOOPBACK_HOOK,

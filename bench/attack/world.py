@@ -1,5 +1,6 @@
 """What there is to attack: two tenants, keys of every state, and objects of each tenant and environment."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -21,7 +22,7 @@ from bench.attack.wire import Line, Reply, call
 from compliance.api.rest.permissions import Scope
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.encodings import b64url_encode
+from compliance.core.encodings import b64url_decode, b64url_encode
 from compliance.core.environments import Environment
 from compliance.tenancy import services as tenancy
 from compliance.tenancy.models import ApiKey, Tenant
@@ -54,6 +55,8 @@ class Holdings:
     entry: str
     did: str
     token: str
+    token_id: str
+    status_list: str
     signature: str
     jws: str
     authority_serial: str
@@ -72,6 +75,8 @@ class Holdings:
             "schedule_id": self.schedule,
             "incident_id": self.incident,
             "entry_id": self.entry,
+            "token_id": self.token_id,
+            "list_id": self.status_list,
             "level": "0",
             "path": "000.p/1",
             "serial": self.serial,
@@ -87,7 +92,7 @@ class Holdings:
         return frozenset(
             {
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
-                *(self.stream, self.schedule, self.incident, self.entry, self.serial),
+                *(self.stream, self.schedule, self.incident, self.entry, self.serial, self.token_id),
             }
         )
 
@@ -106,6 +111,7 @@ def absent(like: Holdings) -> Holdings:
         schedule=str(uuid4()),
         incident=str(uuid4()),
         entry=str(uuid4()),
+        token_id=str(uuid4()),
     )
 
 
@@ -228,6 +234,8 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         entry=entry["id"],
         did=f"did:{_service_name(key)}:{environment}:{agent}",
         token=token["token"],
+        token_id=token["token_id"],
+        status_list=_status_list(token["token"]),
         signature=signed["signature"],
         jws=signed["jws"],
         authority_serial=authority["serial_number"],
@@ -250,6 +258,12 @@ def _stream(line: Line, key: str) -> str:
     if reply.status != 201:
         raise CannotBegin(str(reply))
     return str(reply.json["stream_id"])
+
+
+def _status_list(token: str) -> str:
+    """The id of the list that a token names."""
+    claims = json.loads(b64url_decode(token.split(".")[1]))
+    return str(claims["status"]["status_list"]["uri"]).rpartition("/")[2]
 
 
 def _service_name(key: str) -> str:

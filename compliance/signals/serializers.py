@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -79,6 +79,9 @@ class CreateStreamSerializer(StreamInputSerializer):
 
 class UpdateStreamSerializer(StreamInputSerializer):
     """`PATCH /v1/ssf/streams`: the fields to change beside `stream_id`; `delivery` is replaced as a whole."""
+
+    # The generator makes every field of a PATCH optional.
+    required_in_changes: ClassVar = ("stream_id",)
 
     stream_id = StrictCharField(max_length=64)
 

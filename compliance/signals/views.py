@@ -1,6 +1,7 @@
 """`/v1/ssf` and `/.well-known/ssf-configuration`: bare JSON, as OpenID SSF 1.0 and RFC 8936 demand."""
 
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django.conf import settings
 from drf_spectacular.utils import extend_schema
@@ -9,7 +10,7 @@ from rest_framework.response import Response
 
 from auditlog.vocabulary import Actor
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import read_choice
+from compliance.api.pagination import read_choice, read_id
 from compliance.api.rest.permissions import Scope
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import IDEMPOTENCY_KEY, KEYED, PUBLIC, errors
@@ -217,9 +218,9 @@ def _configuration(environment: Environment) -> dict[str, Any]:
     }
 
 
-def _stream_id(request: ApiRequest) -> str:
-    found: str | None = request.query_params.get("stream_id")
-    if not found:
+def _stream_id(request: ApiRequest) -> UUID:
+    found = read_id(request.query_params, "stream_id")
+    if found is None:
         raise Invalid("stream_id: name the stream in the query")
     return found
 

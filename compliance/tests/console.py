@@ -30,6 +30,7 @@ from compliance.tenancy.models import Role, Tenant
 from delegation.issuers.tests.factories import make_issuer
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
+from delegation.tests.factories import make_issued_token
 from events.inbox.models import InboxComment, OpenEvent
 from events.models import (
     ActionType,
@@ -162,6 +163,7 @@ def _authority_rows(agent: Agent, label: str) -> dict[str, Any]:
         "certificates_pooledkey": PooledKey.objects.create(
             id=UUID(new_id_at(tomorrow)), key_uri=f"pkcs11:object={label}", spki=b"", created_at=tomorrow
         ),
+        "delegation_issuedtoken": make_issued_token(agent, principal=f"{label} principal"),
         "delegation_tokenkey": TokenKey.objects.create(
             kid=f"{label} kid"[:64],
             uri="pkcs11:object=kept",

@@ -21,6 +21,7 @@ from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from compliance.tests.console import populate
 from delegation import services as delegation
+from delegation.issued.status_entries import LIST_SIZE
 
 ARABIC_INDIC = str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
 FULL_WIDTH = str.maketrans("0123456789", "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19")
@@ -81,6 +82,8 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
     Agent.objects.filter(id=carded.id).update(created_at=MOMENT)
     ids = {
         "agent_id": agent.id,
+        "token_id": rows["delegation_issuedtoken"].id,
+        "list_id": f"live-{rows['delegation_issuedtoken'].status_index // LIST_SIZE}",
         "certificate_id": certificate.id,
         "event_id": rows["events_behaviorevent"].id,
         "webhook_id": rows["webhooks_webhook"].id,

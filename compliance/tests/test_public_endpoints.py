@@ -25,7 +25,9 @@ from compliance.tenancy import keys
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from delegation import services as delegation
+from delegation.issued import status_lists
 from delegation.jose import keyring
+from delegation.services import IssuedDelegation
 from delegation.tests.factories import make_token
 
 PAYLOAD = {"order": 17}
@@ -44,6 +46,7 @@ class Ask(NamedTuple):
 def asks() -> dict[Environment, list[Ask]]:
     """Every public request, of things of both environments."""
     keyring.forget()
+    status_lists.forget()
     found = {}
     for environment in Environment:
         with environments.use(environment):
@@ -81,8 +84,9 @@ def asked() -> Iterator[Ask]:
     yield Ask(".well-known/jwks.json", "GET", f".well-known/jwks.json?environment={environment}")
     configuration = ".well-known/ssf-configuration"
     yield Ask(configuration, "GET", f"{configuration}?environment={environment}")
-    token = make_token(active.agent).token
-    yield Ask("v1/delegation/verify", "POST", "v1/delegation/verify", {"token": token})
+    issued = make_token(active.agent)
+    yield Ask("v1/delegation/verify", "POST", "v1/delegation/verify", {"token": issued.token})
+    yield Ask("v1/status-lists/<str:list_id>", "GET", f"v1/status-lists/{list_of(issued)}")
     make_entries(256)
     seal_and_sign()
     tree = "v1/audit-log" if environment == "live" else "v1/audit-log/test"
@@ -92,6 +96,12 @@ def asked() -> Iterator[Ask]:
     documents = (".well-known/jwks.json", ".well-known/ssf-configuration")
     for bare in ("v1/crl", "v1/ca", *documents, "v1/schema", "health/live", "health/ready"):
         yield Ask(bare, "GET", bare)
+
+
+def list_of(issued: IssuedDelegation) -> str:
+    """The id of the status list that a token names."""
+    assert issued.delegation.status is not None
+    return issued.delegation.status.status_list.uri.rpartition("/")[2]
 
 
 def ocsp_question(certificate: Any) -> bytes:

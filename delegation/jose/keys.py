@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError
@@ -13,7 +12,7 @@ from compliance.core import environments
 from compliance.keys import HsmECPrivateKey, backend_for, destroy_if_present, private_key
 from compliance.stores.sweeps import each
 from delegation.errors import RotationUnderWay, TokenKeysMissing
-from delegation.jose import jws, keyring
+from delegation.jose import keyring
 from delegation.jose.jwks import Jwk, public_jwk
 from delegation.lifecycle import DESTROY_AFTER, PUBLISHED_AHEAD, KeyStatus
 from delegation.models import TokenKey
@@ -100,12 +99,12 @@ def signing_key() -> TokenKey:
     raise TokenKeysMissing()
 
 
-def sign(claims: dict[str, Any], *, key: TokenKey, typ: str) -> str:
-    """Sign claims in the HSM as a compact JWS of a type. Raises: TokenKeysMissing, Unavailable."""
+def private_half(key: TokenKey) -> HsmECPrivateKey:
+    """The key in the HSM; raises `TokenKeysMissing` if it is not there, and 503 errors."""
     signer = private_key(environments.current(), key.uri)
     if not isinstance(signer, HsmECPrivateKey):
         raise TokenKeysMissing()
-    return jws.sign(claims, kid=key.kid, key=signer, typ=typ)
+    return signer
 
 
 def jwks(*, now: datetime) -> list[Jwk]:

@@ -1,16 +1,22 @@
 """Chains, grants and tokens for tests."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
+from django.conf import settings
 
 from agents.models import Agent
 from auditlog.vocabulary import Actor
+from compliance.core import environments
 from compliance.core.clock import now
+from compliance.core.identifiers import new_id
 from delegation import services
+from delegation.issued import rows
 from delegation.jose.jwks import public_jwk
-from delegation.jose.tokens import Chain, ChainActor, ChainActorType, SubjectIdentifier
+from delegation.jose.tokens import Chain, ChainActor, ChainActorType, Delegation, SubjectIdentifier
+from delegation.models import IssuedToken
 from delegation.services import Grant, IssuedDelegation
 
 ACTOR = Actor.system("tests")
@@ -42,3 +48,32 @@ def make_software_key() -> tuple[ec.EllipticCurvePrivateKey, str]:
     """A key of nobody's, for forgeries, and its kid."""
     key = ec.generate_private_key(ec.SECP256R1())
     return key, public_jwk(key.public_key())["kid"]
+
+
+def make_line(agents: Sequence[Agent]) -> list[IssuedDelegation]:
+    """A token of the first agent, handed on by each of the others in turn; oldest first."""
+    line: list[IssuedDelegation] = []
+    for number, agent in enumerate(agents):
+        chain = as_chain([{"sub": f"actor-{place}", "type": "agent"} for place in range(number + 1)])
+        line.append(make_token(agent, chain=chain, parent_token=line[-1].token if line else None))
+    return line
+
+
+def make_issued_token(agent: Agent, *, principal: str = "price-checker") -> IssuedToken:
+    """The row of a token that nobody signed."""
+    moment = int(now().timestamp())
+    delegation = Delegation.of(
+        (*as_chain(CHAIN[:1]), ChainActor(principal, ChainActorType.AGENT)),
+        issuer=settings.TOKEN_ISSUER,
+        environment=environments.current().value,
+        token_id=new_id(),
+        agent_id=agent.id,
+        issued_at=moment,
+        not_before=moment,
+        expires_at=moment + 3600,
+        scope="read",
+        certificate_serial=None,
+    )
+    row = rows.row_of(agent.tenant_id, delegation)
+    row.save(force_insert=True)
+    return row

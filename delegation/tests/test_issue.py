@@ -58,6 +58,7 @@ def test_claims_are_those_of_rfc_8693(client: ApiClient, tenant: Tenant, setting
     claims = claims_of(data["token"])
     assert set(claims) == {
         "iss", "sub", "sub_type", "act", "aud", "scope", "iat", "nbf", "exp", "jti", "agent_id", "env",
+        "status",
     }  # fmt: skip
     assert (claims["iss"], claims["env"]) == (settings.TOKEN_ISSUER, "live")
     assert (claims["sub"], claims["act"]["sub"]) == ("alice@example.com", "price-checker")

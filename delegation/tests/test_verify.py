@@ -137,6 +137,44 @@ def test_a_body_without_a_token_string_is_refused(api: ApiClient, body: Any) -> 
     assert set(answer.json()) == {"error"}
 
 
+@pytest.mark.parametrize(
+    ("audience", "asked", "expected"),
+    [
+        ("https://api.example", "https://api.example", None),
+        ("https://api.example", None, None),
+        (None, None, None),
+        ("https://api.example", "https://other.example", "invalid_audience"),
+        ("https://api.example", "https://api.example/", "invalid_audience"),
+        ("https://api.example", "HTTPS://API.EXAMPLE", "invalid_audience"),
+        (None, "https://api.example", "invalid_audience"),
+    ],
+)
+def test_a_token_for_others_is_refused_where_the_caller_names_itself(
+    api: ApiClient, agent: Agent, audience: str | None, asked: str | None, expected: str | None
+) -> None:
+    body = {"token": make_token(agent, audience=audience).token, "audience": asked}
+
+    found = api.post("/v1/delegation/verify", body).json()["data"]
+
+    assert found.get("reason") == expected
+    assert found["valid"] is (expected is None)
+
+
+def test_the_audience_is_looked_at_last(api: ApiClient, agent: Agent) -> None:
+    token = make_token(agent, audience="https://api.example", at=now() - timedelta(hours=2)).token
+
+    found = api.post("/v1/delegation/verify", {"token": token, "audience": "https://other.example"})
+
+    assert found.json()["data"]["reason"] == "expired"
+
+
+@pytest.mark.parametrize("audience", ["", 5, ["a"], {}, "x" * 257, "a\u200bb", "a\u0000"])
+def test_an_audience_of_another_shape_is_refused(api: ApiClient, agent: Agent, audience: Any) -> None:
+    answer = api.post("/v1/delegation/verify", {"token": make_token(agent).token, "audience": audience})
+
+    assert answer.status_code == 400
+
+
 def test_credentials_are_not_asked_for_and_do_not_matter(api: ApiClient, agent: Agent) -> None:
     token = make_token(agent).token
 

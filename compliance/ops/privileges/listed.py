@@ -86,6 +86,9 @@ TABLES: Final[Mapping[str, Access]] = {
     "inbox_inboxcomment": Access(APPEND),
     "inbox_agentqueue": Access(CHANGE),
     "inbox_dayfigures": Access(CHANGE_AND_REMOVE),
+    "delegation_issuedtoken": Access(
+        ADD_AND_REMOVE | {"UPDATE (revoked_at)", "UPDATE (revoked_by)", "UPDATE (revocation_reason)"}
+    ),
     "issuers_trustedissuer": Access(CHANGE_AND_REMOVE),
     "certificates_endedhold": Access(APPEND | {"UPDATE (end_crl_number)"}),
     "certificates_pooledkey": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
@@ -112,6 +115,7 @@ FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
     "auditlog_seal(bigint,bigint[],uuid[],bytea[],smallint[],bigint[],bytea[],bytea)": frozenset({"EXECUTE"}),
     "auditlog_erase(uuid,text[],bytea)": frozenset({"EXECUTE"}),
     "auditlog_drop(timestamp with time zone,bigint)": frozenset({"EXECUTE"}),
+    "delegation_next_status_index()": frozenset({"EXECUTE"}),
     # PostgreSQL runs a trigger's function without a privilege on it.
     "auditlog_refuse_change()": NOTHING,
     "auditlog_only_grows()": NOTHING,

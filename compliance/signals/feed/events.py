@@ -9,7 +9,6 @@ from uuid import UUID, uuid5
 from auditlog.vocabulary import ActorKind, AuditAction
 from compliance.signals.vocabulary import SignalEvent
 
-TOKEN_REVOKED: Final = "delegation.revoked"
 WITHDRAWN: Final = "withdrawn"
 MAX_TEXT: Final = 500
 
@@ -124,7 +123,7 @@ def _common(entry: FollowedEntry) -> dict[str, Any]:
 _MAKERS: Final[Mapping[str, Callable[[FollowedEntry, SubjectNames], Meaning | None]]] = {
     AuditAction.AGENT_SUSPENDED.value: _session,
     AuditAction.AGENT_RETIRED.value: _session,
-    TOKEN_REVOKED: _token,
+    AuditAction.DELEGATION_REVOKED.value: _token,
     AuditAction.CERTIFICATE_HELD.value: _certificate("revoke"),
     AuditAction.CERTIFICATE_REVOKED.value: _certificate("revoke"),
     AuditAction.CERTIFICATE_RELEASED.value: _certificate("update"),

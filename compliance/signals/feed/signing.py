@@ -1,5 +1,6 @@
 """Sign signals with the environment's token key; a token is signed once, and sent again as it is."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -7,7 +8,7 @@ from django.conf import settings
 
 from compliance.signals.models import Signal, Stream
 from compliance.signals.vocabulary import SET_TYPE
-from delegation.jose import keys
+from delegation.jose import jws, keys
 
 
 def sign_waiting(stream: Stream, *, most: int, now: datetime) -> list[Signal]:
@@ -17,16 +18,18 @@ def sign_waiting(stream: Stream, *, most: int, now: datetime) -> list[Signal]:
     Raises: TokenKeysMissing, Unavailable (HSM). Call it outside a transaction.
     """
     waiting = list(Signal.objects.of(stream).waiting()[:most])
-    key = keys.signing_key() if waiting else None
-    unsigned = [signal for signal in waiting if key and signal.kid != key.kid]
-    for signal in unsigned:
-        if key:
-            signal.token, signal.kid = (
-                keys.sign(claims_of(stream, signal, now), key=key, typ=SET_TYPE),
-                key.kid,
-            )
-    Signal.objects.bulk_update(unsigned, ["token", "kid"])
+    if waiting:
+        _sign(stream, waiting, now)
     return waiting
+
+
+def _sign(stream: Stream, waiting: Sequence[Signal], now: datetime) -> None:
+    key = keys.signing_key()
+    unsigned = [signal for signal in waiting if signal.kid != key.kid]
+    for signal in unsigned:
+        claims, half = claims_of(stream, signal, now), keys.private_half(key)
+        signal.token, signal.kid = jws.sign(claims, kid=key.kid, key=half, typ=SET_TYPE), key.kid
+    Signal.objects.bulk_update(unsigned, ["token", "kid"])
 
 
 def claims_of(stream: Stream, signal: Signal, now: datetime) -> dict[str, Any]:

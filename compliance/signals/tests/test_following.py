@@ -108,7 +108,7 @@ def test_revoked_token_is_named_by_its_jti(tenant: Tenant) -> None:
     with environments.atomic():
         auditlog.record(
             tenant_id=tenant.id,
-            action="delegation.revoked",  # type: ignore[arg-type]
+            action=AuditAction.DELEGATION_REVOKED,
             affected_id=new_id(),
             metadata={"token_id": str(token_id)},
             actor=ACTOR,

@@ -14,9 +14,9 @@ from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
 from compliance.stores import redis
 from delegation import proofs
-from delegation.checks import check_without_replay_store
 from delegation.errors import NonceRequired, ProofRejected, ReplayStoreUnavailable
 from delegation.proofs import PresentedProof, Proof, nonces, replay
+from delegation.proofs.checks import check_without_replay_store
 from delegation.tests.holders import Holder
 
 URI = "https://api.example/v1/things"

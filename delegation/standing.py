@@ -1,0 +1,187 @@
+"""Whether delegation tokens stand now: one statement for any number of tokens and the agents behind them.
+
+A token's own claims name its ancestors and the agents behind it with their certificates, so that the
+statement reads rows by their keys however deep the chain is.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from agents.models import Agent, AgentStatus
+from agents.risk import band_of
+from certificates.models import Certificate, CertificateStatus
+from compliance.stores import sql
+from compliance.stores.async_postgres import Query
+from delegation.jose.tokens import Delegation, Delegator
+from delegation.models import IssuedToken
+
+STANDING: Final = f"""
+SELECT asked.token, issued.id IS NOT NULL, issued.revoked_at IS NOT NULL,
+    agent.tenant_id, agent.name::text, agent.status::text, agent.risk_score,
+    latest.serial_number::text, latest.status::text, latest.expires_at,
+    CASE WHEN latest.serial_number IS NULL THEN agent.metadata
+        ELSE jsonb_build_object('permitted_actions', latest.claims -> 'permitted_actions') END
+FROM unnest($1::int[], $2::int[], $3::uuid[], $4::uuid[]) AS asked (token, place, agent_id, token_id)
+LEFT JOIN {IssuedToken._meta.db_table} AS issued ON issued.id = asked.token_id
+LEFT JOIN {Agent._meta.db_table} AS agent ON agent.id = asked.agent_id
+LEFT JOIN LATERAL (
+    SELECT serial_number, status, expires_at, claims FROM {Certificate._meta.db_table} AS certificate
+    WHERE certificate.agent_id = asked.agent_id ORDER BY issued_at DESC, id DESC LIMIT 1
+) AS latest ON true
+ORDER BY asked.token, asked.place
+"""  # noqa: S608  (only names of tables are put into the text)
+"""One row for each token and agent behind it; what each column is, `_Behind` says."""
+
+
+class NotStanding(StrEnum):
+    """The first reason why a token does not stand: its own, or of an agent behind it."""
+
+    UNKNOWN = "unknown"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+    PARENT_REVOKED = "parent_revoked"
+    AGENT_SUSPENDED = "agent_suspended"
+    AGENT_RETIRED = "agent_retired"
+    CERTIFICATE_REPLACED = "certificate_replaced"
+    CERTIFICATE_REVOKED = "certificate_revoked"
+    CERTIFICATE_EXPIRED = "certificate_expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How an authentic token stands; `reason` None: it stands.
+
+    `at_agent_id` is the agent that the reason is about. The other fields tell of the agent that issued the
+    token as it is now; `permitted_actions` as in `certificates.models.certified_actions`. They are empty if
+    there is no such agent. `highest_risk_score` is the highest of the agents behind the token.
+    """
+
+    token_id: UUID
+    agent_id: UUID
+    reason: NotStanding | None
+    at_agent_id: UUID | None = None
+    tenant_id: UUID | None = None
+    agent_name: str = ""
+    risk_score: float = 0.0
+    highest_risk_score: float = 0.0
+    certificate_serial: str | None = None
+    permitted_actions: Sequence[str] | None = None
+
+    @property
+    def stands(self) -> bool:
+        return self.reason is None
+
+    @property
+    def risk_band(self) -> str:
+        return band_of(self.risk_score)
+
+    @property
+    def highest_risk_band(self) -> str:
+        return band_of(self.highest_risk_score)
+
+
+class _Behind(NamedTuple):
+    """A row of the statement: a token behind the one asked about, or itself, its agent and the agent's latest
+    certificate. `declared` holds the permitted actions: certified ones, before that the profile's.
+    """
+
+    token: int
+    is_recorded: bool
+    is_revoked: bool
+    tenant_id: UUID | None
+    agent_name: str | None
+    agent_status: str | None
+    risk_score: float | None
+    serial: str | None
+    certificate_status: str | None
+    certificate_expires_at: datetime | None
+    declared: dict[str, Any] | None
+
+
+def standings(tokens: Sequence[Delegation], *, now: datetime) -> list[Standing]:
+    """How authentic tokens of the current environment stand, in order, by one statement."""
+    return standings_from(tokens, sql.asked(*query(tokens)), now=now) if tokens else []
+
+
+def query(tokens: Sequence[Delegation]) -> Query:
+    """The statement for these tokens; `standings_from` reads its rows."""
+    asked = [
+        (number, place, one.agent_id, one.token_id)
+        for number, token in enumerate(tokens)
+        for place, one in enumerate(token.lineage)
+    ]
+    columns = list(zip(*asked, strict=True))
+    return Query(STANDING, [*(sql.array(column) for column in columns[:3]), _with_nulls(columns[3])])
+
+
+def standings_from(
+    tokens: Sequence[Delegation], rows: Iterable[Sequence[Any]], *, now: datetime
+) -> list[Standing]:
+    """How each of the tokens stands by the rows of its `query`."""
+    behind = groupby((_Behind(*row) for row in rows), key=lambda row: row.token)
+    return [_standing(tokens[number], list(found), now) for number, found in behind]
+
+
+def _with_nulls(ids: Iterable[UUID | None]) -> str:
+    return sql.array("NULL" if one is None else one for one in ids)
+
+
+def _standing(token: Delegation, behind: Sequence[_Behind], now: datetime) -> Standing:
+    """How a token stands by its rows, root to current as its lineage."""
+    own = behind[-1]
+    reason, at_agent_id = _of_token(token, behind, now), None
+    if reason is None:
+        reason, at_agent_id = _of_agents(token.lineage, behind, now)
+    return Standing(
+        token_id=token.token_id,
+        agent_id=token.agent_id,
+        reason=reason,
+        at_agent_id=at_agent_id,
+        tenant_id=own.tenant_id,
+        agent_name=own.agent_name or "",
+        risk_score=own.risk_score or 0.0,
+        highest_risk_score=max(one.risk_score or 0.0 for one in behind),
+        certificate_serial=own.serial,
+        permitted_actions=Agent(metadata=own.declared).permitted_actions,
+    )
+
+
+def _of_token(token: Delegation, behind: Sequence[_Behind], now: datetime) -> NotStanding | None:
+    """What the rows of the tokens say; only tokens that name a status are sure to have one."""
+    if any(one.agent_status is None for one in behind) or (token.status and not behind[-1].is_recorded):
+        return NotStanding.UNKNOWN
+    if now.timestamp() >= token.expires_at:
+        return NotStanding.EXPIRED
+    if behind[-1].is_revoked:
+        return NotStanding.REVOKED
+    return NotStanding.PARENT_REVOKED if any(one.is_revoked for one in behind) else None
+
+
+def _of_agents(
+    lineage: Sequence[Delegator], behind: Sequence[_Behind], now: datetime
+) -> tuple[NotStanding | None, UUID | None]:
+    """The first reason against an agent behind the token, its own agent first, then back to the root's."""
+    for delegator, row in zip(reversed(lineage), reversed(behind), strict=True):
+        if reason := _of_agent(delegator, row, now):
+            return reason, delegator.agent_id
+    return None, None
+
+
+def _of_agent(delegator: Delegator, row: _Behind, now: datetime) -> NotStanding | None:
+    if row.agent_status == AgentStatus.SUSPENDED:
+        return NotStanding.AGENT_SUSPENDED
+    if row.agent_status == AgentStatus.RETIRED:
+        return NotStanding.AGENT_RETIRED
+    if row.serial != delegator.certificate_serial:
+        return NotStanding.CERTIFICATE_REPLACED
+    if row.certificate_status == CertificateStatus.REVOKED:
+        return NotStanding.CERTIFICATE_REVOKED
+    is_past = row.certificate_expires_at is not None and now > row.certificate_expires_at
+    if is_past or row.certificate_status == CertificateStatus.EXPIRED:
+        return NotStanding.CERTIFICATE_EXPIRED
+    return None

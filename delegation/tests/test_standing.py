@@ -1,0 +1,224 @@
+"""Whether tokens stand now, by one statement."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
+from agents.models import Agent
+from agents.tests.factories import make_agent
+from certificates import services as certificates
+from certificates.models import Certificate
+from certificates.tests.factories import make_certificate, make_certified_agent, revoke_certificate
+from compliance.core.clock import now
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_tenant
+from delegation.jose import tokens
+from delegation.jose.tokens import MAX_CHAIN, Delegation
+from delegation.models import IssuedToken
+from delegation.standing import NotStanding, Standing, standings
+from delegation.tests.factories import ACTOR, make_line, make_token
+
+
+def standing_of(delegation: Delegation) -> Standing:
+    (found,) = standings([delegation], now=now())
+    return found
+
+
+def suspend(agent: Agent) -> None:
+    certificates.suspend_agent(
+        tenant_id=agent.tenant_id, agent_id=agent.id, reason="test", actor=ACTOR, now=now()
+    )
+
+
+def retire(agent: Agent) -> None:
+    certificates.retire_agent(
+        tenant_id=agent.tenant_id, agent_id=agent.id, reason="test", actor=ACTOR, now=now()
+    )
+
+
+def reinstate(agent: Agent) -> None:
+    certificates.reinstate_agent(
+        tenant_id=agent.tenant_id, agent_id=agent.id, reason="test", actor=ACTOR, now=now()
+    )
+
+
+def revoke(agent: Agent) -> None:
+    revoke_certificate(Certificate.objects.get(agent=agent, status="active"))
+
+
+def renew(agent: Agent) -> None:
+    certificates.renew_of_agent(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
+
+
+def expire(agent: Agent) -> None:
+    past = now() - timedelta(minutes=5)
+    Certificate.objects.filter(agent=agent).update(issued_at=past - timedelta(days=1), expires_at=past)
+
+
+def end(token_id: UUID) -> None:
+    IssuedToken.objects.filter(id=token_id).update(
+        revoked_at=now(), revoked_by="tests", revocation_reason="test"
+    )
+
+
+def test_a_fresh_token_stands_and_tells_of_its_agent(tenant: Tenant) -> None:
+    agent = make_certified_agent(tenant, metadata={"permitted_actions": ["read", "trade"]})
+    Agent.objects.filter(id=agent.id).update(risk_score=0.5)
+    delegation = make_token(agent, scope="read").delegation
+
+    found = standing_of(delegation)
+
+    assert found == Standing(
+        token_id=delegation.token_id,
+        agent_id=agent.id,
+        reason=None,
+        tenant_id=tenant.id,
+        agent_name=agent.name,
+        risk_score=0.5,
+        highest_risk_score=0.5,
+        certificate_serial=Certificate.objects.get(agent=agent).serial_number,
+        permitted_actions=["read", "trade"],
+    )
+    assert (found.stands, found.risk_band) == (True, "medium")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "permitted"),
+    [
+        (None, None),
+        ({}, None),
+        ({"permitted_actions": []}, []),
+        ({"permitted_actions": ["read"]}, ["read"]),
+        ({"scopes": ["x"]}, []),
+    ],
+)
+@pytest.mark.parametrize("make", [make_agent, make_certified_agent])
+def test_the_permitted_actions_are_those_declared(
+    tenant: Tenant, make: Any, metadata: Any, permitted: Any
+) -> None:
+    agent = make(tenant, metadata=metadata)
+    if permitted == []:
+        # Such an agent can't delegate: a token of its earlier days.
+        delegation = Delegation.of(
+            make_token(make_agent(tenant)).delegation.chain,
+            issuer="x", environment="live", token_id=UUID(int=1), agent_id=agent.id, issued_at=0,
+            not_before=0, expires_at=tokens.LATEST_TIME, scope="",
+        )  # fmt: skip
+    else:
+        delegation = make_token(agent).delegation
+
+    assert standing_of(delegation).permitted_actions == permitted
+
+
+@pytest.mark.parametrize("depth", [0, 1, MAX_CHAIN - 1])
+@pytest.mark.parametrize(
+    ("make", "happens", "reason"),
+    [
+        (make_agent, suspend, NotStanding.AGENT_SUSPENDED),
+        (make_agent, retire, NotStanding.AGENT_RETIRED),
+        (make_agent, make_certificate, NotStanding.CERTIFICATE_REPLACED),
+        (make_certified_agent, suspend, NotStanding.AGENT_SUSPENDED),
+        (make_certified_agent, retire, NotStanding.AGENT_RETIRED),
+        (make_certified_agent, revoke, NotStanding.CERTIFICATE_REVOKED),
+        (make_certified_agent, expire, NotStanding.CERTIFICATE_EXPIRED),
+        (make_certified_agent, renew, NotStanding.CERTIFICATE_REPLACED),
+    ],
+)
+def test_what_ends_an_agents_authority_ends_all_that_came_of_it(
+    tenant: Tenant, make: Any, happens: Callable[[Agent], Any], reason: NotStanding, depth: int
+) -> None:
+    first = make(make_tenant("Other"), name="first")
+    *_, last = make_line([first, *(make_agent(tenant, name=f"a{n}") for n in range(depth))])
+    assert standing_of(last.delegation).stands
+
+    happens(first)
+
+    found = standing_of(last.delegation)
+    assert (found.reason, found.at_agent_id) == (reason, first.id)
+
+
+def test_a_reinstated_agents_token_stands_again(tenant: Tenant) -> None:
+    agent = make_certified_agent(tenant)
+    delegation = make_token(agent).delegation
+    suspend(agent)
+    assert not standing_of(delegation).stands
+
+    reinstate(agent)
+
+    assert standing_of(delegation).stands
+
+
+@pytest.mark.parametrize("place", range(MAX_CHAIN))
+def test_a_revocation_ends_what_came_of_the_token_and_nothing_before_it(tenant: Tenant, place: int) -> None:
+    line = [one.delegation for one in make_line([make_agent(tenant, name=f"a{n}") for n in range(8)])]
+
+    end(line[place].token_id)
+
+    reasons = [found.reason for found in standings(line, now=now())]
+    after = MAX_CHAIN - place - 1
+    assert reasons == [None] * place + [NotStanding.REVOKED] + [NotStanding.PARENT_REVOKED] * after
+
+
+def test_many_tokens_of_eight_agents_cost_one_statement(tenant: Tenant) -> None:
+    line = [one.delegation for one in make_line([make_agent(tenant, name=f"a{n}") for n in range(8)])]
+
+    with CaptureQueriesContext(connections["default"]) as live:
+        found = standings(line * 5, now=now())
+
+    assert len(live) == 1
+    assert [one.token_id for one in found] == [one.token_id for one in line * 5]
+    assert all(one.stands for one in found)
+
+
+def test_nothing_is_asked_for_no_tokens(tenant: Tenant) -> None:
+    with CaptureQueriesContext(connections["default"]) as live:
+        assert standings([], now=now()) == []
+
+    assert len(live) == 0
+
+
+def test_the_highest_risk_behind_a_token_is_told(tenant: Tenant) -> None:
+    first = make_agent(tenant, name="first")
+    *_, last = make_line([first, make_agent(tenant)])
+    Agent.objects.filter(id=first.id).update(risk_score=0.9)
+
+    found = standing_of(last.delegation)
+
+    assert (found.risk_band, found.highest_risk_band) == ("low", "high")
+
+
+def test_an_expired_token_does_not_stand(tenant: Tenant) -> None:
+    delegation = make_token(make_agent(tenant), at=now() - timedelta(hours=2)).delegation
+
+    assert standing_of(delegation).reason is NotStanding.EXPIRED
+
+
+def test_a_token_whose_row_or_agent_is_missing_is_unknown(tenant: Tenant) -> None:
+    agent = make_agent(tenant)
+    delegation = make_token(agent).delegation
+    IssuedToken.objects.all().delete()
+    assert standing_of(delegation).reason is NotStanding.UNKNOWN
+
+    claims = {**tokens.to_claims(delegation), "agent_id": str(UUID(int=5))}
+
+    assert standing_of(tokens.from_claims(claims)).reason is NotStanding.UNKNOWN
+
+
+def test_an_older_token_needs_no_row(tenant: Tenant) -> None:
+    claims = tokens.to_claims(make_token(make_agent(tenant)).delegation)
+    del claims["status"]
+    IssuedToken.objects.all().delete()
+
+    assert standing_of(tokens.from_claims(claims)).stands
+
+
+def test_an_older_token_whose_parents_certificates_are_unknown_does_not_stand(tenant: Tenant) -> None:
+    agent = make_agent(tenant)
+    claims = {**tokens.to_claims(make_token(agent).delegation), "via": [str(agent.id)]}
+
+    assert standing_of(tokens.from_claims(claims)).reason is NotStanding.CERTIFICATE_REPLACED

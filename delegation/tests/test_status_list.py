@@ -1,0 +1,228 @@
+"""`GET /v1/status-lists/{id}`, read as the draft says by code that shares none of the service's."""
+
+import base64
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+from joserfc import jws as joserfc_jws
+from joserfc.jwk import KeySet
+
+from agents.models import Agent
+from agents.tests.factories import make_agent
+from certificates.tests.factories import make_certificate, make_certified_agent
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_tenant, make_test_key
+from compliance.tests.client import ApiClient
+from compliance.tests.owner import owning
+from delegation.issued import revocation, status_lists
+from delegation.issued.status_entries import LIST_SIZE
+from delegation.models import IssuedToken
+from delegation.services import IssuedDelegation
+from delegation.standing import standings
+from delegation.tasks import forget_issued
+from delegation.tests import test_standing as ends
+from delegation.tests.factories import ACTOR, make_line, make_token
+from delegation.tests.refusing import no_database
+
+__all__ = ["no_database"]
+
+
+@pytest.fixture(autouse=True)
+def no_list_at_hand() -> Iterator[None]:
+    status_lists.forget()
+    yield
+    status_lists.forget()
+
+
+def status_of(api: ApiClient, issued: IssuedDelegation) -> int:
+    """What a verifier by draft-ietf-oauth-status-list §8.3 reads: fetch, check, inflate, index."""
+    payload = issued.token.split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    entry = claims["status"]["status_list"]
+    idx = int(entry["idx"])
+    assert entry["uri"].startswith(f"{settings.BASE_URL}/")
+    answer = api.get(entry["uri"].removeprefix(settings.BASE_URL))
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/statuslist+jwt")
+    jwks = api.get(f"/.well-known/jwks.json?environment={claims['env']}").json()
+    token = joserfc_jws.deserialize_compact(answer.content, KeySet.import_key_set(jwks), algorithms=["ES256"])
+    assert token.headers()["typ"] == "statuslist+jwt"
+    listed = json.loads(token.payload)
+    assert listed["sub"] == entry["uri"]
+    assert listed["iat"] <= now().timestamp() < listed["exp"]
+    assert listed["ttl"] > 0
+    bits, lst = int(listed["status_list"]["bits"]), listed["status_list"]["lst"]
+    octets = zlib.decompress(base64.urlsafe_b64decode(lst + "=" * (-len(lst) % 4)))
+    per_octet = 8 // bits
+    return (octets[idx // per_octet] >> idx % per_octet * bits) & ((1 << bits) - 1)
+
+
+def end(issued: IssuedDelegation, tenant: Tenant) -> None:
+    revocation.revoke(
+        tenant_id=tenant.id, token_id=issued.delegation.token_id, reason="x", actor=ACTOR, now=now()
+    )
+    status_lists.forget()
+
+
+def test_a_standing_token_is_valid_and_a_revoked_one_is_not(api: ApiClient, tenant: Tenant) -> None:
+    one, other = make_token(make_agent(tenant)), make_token(make_agent(tenant))
+    assert (status_of(api, one), status_of(api, other)) == (0, 0)
+
+    end(one, tenant)
+
+    assert (status_of(api, one), status_of(api, other)) == (1, 0)
+
+
+def test_a_chain_of_eight_ends_with_its_first_token(api: ApiClient, tenant: Tenant) -> None:
+    line = make_line([make_agent(tenant, name=f"a{n}") for n in range(8)])
+
+    end(line[3], tenant)
+
+    assert [status_of(api, one) for one in line] == [0, 0, 0, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("make", "happens"),
+    [
+        (make_agent, ends.suspend),
+        (make_agent, ends.retire),
+        (make_agent, make_certificate),
+        (make_certified_agent, ends.suspend),
+        (make_certified_agent, ends.revoke),
+        (make_certified_agent, ends.expire),
+        (make_certified_agent, ends.renew),
+    ],
+)
+def test_the_list_says_what_the_standing_of_a_token_is(
+    api: ApiClient, tenant: Tenant, make: Any, happens: Callable[[Agent], Any]
+) -> None:
+    first = make(make_tenant("Other"), name="first")
+    line = make_line([first, make_agent(tenant)])
+    unconcerned = make_token(make_agent(tenant, name="unconcerned"))
+
+    happens(first)
+    status_lists.forget()
+
+    asked = [*line, unconcerned]
+    stand = [one.stands for one in standings([one.delegation for one in asked], now=now())]
+    assert stand == [False, False, True]
+    assert [status_of(api, one) for one in asked] == [1, 1, 0]
+    found = IssuedToken.objects.standing(now()).values_list("id", flat=True)
+    assert set(found) == {unconcerned.delegation.token_id}
+
+
+def test_a_reinstated_agents_token_is_valid_again(api: ApiClient, tenant: Tenant) -> None:
+    agent = make_certified_agent(tenant)
+    issued = make_token(agent)
+    ends.suspend(agent)
+    assert status_of(api, issued) == 1
+
+    ends.reinstate(agent)
+    status_lists.forget()
+
+    assert status_of(api, issued) == 0
+
+
+def test_the_sandbox_has_lists_of_its_own(api: ApiClient, tenant: Tenant) -> None:
+    make_test_key(tenant)
+    with environments.use(Environment.TEST):
+        issued = make_token(make_agent(tenant))
+    assert issued.delegation.status is not None
+    assert "/test-" in issued.delegation.status.status_list.uri
+
+    assert status_of(api, issued) == 0
+
+
+def test_tokens_past_the_size_of_a_list_are_on_the_next(api: ApiClient, tenant: Tenant) -> None:
+    with owning(), connections["default"].cursor() as cursor:
+        cursor.execute("SELECT nextval('delegation_status_index')")
+        (index,) = cursor.fetchone()
+        cursor.execute(
+            "SELECT setval('delegation_status_index', %s)", [(index // LIST_SIZE + 1) * LIST_SIZE - 2]
+        )
+    agent = make_agent(tenant)
+
+    last, first = make_token(agent), make_token(agent)
+
+    places = [one.delegation.status.status_list.idx for one in (last, first) if one.delegation.status]
+    assert places == [LIST_SIZE - 1, 0]
+    end(first, tenant)
+    assert (status_of(api, last), status_of(api, first)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "list_id",
+    [
+        *("live-999999999", "live-01", "live-", "live", "other-0", "live-0x", "live-9999999999", "LIVE-0"),
+        *("live--1", "live-%D9%A0", "live-0%00", "%ff", "live-0%0A"),
+    ],
+)
+def test_a_list_without_tokens_does_not_exist(api: ApiClient, tenant: Tenant, list_id: str) -> None:
+    answer = api.get(f"/v1/status-lists/{list_id}")
+
+    assert answer.status_code in (400, 404)
+    assert set(answer.json()) == {"error"}
+
+
+def test_many_readers_cost_one_statement_and_one_signature(api: ApiClient, tenant: Tenant) -> None:
+    path = path_of(make_token(make_agent(tenant)))
+    first = api.get(path)
+
+    with CaptureQueriesContext(connections["default"]) as asked:
+        answers = [api.get(path) for _ in range(5)]
+
+    assert len(asked) == 0
+    assert {answer.content for answer in answers} == {first.content}
+
+
+def test_a_list_that_is_at_hand_is_not_sent_again(api: ApiClient, tenant: Tenant) -> None:
+    path = path_of(make_token(make_agent(tenant)))
+    first = api.get(path)
+
+    again = api.get(path, If_None_Match=first["ETag"])
+
+    assert (again.status_code, again.content, again["ETag"]) == (304, b"", first["ETag"])
+    assert first["Cache-Control"] == f"public, max-age={status_lists.TTL_SECONDS}"
+    assert api.head(path).status_code == 200
+
+
+def test_a_list_is_no_delegation_token(api: ApiClient, tenant: Tenant) -> None:
+    listed = api.get(path_of(make_token(make_agent(tenant)))).content.decode()
+
+    found = api.post("/v1/delegation/verify", {"token": listed}).json()["data"]
+
+    assert found == {"valid": False, "reason": "malformed"}
+
+
+def test_without_the_database_it_can_not_be_made(
+    api: ApiClient, tenant: Tenant, request: pytest.FixtureRequest
+) -> None:
+    path = path_of(make_token(make_agent(tenant)))
+    request.getfixturevalue("no_database")
+
+    assert api.get(path).status_code == 503
+
+
+def test_rows_are_kept_for_a_week_after_the_token_has_expired(tenant: Tenant) -> None:
+    agent = make_agent(tenant)
+    old = make_token(agent, at=now() - timedelta(days=7, hours=2)).delegation.token_id
+    kept = make_token(agent, at=now() - timedelta(days=7)).delegation.token_id
+
+    forget_issued.apply(headers={"service_environment": "live"}).get()
+
+    assert old != kept
+    assert [row.id for row in IssuedToken.objects.all()] == [kept]
+
+
+def path_of(issued: IssuedDelegation) -> str:
+    assert issued.delegation.status is not None
+    return issued.delegation.status.status_list.uri.removeprefix(settings.BASE_URL)
