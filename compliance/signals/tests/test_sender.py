@@ -12,6 +12,7 @@ from auditlog.tasks import seal
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.signals import streams, wakeup
 from compliance.signals.models import Signal, Stream
 from compliance.signals.sending.sender import SignalSender
@@ -69,7 +70,7 @@ def test_sealing_wakes_the_sender(tenant: Tenant, settings: Any) -> None:
             assert eventually(lambda: len(receiver.received) == 1)
 
             make_certified_agent(tenant)
-            seal()
+            seal.apply(headers={ENVIRONMENT_HEADER: "live"}, throw=True)
 
             assert eventually(lambda: len(receiver.received) == 2)
 
