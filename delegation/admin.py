@@ -105,7 +105,7 @@ class IssuedTokenAdmin(TenantScopedAdmin):
     date_hierarchy = "issued_at"
     ordering = ("-issued_at", "-id")
     fieldsets = (
-        (None, {"fields": ("chain_shown", "state", "why", "agent", "tenant", "actions", "aimed_at")}),
+        (None, {"fields": ("chain_shown", "state", "why", "agent", "tenant", "granted", "aimed_at")}),
         ("Trust", {"fields": ("root", "vouched", "binding", "key", "certificate")}),
         ("Validity", {"fields": ("issued_at", "expires_at")}),
         ("Revocation", {"fields": ("revoked_at", "revoked_by", "revocation_reason")}),
@@ -140,7 +140,7 @@ class IssuedTokenAdmin(TenantScopedAdmin):
         return found.reason.replace("_", " ") if found.reason else "It stands"
 
     @display(description="scope")
-    def actions(self, row: Any) -> str:
+    def granted(self, row: Any) -> str:
         return chips(row.scope.split(), "primary") if row.scope else "Grants no action"
 
     @display(description="root")

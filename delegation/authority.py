@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agents.models import Agent, AgentStatus
-from certificates.models import Certificate, CertificateStatus, certified_actions
+from agents.models import AgentStatus
+from certificates.models import CertificateStatus, certified_actions
 from delegation import errors
 from delegation.jose.tokens import Chain, Delegation, Delegator, SubjectIdentifier
+from delegation.parties import Party, parties
 
 
 @dataclass(frozen=True)
@@ -19,11 +20,11 @@ class Authority:
     certificate_expires_at: datetime | None = None
 
 
-def authority_of(agent: Agent, *, now: datetime) -> Authority:
-    """What `agent` may delegate; raises `AgentMayNotDelegate` or `CertificateDoesNotCount`."""
+def authority_of(party: Party, *, now: datetime) -> Authority:
+    """What an agent may delegate; raises `AgentMayNotDelegate` or `CertificateDoesNotCount`."""
+    agent, certificate = party
     if agent.status in (AgentStatus.SUSPENDED, AgentStatus.RETIRED):
         raise errors.AgentMayNotDelegate()
-    certificate = Certificate.objects.latest_of(agent)
     permitted = certified_actions(agent, certificate)
     if certificate is None:
         return Authority(permitted)
@@ -78,7 +79,7 @@ def check_lineage(lineage: Sequence[Delegator], *, scope: str, now: datetime) ->
     Each must hold the certificate it had then, or still none, and its scope must permit what is delegated.
     The agents may belong to other tenants: the holder of a token may learn that it is no longer valid.
     """
-    found = Agent.objects.in_bulk([delegator.agent_id for delegator in lineage])
+    found = parties({delegator.agent_id for delegator in lineage})
     try:
         for delegator in lineage:
             authority = authority_of(found[delegator.agent_id], now=now)

@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.db.models.expressions import RawSQL
 
 from compliance.core.identifiers import parse_id
+from compliance.stores import sql
 from delegation.errors import IssuedTokenNotFound
 from delegation.issued import conditions
 from delegation.lifecycle import PUBLISHED_AFTER_RETIREMENT, KeyStatus
@@ -62,13 +63,9 @@ class IssuedTokenQuerySet(models.QuerySet["IssuedToken"]):
 
     def shared(self, token_ids: Iterable[UUID]) -> list["IssuedToken"]:
         """Read rows that no other transaction may change until this one ends; several may share them."""
-        table = self.model._meta.db_table
-        return list(
-            self.raw(
-                f"SELECT * FROM {table} WHERE id = ANY(%s) ORDER BY id FOR SHARE",  # noqa: S608  (its name)
-                [list(token_ids)],
-            )
-        )
+        where = "WHERE id = ANY(%s::uuid[]) ORDER BY id FOR SHARE"
+        (found,) = sql.read_together((self.model, where, (sql.array(token_ids),)))
+        return found
 
     def find(self, token_id: Any) -> "IssuedToken":
         """The token with this id; raises `IssuedTokenNotFound`, also for invalid text."""

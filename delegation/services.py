@@ -12,6 +12,7 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.identifiers import new_id
+from compliance.stores import sql
 from delegation import errors
 from delegation.authority import (
     Authority,
@@ -27,6 +28,7 @@ from delegation.issued import revocation, rows, status_entries
 from delegation.jose import jws, keyring, keys, tokens
 from delegation.jose.tokens import Chain, Confirmation, Delegation, SubjectIdentifier
 from delegation.models import TokenKey
+from delegation.parties import Party, party
 from delegation.standing import Standing, standings
 
 DEFAULT_TTL = timedelta(hours=1)
@@ -96,16 +98,17 @@ def issue(*, tenant_id: UUID, agent_id: Any, grant: Grant, actor: Actor, now: da
     repeated under that lock, so that no token is issued after a revocation.
     """
     parent = _read_parent(grant.parent_token, now)
-    find = Agent.objects.for_tenant(tenant_id).find
-    delegation = _authorised(find(agent_id), grant, parent, now)
+    issuer = party(tenant_id=tenant_id, agent_id=agent_id)
+    delegation = _authorised(issuer, grant, parent, now)
     key = keys.signing_key()
     token = jws.sign(tokens.to_claims(delegation), kid=key.kid, key=keys.private_half(key))
     with environments.atomic():
-        agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
-        authority = _check(agent, grant, parent, now)
+        issuer = party(tenant_id=tenant_id, agent_id=issuer.agent.id, locked=True)
+        authority = _check(issuer, grant, parent, now)
         check_certificate(authority, delegation.certificate_serial)
-        rows.write(agent, delegation)
-        _record(agent, delegation, authority, key, parent, actor, now)
+        with sql.pipelined():
+            rows.write(issuer.agent, delegation)
+            _record(issuer.agent, delegation, authority, key, parent, actor, now)
     keyring.add(key)
     return IssuedDelegation(token, delegation)
 
@@ -176,8 +179,8 @@ def _read_parent(token: str | None, now: datetime) -> Delegation | None:
     return found.delegation
 
 
-def _check(agent: Agent, grant: Grant, parent: Delegation | None, now: datetime) -> Authority:
-    authority = authority_of(agent, now=now)
+def _check(issuer: Party, grant: Grant, parent: Delegation | None, now: datetime) -> Authority:
+    authority = authority_of(issuer, now=now)
     check_scope(authority, grant.scope)
     if parent is not None:
         rows.check_unrevoked(parent)
@@ -189,9 +192,9 @@ def _check(agent: Agent, grant: Grant, parent: Delegation | None, now: datetime)
     return authority
 
 
-def _authorised(agent: Agent, grant: Grant, parent: Delegation | None, now: datetime) -> Delegation:
+def _authorised(issuer: Party, grant: Grant, parent: Delegation | None, now: datetime) -> Delegation:
     """The delegation for a grant; it ends no later than the agent's certificate and its parent."""
-    authority = _check(agent, grant, parent, now)
+    authority = _check(issuer, grant, parent, now)
     issued_at = int(now.timestamp())
     expires_at = int(min(filter(None, (now + grant.ttl, authority.certificate_expires_at))).timestamp())
     if expires_at <= issued_at:
@@ -201,7 +204,7 @@ def _authorised(agent: Agent, grant: Grant, parent: Delegation | None, now: date
         issuer=settings.TOKEN_ISSUER,
         environment=environments.current().value,
         token_id=new_id(),
-        agent_id=agent.id,
+        agent_id=issuer.agent.id,
         issued_at=issued_at,
         not_before=issued_at,
         expires_at=min(expires_at, parent.expires_at) if parent else expires_at,

@@ -1,5 +1,6 @@
 """Web servers that a benchmark starts for itself: the service as `./run` starts it, and the rulers."""
 
+import json
 import os
 import random
 import signal
@@ -77,6 +78,21 @@ def fastapi(place: Place, *, pool: int) -> Iterator[WebServer]:
         *("--no-access-log", "--log-level", "warning"),
     ]
     with running("fastapi", command, environment, place, port=port, path="/") as server:
+        yield server
+
+
+@contextmanager
+def fastapi_trust(place: Place, *, jwks: object, issuer: str) -> Iterator[WebServer]:
+    """FastAPI and PyJWT with the service's public keys, as many workers as the service has."""
+    port = free_port()
+    environment = place.environment() | {"RULER_JWKS": json.dumps(jwks), "RULER_ISSUER": issuer}
+    python = str(place.servers.layout.bench_venv / "bin/python")
+    command = [
+        *(python, "-m", "uvicorn", "bench.rulers.fastapi_trust:app", "--host", HOST, "--port", str(port)),
+        *("--workers", environment["WEB_WORKERS"], "--loop", "uvloop", "--http", "httptools"),
+        *("--no-access-log", "--log-level", "warning"),
+    ]
+    with running("fastapi-trust", command, environment, place, port=port, path="/") as server:
         yield server
 
 

@@ -48,6 +48,7 @@ PRESETS = {
         *(Scope.AGENTS_READ, Scope.AGENTS_WRITE),
         *(Scope.CERTIFICATES_ISSUE, Scope.CERTIFICATES_REVOKE),
     ),
+    "Resource server: asks whether tokens stand": (Scope.TOKENS_INTROSPECT,),
     "Review: reads and judges events": (Scope.AGENTS_READ, Scope.EVENTS_READ, Scope.EVENTS_REVIEW),
     "Incidents: reads them and states what is known": (Scope.INCIDENTS_READ, Scope.INCIDENTS_WRITE),
     "Read only": tuple(scope for scope in Scope if scope.endswith(":read")),

@@ -10,6 +10,7 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
 from compliance.keys import HsmECPrivateKey, backend_for, destroy_if_present, private_key
+from compliance.stores import sql
 from compliance.stores.sweeps import each
 from delegation.errors import RotationUnderWay, TokenKeysMissing
 from delegation.jose import keyring
@@ -113,7 +114,8 @@ def jwks(*, now: datetime) -> list[Jwk]:
 
 
 def _of_status(status: KeyStatus) -> TokenKey | None:
-    return TokenKey.objects.with_status(status).first()
+    ((*found,),) = sql.read_together((TokenKey, "WHERE status = %s ORDER BY id LIMIT 1", (status.value,)))
+    return found[0] if found else None
 
 
 def _publish_next(*, active_from: datetime, actor: Actor, now: datetime) -> TokenKey:

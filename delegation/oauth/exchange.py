@@ -31,6 +31,7 @@ from delegation.oauth.errors import (
     UnsupportedGrantType,
 )
 from delegation.oauth.forms import Form
+from delegation.parties import parties
 from delegation.services import Grant, IssuedDelegation
 
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -236,7 +237,7 @@ def _granted_scope(asked: str | None, parent: Delegation | None, agent: Agent, n
 
 def _permitted(agent: Agent, now: datetime) -> Sequence[str] | None:
     try:
-        return authority_of(agent, now=now).permitted_actions
+        return authority_of(parties([agent.id])[agent.id], now=now).permitted_actions
     except (errors.AgentMayNotDelegate, errors.CertificateDoesNotCount) as error:
         raise InvalidRequest(f"actor_token: {error.message}") from error
 
