@@ -340,7 +340,12 @@ def test_queries_are_judged_as_described(world: World, operation_id: str, name: 
 def test_last_of_repeated_parameters_counts_and_unknown_ones_are_ignored(
     world: World, operation_id: str, name: str, parameter: Any
 ) -> None:
-    good = {"limit": "1", **dict.fromkeys(("agent_id", "stream_id"), str(UUID(int=1))), "before": "2026-01-01", "at": "2026-01-01"}
+    good = {
+        "limit": "1",
+        **dict.fromkeys(("agent_id", "stream_id"), str(UUID(int=1))),
+        "before": "2026-01-01",
+        "at": "2026-01-01",
+    }
     good |= {"from": "0", "to": "1", "after": "2026-01-01", "versionTime": "2026-01-01"}
     value = parameter["schema"].get("enum", [good.get(name, "x")])[0]
 
