@@ -61,6 +61,7 @@ INSTALLED_APPS = [
     "delegation",
     "delegation.issuers",
     "compliance.signals",
+    "compliance.gateway",
     "compliance.reports",
     "compliance.ops",
 ]
@@ -315,6 +316,7 @@ RATE_LIMITS: dict[str, int] = {
     "public": env.int("RATE_LIMIT_PUBLIC", default=6_000),
     "key": env.int("RATE_LIMIT_KEY", default=6_000),
     "events": env.int("RATE_LIMIT_EVENTS", default=120_000),
+    "gateway": env.int("RATE_LIMIT_GATEWAY", default=120_000),
     "unauthenticated": env.int("RATE_LIMIT_UNAUTHENTICATED", default=600),
     "sign_in": env.int("RATE_LIMIT_SIGN_IN", default=20),
     # Failed sign-ins written to the audit log, of each account.

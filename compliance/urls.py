@@ -18,6 +18,7 @@ ROOMS = [
         "webhooks",
         "auditlog",
     ),
+    "compliance.gateway",
     *("compliance.incidents", "compliance.reports", "compliance.reports.notifications"),
     "compliance.signals",
 ]

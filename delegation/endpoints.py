@@ -32,12 +32,7 @@ class VerifyDelegation(ThreadEndpoint[TokenRequest, TokenVerification]):
         return [_verdict(asked) for asked in questions]
 
     def show(self, outcome: TokenVerification) -> Mapping[str, Any]:
-        serializer = (
-            serializers.ValidDelegationSerializer
-            if outcome.valid
-            else serializers.InvalidDelegationSerializer
-        )
-        return {"data": serializer(outcome).data}
+        return {"data": serializers.shown_verification(outcome)}
 
 
 def _verdict(asked: TokenRequest) -> TokenVerification | ServiceError:

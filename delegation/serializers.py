@@ -1,6 +1,6 @@
 """The JSON of delegations and JWKs."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -104,9 +104,10 @@ class IssueDelegationSerializer(serializers.Serializer[Any]):
 
 class VerifyDelegationSerializer(serializers.Serializer[Any]):
     token = StrictCharField(allow_blank=True)
-    audience = NameField(
+    audience = StrictCharField(
         required=False,
         allow_null=True,
+        max_length=tokens.MAX_NAME_LENGTH,
         help_text="Your own name: a token for another audience, or for none, is `invalid_audience`.",
     )
 
@@ -196,3 +197,55 @@ def grant_from(data: dict[str, Any], *, proven_key: str | None) -> Grant:
         bound_to=data.get("dpop_jkt"),
         proven_key=proven_key,
     )
+
+
+def shown_verification(outcome: TokenVerification) -> dict[str, Any]:
+    """What `ValidDelegationSerializer` or the other describes, made quicker by hand."""
+    found = outcome.delegation
+    if found is None:
+        return {"valid": False, "reason": str(outcome.reason)}
+    return {
+        "valid": True,
+        "principal": found.principal,
+        "chain": _chain(found),
+        "chain_display": found.chain_display,
+        "scope": found.scope,
+        "agent_id": str(found.agent_id),
+        "expires_at": _moment(found.expires),
+        "audience": found.audience,
+        "certificate_serial": found.certificate_serial,
+        "environment": found.environment,
+        **_holding(found),
+    }
+
+
+def shown_issued(outcome: IssuedDelegation) -> dict[str, Any]:
+    """What `DelegationSerializer` describes, made quicker by hand."""
+    found = outcome.delegation
+    return {
+        "token": outcome.token,
+        "chain": _chain(found),
+        "principal": found.principal,
+        "scope": found.scope,
+        "issued_at": _moment(found.issued),
+        "expires_at": _moment(found.expires),
+        **_holding(found),
+    }
+
+
+def _chain(found: Delegation) -> list[dict[str, str]]:
+    return [{"sub": actor.sub, "type": actor.type.value} for actor in found.chain]
+
+
+def _holding(found: Delegation) -> dict[str, Any]:
+    subject = found.subject_identifier
+    root = {
+        "assurance": found.root_assurance.value,
+        "issuer": subject.issuer if subject else None,
+        "subject": subject.subject if subject else None,
+    }
+    return {"token_id": str(found.token_id), "root": root, "bound_to": found.bound_to}
+
+
+def _moment(value: datetime) -> str:
+    return value.isoformat().replace("+00:00", "Z")

@@ -16,6 +16,7 @@ from compliance.stores import sql
 from delegation import errors
 from delegation.authority import (
     Authority,
+    Party,
     authority_of,
     check_certificate,
     check_extends,
@@ -23,12 +24,12 @@ from delegation.authority import (
     check_possession,
     check_scope,
     check_subject,
+    party,
 )
 from delegation.issued import revocation, rows, status_entries
 from delegation.jose import jws, keyring, keys, tokens
 from delegation.jose.tokens import Chain, Confirmation, Delegation, SubjectIdentifier
 from delegation.models import TokenKey
-from delegation.parties import Party, party
 from delegation.standing import Standing, standings
 
 DEFAULT_TTL = timedelta(hours=1)

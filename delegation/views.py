@@ -92,7 +92,7 @@ class AgentDelegationViewSet(ApiViewSet):
             actor=Actor.api_key(request.auth.id),
             now=now(),
         )
-        return ok(serializers.DelegationSerializer(issued).data)
+        return ok(serializers.shown_issued(issued))
 
 
 class PublicDelegationViewSet(PublicViewSet):

@@ -78,6 +78,8 @@ def _envelope(reply: Reply) -> Iterable[str]:
         if is_resolution
         else found
     )
-    is_sound = isinstance(found, dict) and set(names) == {"error"} and isinstance(found["error"], str)
+    is_oauth = isinstance(found, dict) and isinstance(found.get("error_description"), str)
+    expected = {"error", "error_description"} if is_oauth else {"error"}
+    is_sound = isinstance(found, dict) and set(names) == expected and isinstance(found["error"], str)
     if not is_sound or not found["error"]:
         yield f"an error {reply.status} out of the envelope"

@@ -5,16 +5,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from bench.attack.wire import Call, call
 from bench.attack.world import LOOPBACK_HOOK, Holdings
+from compliance.api.service_headers import service_header
 
 # Parameters that name a place in the tree.
 OF_TREE = frozenset({"level", "path"})
 _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 OCSP_TYPE = "application/ocsp-request"
+FORM_TYPE = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,20 @@ class Route:
         """Whether something of a tenant is asked for, in the path or in the body."""
         if self.is_public:
             return False
+        if self.decides:
+            return True
         names_one = bool(self.parameters) and not self.is_of_tree
         return names_one or (method == "POST" and self.pattern in IN_BODY)
+
+    @property
+    def is_oauth(self) -> bool:
+        """Whether it takes forms, and refuses as RFC 6749 has it."""
+        return self.pattern.startswith("oauth/")
+
+    @property
+    def decides(self) -> bool:
+        """Whether it answers a gateway, about the credential of a client in a header."""
+        return self.pattern.startswith("v1/gateway/authorize")
 
     @property
     def is_of_tree(self) -> bool:
@@ -141,6 +157,32 @@ def _delegation(_: Holdings) -> Any:
     return {"chain": chain, "scope": "read", "audience": "https://api.example", "ttl_seconds": 600}
 
 
+def _exchange(holdings: Holdings) -> bytes:
+    types = "urn:ietf:params:oauth:token-type:"
+    form = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "subject_token": holdings.token,
+        "subject_token_type": f"{types}access_token",
+        "actor_token": holdings.agent,
+        "actor_token_type": f"urn:{holdings.did.split(':')[1]}:params:oauth:token-type:agent",
+        "scope": "read",
+    }
+    return urlencode(form).encode()
+
+
+def _presented(holdings: Holdings) -> bytes:
+    return urlencode({"token": holdings.token}).encode()
+
+
+def _trust(_: Holdings) -> Any:
+    return {
+        "issuer": f"https://{uuid4()}.example.com",
+        "audiences": ["app"],
+        "subject_claim": "email",
+        "required_claims": {"groups": ["traders"]},
+    }
+
+
 def _reason(_: Holdings) -> Any:
     return {"reason": "superseded: by an attack"}
 
@@ -175,6 +217,12 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
     "POST v1/events/<str:event_id>/review": lambda _: {"verdict": "dismissed", "note": "n"},
     "POST v1/delegation/verify": lambda holdings: {"token": holdings.token, "audience": "a"},
     "POST v1/delegations/<str:token_id>/revoke": _reason,
+    "POST oauth/token": _exchange,
+    "POST oauth/introspect": _presented,
+    # Its own token is still needed.
+    "POST oauth/revoke": lambda _: b"token=unknown",
+    "POST v1/trusted-issuers": _trust,
+    "PATCH v1/trusted-issuers/<str:issuer_id>": lambda _: {"audiences": ["app", "desk"], "active": False},
     # Loopback, and an event that no attack causes.
     "POST v1/webhooks": lambda _: {
         "url": LOOPBACK_HOOK,
@@ -197,6 +245,18 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
         "note": "n",
         "attachment": {"name": "mail.eml", "size": 1, "sha256": "0" * 64},
     },
+    "POST v1/gateway/routes": lambda _: {
+        "name": f"fuzzed-{uuid4().hex}",
+        "credentials": ["dpop", "bearer"],
+        "action": "read",
+        "audience": "https://api.example",
+        "highest_band": "low",
+        "root": "verified",
+        "agents": "own",
+        "nonce_required": True,
+    },
+    "PATCH v1/gateway/routes/<str:route_id>": lambda _: {"highest_band": "medium", "agents": "any"},
+    **{f"{method} v1/gateway/authorize/<path:target>": lambda _: None for method in ("POST", "PUT", "PATCH")},
     "POST v1/reports": lambda holdings: {
         "type": "eu_ai_act",
         "period_start": "2026-01-01",
@@ -214,11 +274,20 @@ def lacking(routes: list[Route]) -> list[str]:
     return [name for name in wanted if name.split()[0] in ("POST", "PATCH", "PUT") and name not in BODIES]
 
 
+def headers_of(route: Route, holdings: Holdings) -> dict[str, str]:
+    """The headers in which a gateway names the client's certificate and what it asks for."""
+    if not route.decides:
+        return {}
+    return {service_header("Cert-Serial"): holdings.serial, service_header("Action"): "read"}
+
+
 def valid_call(route: Route, method: str, holdings: Holdings, *, key: str | None) -> Call:
     """A request that the service grants; what it names in the path and in the body is `holdings`'s."""
     make = BODIES.get(f"{method} {route.pattern}")
     body = make(holdings) if make else None
-    headers = {"Content-Type": OCSP_TYPE} if isinstance(body, bytes) else {}
+    headers = headers_of(route, holdings)
+    if isinstance(body, bytes):
+        headers = {"Content-Type": FORM_TYPE if route.is_oauth else OCSP_TYPE}
     return call(
         method, route.address(holdings), key=None if route.is_public else key, body=body, headers=headers
     )

@@ -48,10 +48,12 @@ class Holdings:
     event: str
     webhook: str
     stream: str
+    issuer: str
     delivery: str
     report: str
     schedule: str
     incident: str
+    gateway_route: str
     entry: str
     did: str
     token: str
@@ -70,10 +72,13 @@ class Holdings:
             "event_id": self.event,
             "webhook_id": self.webhook,
             "stream_id": self.stream,
+            "issuer_id": self.issuer,
             "delivery_id": self.delivery,
             "report_id": self.report,
             "schedule_id": self.schedule,
             "incident_id": self.incident,
+            "route_id": self.gateway_route,
+            "target": "orders/7",
             "entry_id": self.entry,
             "token_id": self.token_id,
             "list_id": self.status_list,
@@ -92,7 +97,8 @@ class Holdings:
         return frozenset(
             {
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
-                *(self.stream, self.schedule, self.incident, self.entry, self.serial, self.token_id),
+                *(self.schedule, self.incident, self.gateway_route, self.entry, self.serial, self.token_id),
+                *(self.issuer, self.stream),
             }
         )
 
@@ -106,10 +112,12 @@ def absent(like: Holdings) -> Holdings:
         event=str(uuid4()),
         webhook=str(uuid4()),
         stream=str(uuid4()),
+        issuer=str(uuid4()),
         delivery=str(uuid4()),
         report=str(uuid4()),
         schedule=str(uuid4()),
         incident=str(uuid4()),
+        gateway_route=str(uuid4()),
         entry=str(uuid4()),
         token_id=str(uuid4()),
     )
@@ -208,11 +216,15 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     webhook = _made(line.ask(call("POST", "/v1/webhooks", key=key, body=hook_body)))
     delivery = _made(line.ask(call("POST", f"/v1/webhooks/{webhook['id']}/test", key=key)))
     stream = _stream(line, key)
+    trust = {"issuer": f"https://{uuid4()}.example.com", "audiences": ["app"]}
+    issuer = _made(line.ask(call("POST", "/v1/trusted-issuers", key=key, body=trust)))
     period = {"type": "eu_ai_act", "period_start": "2026-01-01", "period_end": "2026-02-01"}
     report = _made(line.ask(call("POST", "/v1/reports", key=key, body=period)))
     monthly = {"type": "eu_ai_act", "cadence": "month"}
     schedule = _made(line.ask(call("POST", "/v1/report-schedules", key=key, body=monthly)))
     incident = _incident(line, key)
+    named = {"name": f"attacked-{uuid4().hex}", "credentials": ["serial", "bearer"]}
+    gateway_route = _made(line.ask(call("POST", "/v1/gateway/routes", key=key, body=named)))["id"]
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     token = _made(line.ask(call("POST", f"/v1/agents/{agent}/delegation", key=key, body=grant)))
     message = {"payload": PAYLOAD, "format": "jws"}
@@ -227,10 +239,12 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         event=event["id"],
         webhook=webhook["id"],
         stream=stream,
+        issuer=issuer["id"],
         delivery=delivery["id"],
         report=report["id"],
         schedule=schedule["id"],
         incident=incident,
+        gateway_route=gateway_route,
         entry=entry["id"],
         did=f"did:{_service_name(key)}:{environment}:{agent}",
         token=token["token"],

@@ -31,6 +31,7 @@ from delegation.services import IssuedDelegation
 from delegation.tests.factories import make_token
 
 PAYLOAD = {"order": 17}
+ISSUER_PATH = "/issuer"
 
 
 class Ask(NamedTuple):
@@ -43,8 +44,9 @@ class Ask(NamedTuple):
 
 
 @pytest.fixture
-def asks() -> dict[Environment, list[Ask]]:
+def asks(settings: Any) -> dict[Environment, list[Ask]]:
     """Every public request, of things of both environments."""
+    settings.TOKEN_ISSUER = f"{settings.BASE_URL}{ISSUER_PATH}"
     keyring.forget()
     status_lists.forget()
     found = {}
@@ -93,8 +95,18 @@ def asked() -> Iterator[Ask]:
     for end in ("checkpoint", "status", "keys", "consistency"):
         yield Ask(f"{tree}/{end}", "GET", f"{tree}/{end}")
     yield Ask(f"{tree}/tile/<str:level>/<path:path>", "GET", f"{tree}/tile/0/000")
-    documents = (".well-known/jwks.json", ".well-known/ssf-configuration")
-    for bare in ("v1/crl", "v1/ca", *documents, "v1/schema", "health/live", "health/ready"):
+    metadata = ".well-known/oauth-authorization-server"
+    yield Ask(f"{metadata}/<path:path>", "GET", f"{metadata}{ISSUER_PATH}")
+    for bare in (
+        metadata,
+        "v1/crl",
+        "v1/ca",
+        ".well-known/jwks.json",
+        ".well-known/ssf-configuration",
+        "v1/schema",
+        "health/live",
+        "health/ready",
+    ):
         yield Ask(bare, "GET", bare)
 
 

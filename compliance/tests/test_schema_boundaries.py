@@ -39,15 +39,23 @@ OPERATIONS = {
 }  # fmt: skip
 JSON = "application/json"
 
-# Where a URL leads; two spellings that disagree; another token; the order of two moments.
+ISSUER_FIELDS = ("issuer", "jwks_uri", "jwks")
+# Where a URL leads; what keys a set holds; spellings that disagree; another token; the order of two moments.
 MEANING = {
     ("createWebhook", "url"),
     ("updateWebhook", "url"),
+    *((name, field) for name in ("createTrustedIssuer", "updateTrustedIssuer") for field in ISSUER_FIELDS),
     ("recordEvent", "agentId"),
     ("recordEvent", "actionType"),
     ("recordEvent", "payload"),
     ("recordEvent", "details"),
     ("issueDelegation", "parent_token"),
+    ("createGatewayRoute", "credentials"),
+    ("createGatewayRoute", "root"),
+    ("createGatewayRoute", "nonce_required"),
+    ("updateGatewayRoute", "credentials"),
+    ("updateGatewayRoute", "root"),
+    ("updateGatewayRoute", "nonce_required"),
     ("requestReport", "period_start"),
     ("requestReport", "period_end"),
     ("createSignalStream", "delivery"),
@@ -80,6 +88,8 @@ def world(api: ApiClient, settings: Settings) -> World:
     token = delegation_body(agent.id)
     event = {"agent_id": str(agent.id), "action_type": "api_call"}
     webhook = {"url": "https://hooks.example.com/x", "events": ["risk.alert"]}
+    trust = {"issuer": "https://login.example.com", "audiences": ["a"], "required_claims": {"a": ["b"]}}
+    trusted = client.post("/v1/trusted-issuers", {**trust, "issuer": "https://b.example.com"}).json()["data"]
     stored = client.post("/v1/events", event).json()["data"]["id"]
     kept = client.post("/v1/webhooks", webhook).json()["data"]["id"]
     stream = {"delivery": {"method": DeliveryMethod.POLL.value}, "events_requested": ["x"]}
@@ -110,22 +120,30 @@ def world(api: ApiClient, settings: Settings) -> World:
         "setSignalStreamStatus": {"stream_id": stream_id, "status": "enabled"},
         "verifySignalStream": {"stream_id": stream_id},
         "pollSignals": {"maxEvents": 1, "ack": ["x"], "setErrs": {}},
+        "createTrustedIssuer": trust, "updateTrustedIssuer": {"audiences": ["a"], "max_age_seconds": 60},
         "recoverWebhook": {"since": "2026-01-01T00:00:00Z"},
         "rotateWebhookSecret": {},
         "updateIncident": {
             "severity": "low", "note": "n", "attachment": {"name": "a", "size": 1, "sha256": "0" * 64},
         },
         "requestReport": {"type": "mica", "period_start": "2026-01-01", "period_end": "2026-01-31"},
+        "createGatewayRoute": {
+            "name": "orders", "credentials": ["dpop"], "action": "read", "audience": "a", "root": "any",
+            "highest_band": "low", "agents": "own", "nonce_required": False,
+        },
+        "updateGatewayRoute": {"highest_band": "low"},
         "createReportSchedule": {"type": "mica", "cadence": "month"},
         "updateReportSchedule": {"cadence": "month"},
     }  # fmt: skip
     schedule_id = client.post("/v1/report-schedules", bodies["createReportSchedule"]).json()["data"]["id"]
+    gateway = {"name": "kept", "credentials": ["bearer", "dpop"]}
+    route_id = client.post("/v1/gateway/routes", gateway).json()["data"]["id"]
     issued = make_issued_token(agent)
     paths = {
         "token_id": str(issued.id), "list_id": f"live-{issued.status_index // LIST_SIZE}",
         "agent_id": str(agent.id), "certificate_id": str(certificate.id), "event_id": stored,
-        "webhook_id": kept, "stream_id": stream_id, "incident_id": str(make_incident(tenant).id),
-        "schedule_id": schedule_id,
+        "webhook_id": kept, "stream_id": stream_id, "issuer_id": trusted["id"],
+        "incident_id": str(make_incident(tenant).id), "schedule_id": schedule_id, "route_id": route_id,
         "serial": certificate.serial_number, "did": agent.did,
     }  # fmt: skip
     return World(client, paths, bodies)

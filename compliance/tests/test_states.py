@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from cryptography import x509
@@ -28,7 +29,8 @@ from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from delegation import services as delegation
-from delegation.tests.factories import CHAIN
+from delegation.services import IssuedDelegation
+from delegation.tests.factories import CHAIN, make_token
 from events.tests.factories import make_high_event
 
 DOCUMENT = settings.BASE_DIR / "docs" / "states.md"
@@ -46,12 +48,13 @@ def table() -> dict[str, dict[str, str]]:
 
 @dataclass
 class Subject:
-    """An agent, and its first certificate with a message that it signed then."""
+    """An agent, its first certificate with a message that it signed then, and a token that it issued then."""
 
     api: ApiClient
     agent: Agent
     certificate: Certificate | None = None
     signature: str = ""
+    token: IssuedDelegation | None = None
 
     @property
     def issued(self) -> Certificate:
@@ -64,13 +67,15 @@ def subject(api: ApiClient) -> Subject:
     tenant = make_tenant()
     delegation.bootstrap(now=now())
     services.bootstrap(now=now())
-    return Subject(api.as_key(make_key(tenant)), make_agent(tenant, agent_card=CARD, metadata=METADATA))
+    agent = make_agent(tenant, agent_card=CARD, metadata=METADATA)
+    return Subject(api.as_key(make_key(tenant)), agent, token=make_token(agent))
 
 
 def certify(subject: Subject) -> None:
     subject.certificate = make_certificate(subject.agent)
     signed = services.sign_message(certificate=subject.certificate, payload=PAYLOAD)
     subject.signature = signed.signature
+    subject.token = make_token(subject.agent)
 
 
 def suspend(subject: Subject) -> None:
@@ -218,6 +223,17 @@ def delegate(subject: Subject) -> str:
     return str(answer.status_code)
 
 
+def token(subject: Subject) -> str:
+    """Whether a token of the first certificate's time stands, as introspection says too."""
+    assert subject.token is not None
+    path = f"/v1/delegations/{subject.token.delegation.token_id}"
+    data = subject.api.get(path).json()["data"]
+    form = urlencode({"token": subject.token.token}).encode()
+    introspected = subject.api.raw("POST", "/oauth/introspect", form, "application/x-www-form-urlencoded")
+    assert introspected.json()["active"] is (data["reason"] is None)
+    return str(data["reason"] or data["state"])
+
+
 def certify_again(subject: Subject) -> str:
     answer = subject.api.post(f"/v1/agents/{subject.agent.id}/certify")
     if answer.status_code == 201 and subject.certificate is not None:
@@ -237,6 +253,7 @@ OF_AGENTS: dict[str, Callable[[Subject], str]] = {
     "DID document": did_document,
     "agent card": agent_card,
     "ingest": ingest,
+    "token": token,
     "delegation": delegate,
     "certify": certify_again,
 }

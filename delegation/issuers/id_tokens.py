@@ -25,7 +25,7 @@ _pyjws: Final = jwt.PyJWS(algorithms=list(key_sets.ALGORITHMS))
 
 
 @dataclass(frozen=True)
-class Trust:
+class IssuerTrust:
     """What a tenant demands of an issuer's ID tokens."""
 
     issuer: str
@@ -75,7 +75,11 @@ def parse(text: str) -> UnverifiedToken:
 
 
 def verify(
-    token: UnverifiedToken, *, trust: Trust, keys: Callable[[str | None], Sequence[IssuerKey]], now: datetime
+    token: UnverifiedToken,
+    *,
+    trust: IssuerTrust,
+    keys: Callable[[str | None], Sequence[IssuerKey]],
+    now: datetime,
 ) -> VerifiedHuman:
     """The human of an ID token that the issuer made for this audience, not long ago.
 
@@ -97,7 +101,7 @@ def verify(
     return _human(claims, trust)
 
 
-def _check_header(header: dict[str, Any], trust: Trust) -> tuple[str, str | None]:
+def _check_header(header: dict[str, Any], trust: IssuerTrust) -> tuple[str, str | None]:
     """Algorithm and key id, which nobody has vouched for yet."""
     algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
     if not isinstance(algorithm, str) or algorithm not in trust.algorithms.intersection(key_sets.ALGORITHMS):
@@ -121,7 +125,7 @@ def _check_signature(token: UnverifiedToken, algorithm: str, fitting: Sequence[I
         raise IdTokenRefused(IdTokenFault.INVALID_SIGNATURE) from error
 
 
-def _check_audience(claims: dict[str, Any], trust: Trust) -> None:
+def _check_audience(claims: dict[str, Any], trust: IssuerTrust) -> None:
     """Core §3.1.3.7: made for us, for no stranger beside us, and at the request of one of us."""
     stated, party = claims.get("aud"), claims.get("azp")
     audiences = [stated] if isinstance(stated, str) else stated
@@ -134,7 +138,7 @@ def _check_audience(claims: dict[str, Any], trust: Trust) -> None:
         raise IdTokenRefused(IdTokenFault.WRONG_AUTHORIZED_PARTY)
 
 
-def _check_times(claims: dict[str, Any], trust: Trust, now: datetime) -> None:
+def _check_times(claims: dict[str, Any], trust: IssuerTrust, now: datetime) -> None:
     moment = now.timestamp()
     expires, issued = _time(claims, "exp"), _time(claims, "iat")
     begins = _time(claims, "nbf") if "nbf" in claims else issued
@@ -160,7 +164,7 @@ def _check_claim(value: Any, permitted: Sequence[str]) -> None:
         raise IdTokenRefused(IdTokenFault.CLAIM_NOT_PERMITTED)
 
 
-def _human(claims: dict[str, Any], trust: Trust) -> VerifiedHuman:
+def _human(claims: dict[str, Any], trust: IssuerTrust) -> VerifiedHuman:
     name = claims.get(trust.subject_claim)
     if trust.subject_claim == "email" and claims.get("email_verified") is not True:
         raise IdTokenRefused(IdTokenFault.EMAIL_NOT_VERIFIED)

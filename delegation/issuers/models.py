@@ -9,7 +9,7 @@ from django.db.models import CheckConstraint, Q, UniqueConstraint
 
 from compliance.core.identifiers import new_id
 from compliance.tenancy.models import Tenant
-from delegation.issuers.id_tokens import Trust
+from delegation.issuers.id_tokens import IssuerTrust
 from delegation.issuers.querysets import TrustedIssuerQuerySet
 from delegation.jose.tokens import MAX_SUBJECT_LENGTH
 
@@ -62,8 +62,8 @@ class TrustedIssuer(models.Model):
         return self.issuer
 
     @property
-    def trust(self) -> Trust:
-        return Trust(
+    def trust(self) -> IssuerTrust:
+        return IssuerTrust(
             issuer=self.issuer,
             audiences=frozenset(self.audiences),
             algorithms=frozenset(self.algorithms),

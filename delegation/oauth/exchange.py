@@ -18,7 +18,7 @@ from compliance.core import environments
 from compliance.core.identifiers import parse_id
 from compliance.core.plain_text import is_plain_text
 from delegation import errors, services
-from delegation.authority import authority_of
+from delegation.authority import authority_of, parties
 from delegation.issuers import services as issuers
 from delegation.issuers.errors import IdTokenRefused
 from delegation.jose import tokens
@@ -31,8 +31,8 @@ from delegation.oauth.errors import (
     UnsupportedGrantType,
 )
 from delegation.oauth.forms import Form
-from delegation.parties import parties
 from delegation.services import Grant, IssuedDelegation
+from delegation.standing import standings
 
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
@@ -184,6 +184,9 @@ def _agent(tenant_id: UUID, request: ExchangeRequest, possession: Possession, no
         is_ours, agent_id = True, delegation.agent_id
         if delegation.bound_to not in (None, possession.proven_key):
             raise InvalidDpopProof("actor_token: key_not_proven: its key must be proven")
+        (standing,) = standings([delegation], now=now)
+        if not standing.stands:
+            raise InvalidRequest("actor_token: stopped: it, or an agent behind it, counts no more")
     ours = Agent.objects.for_tenant(tenant_id)
     agent = ours.filter(id=agent_id).first() if is_ours and agent_id is not None else None
     if agent is None:

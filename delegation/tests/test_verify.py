@@ -168,7 +168,7 @@ def test_the_audience_is_looked_at_last(api: ApiClient, agent: Agent) -> None:
     assert found.json()["data"]["reason"] == "expired"
 
 
-@pytest.mark.parametrize("audience", ["", 5, ["a"], {}, "x" * 257, "a\u200bb", "a\u0000"])
+@pytest.mark.parametrize("audience", ["", 5, ["a"], {}, "x" * 257, "a\u0000"])
 def test_an_audience_of_another_shape_is_refused(api: ApiClient, agent: Agent, audience: Any) -> None:
     answer = api.post("/v1/delegation/verify", {"token": make_token(agent).token, "audience": audience})
 

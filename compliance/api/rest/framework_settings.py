@@ -45,6 +45,8 @@ def spectacular_settings(*, title: str, base_url: str) -> dict[str, Any]:
             "CertificateStatusEnum": "certificates.models.CertificateStatus",
             "ChainActorTypeEnum": "delegation.serializers.ACTOR_TYPES",
             "ClockStateEnum": "compliance.incidents.duties.clocks.ClockState",
+            "GatewayCredentialEnum": "compliance.gateway.models.GatewayCredential",
+            "RiskBandEnum": "events.models.RiskBand",
             "IncidentSeverityEnum": "compliance.incidents.vocabulary.IncidentSeverity",
             "IncidentStateEnum": "compliance.incidents.vocabulary.IncidentState",
             "EnforcementEnum": "compliance.tenancy.models.Enforcement",

@@ -36,6 +36,9 @@ class Scope(StrEnum):
     REPORTS_WRITE = "reports:write"
     INCIDENTS_READ = "incidents:read"
     INCIDENTS_WRITE = "incidents:write"
+    GATEWAY_AUTHORIZE = "gateway:authorize"
+    GATEWAY_READ = "gateway:read"
+    GATEWAY_WRITE = "gateway:write"
 
 
 def scope_choices() -> list[tuple[str, str]]:

@@ -95,6 +95,7 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "events_tenantmarks",
         "inbox_agentqueue",
         "figures_dayfigures",
+        "gateway_gatewayviolation",
         "people_authenticator",
         "people_consolesession",
         "people_door",

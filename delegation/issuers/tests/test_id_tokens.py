@@ -16,14 +16,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from compliance.core.encodings import b64url_encode
 from delegation.issuers import id_tokens, key_sets
 from delegation.issuers.errors import IdTokenFault, IdTokenRefused
-from delegation.issuers.id_tokens import Trust, VerifiedHuman
+from delegation.issuers.id_tokens import IssuerTrust, VerifiedHuman
 from delegation.issuers.tests.providers import EC_KEY, OTHER_KEY, RSA_KEY, public
 from delegation.jose.tokens import SubjectIdentifier
 
 ISSUER, AUDIENCE = "https://login.example.com", "research-app"
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 MOMENT = int(NOW.timestamp())
-TRUST = Trust(
+TRUST = IssuerTrust(
     issuer=ISSUER,
     audiences=frozenset({AUDIENCE, "desk"}),
     algorithms=frozenset({"RS256", "ES256"}),
@@ -57,7 +57,7 @@ def signed(found: dict[str, Any] | None = None, key: Any = RSA_KEY, alg: str = "
 
 def verify(token: str, keys: Any = None, **trust: Any) -> VerifiedHuman:
     found = key_sets.read(KEYS if keys is None else {"keys": keys})
-    demanded = Trust(**{**vars(TRUST), **trust})
+    demanded = IssuerTrust(**{**vars(TRUST), **trust})
     return id_tokens.verify(id_tokens.parse(token), trust=demanded, keys=lambda _: found, now=NOW)
 
 
