@@ -60,6 +60,8 @@ INSTALLED_APPS = [
     "events.figures",
     "delegation",
     "delegation.issuers",
+    "compliance.signals",
+    "compliance.gateway",
     "compliance.reports",
     "compliance.ops",
 ]
@@ -291,6 +293,22 @@ WEBHOOK_DISABLE_AFTER_SECONDS: int = env.int("WEBHOOK_DISABLE_AFTER_SECONDS", de
 WEBHOOK_SECRET_OVERLAP_SECONDS: int = env.int("WEBHOOK_SECRET_OVERLAP_SECONDS", default=86_400)
 WEBHOOKS_PER_TENANT: int = env.int("WEBHOOKS_PER_TENANT", default=200)
 
+# --- Signals --------------------------------------------------------------------------------------
+
+SIGNALS_TIMEOUT_SECONDS: float = 10.0
+# Streams that a sender process pushes to at once in each environment; at most half to failing receivers.
+SIGNALS_SENDER_THREADS: int = env.int("SIGNALS_SENDER_THREADS", default=32)
+# How often a sender looks for signals of which no message came.
+SIGNALS_POLL_SECONDS: float = env.float("SIGNALS_POLL_SECONDS", default=0.5)
+# How long a poll (RFC 8936) waits for the first signal, and how many may wait in one web process.
+SIGNALS_LONG_POLL_SECONDS: float = env.float("SIGNALS_LONG_POLL_SECONDS", default=5.0)
+SIGNALS_LONG_POLLS: int = env.int("SIGNALS_LONG_POLLS", default=2)
+# A push stream is paused after its receiver has failed for so long.
+SIGNALS_PAUSE_AFTER_SECONDS: int = env.int("SIGNALS_PAUSE_AFTER_SECONDS", default=86_400)
+# A stream in which more signals wait than this is disabled.
+SIGNALS_MOST_WAITING: int = env.int("SIGNALS_MOST_WAITING", default=10_000)
+SIGNAL_STREAMS_PER_TENANT: int = env.int("SIGNAL_STREAMS_PER_TENANT", default=20)
+
 # --- Rate limits: requests per window of 60 seconds -----------------------------------------------
 
 RATE_LIMITS: dict[str, int] = {
@@ -298,6 +316,7 @@ RATE_LIMITS: dict[str, int] = {
     "public": env.int("RATE_LIMIT_PUBLIC", default=6_000),
     "key": env.int("RATE_LIMIT_KEY", default=6_000),
     "events": env.int("RATE_LIMIT_EVENTS", default=120_000),
+    "gateway": env.int("RATE_LIMIT_GATEWAY", default=120_000),
     "unauthenticated": env.int("RATE_LIMIT_UNAUTHENTICATED", default=600),
     "sign_in": env.int("RATE_LIMIT_SIGN_IN", default=20),
     # Failed sign-ins written to the audit log, of each account.

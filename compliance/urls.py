@@ -18,7 +18,9 @@ ROOMS = [
         "webhooks",
         "auditlog",
     ),
+    "compliance.gateway",
     *("compliance.incidents", "compliance.reports", "compliance.reports.notifications"),
+    "compliance.signals",
 ]
 
 urlpatterns = [

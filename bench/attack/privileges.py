@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bench.attack.core import Siege
 from bench.attack.invariants import check
-from bench.attack.routes import Route, api_routes, lacking, valid_call
+from bench.attack.routes import Route, api_routes, headers_of, lacking, valid_call
 from bench.attack.wire import Line, NoAnswer, Reply, call
 from bench.attack.world import Holdings, World, absent, furnish
 
@@ -60,7 +60,9 @@ class Cell:
         if self.route.is_of_tree:
             is_sandbox = self.route.pattern.startswith(SANDBOX_TREE)
             return None if is_sandbox is (self.credential.sees == "other environment") else 404
-        return 404 if self.route.names_object(self.method) and self.owner != self.credential.sees else None
+        if not self.route.names_object(self.method) or self.owner == self.credential.sees:
+            return None
+        return 401 if self.route.decides else 404
 
 
 def run(siege: Siege, world: World) -> None:
@@ -131,7 +133,8 @@ def _ask(siege: Siege, line: Line, cell: Cell, holdings: Holdings) -> Reply | No
     if cell.is_offered and cell.method != "HEAD":
         asked = valid_call(cell.route, cell.method, holdings, key=secret)
     else:
-        asked = call(cell.method, cell.route.address(holdings), key=secret)
+        headers = headers_of(cell.route, holdings)
+        asked = call(cell.method, cell.route.address(holdings), key=secret, headers=headers)
     if cell.route.is_public and secret is not None:
         asked = call(asked.method, asked.target, key=secret, body=asked.body, headers=asked.headers)
     try:

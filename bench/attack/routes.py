@@ -12,6 +12,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from bench.attack.wire import Call, call
 from bench.attack.world import LOOPBACK_HOOK, Holdings
+from compliance.api.service_headers import service_header
 
 # Parameters that name a place in the tree.
 OF_TREE = frozenset({"level", "path"})
@@ -46,6 +47,8 @@ class Route:
         """Whether something of a tenant is asked for, in the path or in the body."""
         if self.is_public:
             return False
+        if self.decides:
+            return True
         names_one = bool(self.parameters) and not self.is_of_tree
         return names_one or (method == "POST" and self.pattern in IN_BODY)
 
@@ -53,6 +56,11 @@ class Route:
     def is_oauth(self) -> bool:
         """Whether it takes forms, and refuses as RFC 6749 has it."""
         return self.pattern.startswith("oauth/")
+
+    @property
+    def decides(self) -> bool:
+        """Whether it answers a gateway, about the credential of a client in a header."""
+        return self.pattern.startswith("v1/gateway/authorize")
 
     @property
     def is_of_tree(self) -> bool:
@@ -101,7 +109,7 @@ def _value(holdings: Holdings, pattern: str, name: str) -> str:
 
 
 # Routes whose object stands in the body.
-IN_BODY = frozenset({"v1/events", "v1/events/batch", "v1/reports"})
+IN_BODY = frozenset({"v1/events", "v1/events/batch", "v1/reports", "v1/ssf/status", "v1/ssf/verify"})
 
 
 def _agent(_: Holdings) -> Any:
@@ -226,12 +234,29 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
     "POST v1/webhooks/<str:webhook_id>/rotate-secret": lambda _: {"overlap_seconds": 0},
     "POST v1/webhooks/<str:webhook_id>/recover": lambda _: {"since": "2026-01-01T00:00:00Z"},
     "POST v1/webhooks/<str:webhook_id>/deliveries/<str:delivery_id>/redeliver": lambda _: None,
+    "POST v1/ssf/streams": lambda _: {"description": "d", "events_requested": []},
+    "PATCH v1/ssf/streams": lambda holdings: {"stream_id": holdings.stream, "description": "e"},
+    "POST v1/ssf/streams/<str:stream_id>/poll": lambda _: {"returnImmediately": True, "ack": ["x"]},
+    "POST v1/ssf/status": lambda holdings: {"stream_id": holdings.stream, "status": "enabled"},
+    "POST v1/ssf/verify": lambda holdings: {"stream_id": holdings.stream, "state": "s"},
     "PATCH v1/incidents/<str:incident_id>": lambda _: {
         "severity": "low",
         "dora_class": "not_major",
         "note": "n",
         "attachment": {"name": "mail.eml", "size": 1, "sha256": "0" * 64},
     },
+    "POST v1/gateway/routes": lambda _: {
+        "name": f"fuzzed-{uuid4().hex}",
+        "credentials": ["dpop", "bearer"],
+        "action": "read",
+        "audience": "https://api.example",
+        "highest_band": "low",
+        "root": "verified",
+        "agents": "own",
+        "nonce_required": True,
+    },
+    "PATCH v1/gateway/routes/<str:route_id>": lambda _: {"highest_band": "medium", "agents": "any"},
+    **{f"{method} v1/gateway/authorize/<path:target>": lambda _: None for method in ("POST", "PUT", "PATCH")},
     "POST v1/reports": lambda holdings: {
         "type": "eu_ai_act",
         "period_start": "2026-01-01",
@@ -249,12 +274,20 @@ def lacking(routes: list[Route]) -> list[str]:
     return [name for name in wanted if name.split()[0] in ("POST", "PATCH", "PUT") and name not in BODIES]
 
 
+def headers_of(route: Route, holdings: Holdings) -> dict[str, str]:
+    """The headers in which a gateway names the client's certificate and what it asks for."""
+    if not route.decides:
+        return {}
+    return {service_header("Cert-Serial"): holdings.serial, service_header("Action"): "read"}
+
+
 def valid_call(route: Route, method: str, holdings: Holdings, *, key: str | None) -> Call:
     """A request that the service grants; what it names in the path and in the body is `holdings`'s."""
     make = BODIES.get(f"{method} {route.pattern}")
     body = make(holdings) if make else None
-    sent_type = FORM_TYPE if route.is_oauth else OCSP_TYPE
-    headers = {"Content-Type": sent_type} if isinstance(body, bytes) else {}
+    headers = headers_of(route, holdings)
+    if isinstance(body, bytes):
+        headers = {"Content-Type": FORM_TYPE if route.is_oauth else OCSP_TYPE}
     return call(
         method, route.address(holdings), key=None if route.is_public else key, body=body, headers=headers
     )

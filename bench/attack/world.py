@@ -47,11 +47,13 @@ class Holdings:
     serial: str
     event: str
     webhook: str
+    stream: str
     issuer: str
     delivery: str
     report: str
     schedule: str
     incident: str
+    gateway_route: str
     entry: str
     did: str
     token: str
@@ -69,11 +71,14 @@ class Holdings:
             "certificate_id": self.certificate,
             "event_id": self.event,
             "webhook_id": self.webhook,
+            "stream_id": self.stream,
             "issuer_id": self.issuer,
             "delivery_id": self.delivery,
             "report_id": self.report,
             "schedule_id": self.schedule,
             "incident_id": self.incident,
+            "route_id": self.gateway_route,
+            "target": "orders/7",
             "entry_id": self.entry,
             "token_id": self.token_id,
             "list_id": self.status_list,
@@ -92,7 +97,8 @@ class Holdings:
         return frozenset(
             {
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
-                *(self.schedule, self.incident, self.entry, self.serial, self.token_id, self.issuer),
+                *(self.schedule, self.incident, self.gateway_route, self.entry, self.serial, self.token_id),
+                *(self.issuer, self.stream),
             }
         )
 
@@ -105,11 +111,13 @@ def absent(like: Holdings) -> Holdings:
         certificate=str(uuid4()),
         event=str(uuid4()),
         webhook=str(uuid4()),
+        stream=str(uuid4()),
         issuer=str(uuid4()),
         delivery=str(uuid4()),
         report=str(uuid4()),
         schedule=str(uuid4()),
         incident=str(uuid4()),
+        gateway_route=str(uuid4()),
         entry=str(uuid4()),
         token_id=str(uuid4()),
     )
@@ -207,6 +215,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     hook_body = {"url": LOOPBACK_HOOK, "events": ["certificate.expired"]}
     webhook = _made(line.ask(call("POST", "/v1/webhooks", key=key, body=hook_body)))
     delivery = _made(line.ask(call("POST", f"/v1/webhooks/{webhook['id']}/test", key=key)))
+    stream = _stream(line, key)
     trust = {"issuer": f"https://{uuid4()}.example.com", "audiences": ["app"]}
     issuer = _made(line.ask(call("POST", "/v1/trusted-issuers", key=key, body=trust)))
     period = {"type": "eu_ai_act", "period_start": "2026-01-01", "period_end": "2026-02-01"}
@@ -214,6 +223,8 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     monthly = {"type": "eu_ai_act", "cadence": "month"}
     schedule = _made(line.ask(call("POST", "/v1/report-schedules", key=key, body=monthly)))
     incident = _incident(line, key)
+    named = {"name": f"attacked-{uuid4().hex}", "credentials": ["serial", "bearer"]}
+    gateway_route = _made(line.ask(call("POST", "/v1/gateway/routes", key=key, body=named)))["id"]
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     token = _made(line.ask(call("POST", f"/v1/agents/{agent}/delegation", key=key, body=grant)))
     message = {"payload": PAYLOAD, "format": "jws"}
@@ -227,11 +238,13 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         serial=certificate["serial_number"],
         event=event["id"],
         webhook=webhook["id"],
+        stream=stream,
         issuer=issuer["id"],
         delivery=delivery["id"],
         report=report["id"],
         schedule=schedule["id"],
         incident=incident,
+        gateway_route=gateway_route,
         entry=entry["id"],
         did=f"did:{_service_name(key)}:{environment}:{agent}",
         token=token["token"],
@@ -251,6 +264,14 @@ def _incident(line: Line, key: str) -> str:
     _made(line.ask(call("POST", f"/v1/certificates/{certificate['id']}/revoke", key=key, body=body)))
     found = line.ask(call("GET", f"/v1/incidents?agent_id={agent}", key=key)).data
     return str(found[0]["id"])
+
+
+def _stream(line: Line, key: str) -> str:
+    """A stream of signals that is polled; the standard's answers have no envelope."""
+    reply = line.ask(call("POST", "/v1/ssf/streams", key=key, body={"description": "attacked"}))
+    if reply.status != 201:
+        raise CannotBegin(str(reply))
+    return str(reply.json["stream_id"])
 
 
 def _status_list(token: str) -> str:

@@ -23,7 +23,7 @@ def _columns(model: type[Model], *wanted: str) -> list[str]:
 
 _OF_CERTIFICATE = _columns(
     Certificate,
-    *("id", "agent_id", "serial_number", "status", "not_before", "issued_at", "expires_at"),
+    *("id", "tenant_id", "agent_id", "serial_number", "status", "not_before", "issued_at", "expires_at"),
     *("revoked_at", "revocation_reason", "claims"),
 )
 _OF_AGENT = _columns(Agent, "id", "status", "risk_score")

@@ -12,6 +12,8 @@ from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
+from compliance.api import gate
+from compliance.api.gate import GateRequest
 from compliance.api.rest.permissions import Scope
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
@@ -27,7 +29,8 @@ class EndpointRequest:
     """What an endpoint reads of a request.
 
     `parameter` is the last segment of a path that ends in one, `query` has the last value of each name,
-    `body` is the parsed JSON (None without one), `tenant_id` is the caller's where a key is needed.
+    `body` is the parsed JSON (None without one). `tenant_id` and `key_id` are the caller's where a key is
+    needed. Names in `headers` are looked up in lower case.
     """
 
     received_at: datetime
@@ -35,6 +38,8 @@ class EndpointRequest:
     query: Mapping[str, str]
     body: Any
     tenant_id: UUID | None
+    headers: Mapping[str, str]
+    key_id: UUID | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,10 @@ class Endpoint(ABC, Generic[Question, Outcome]):
     """How many questions are worked on together; 1: each is asked alone, and tenants share connections."""
     longest_queue: ClassVar[int] = 1_000  # how many questions of one environment may wait in one process
 
+    def key_of(self, request: GateRequest) -> str:
+        """The API key that a request presents; "" without one."""
+        return gate.bearer_token(request) or ""
+
     @abstractmethod
     def read(self, request: EndpointRequest) -> Question:
         """The question a request puts. Raises: ServiceError for a malformed one."""
@@ -76,6 +85,10 @@ class Endpoint(ABC, Generic[Question, Outcome]):
     @abstractmethod
     def show(self, outcome: Outcome) -> Mapping[str, Any]:
         """The body of the answer."""
+
+    def headers_of(self, outcome: Outcome) -> Mapping[str, str]:
+        """Headers of the answer beside `headers`."""
+        return {}
 
     def environment_of(self, question: Question) -> Environment | None:
         """Where a question of a public endpoint is answered; None: in neither environment."""

@@ -1,7 +1,8 @@
 """The endpoints that the fast path serves."""
 
 from certificates.public.endpoints import VERIFY_CERTIFICATE
+from compliance.gateway.endpoints import AUTHORIZE
 from delegation.endpoints import VERIFY_DELEGATION
 from events.endpoints import LIST_EVENTS, RECORD_EVENT
 
-ENDPOINTS = (RECORD_EVENT, LIST_EVENTS, VERIFY_CERTIFICATE, VERIFY_DELEGATION)
+ENDPOINTS = (RECORD_EVENT, LIST_EVENTS, VERIFY_CERTIFICATE, VERIFY_DELEGATION, AUTHORIZE)

@@ -38,8 +38,8 @@ LONGEST_QUEUE = 2_000
 class KeyFinder(Protocol):
     """Finds API keys for the event loop."""
 
-    async def find(self, request: GateRequest) -> tuple[Environment, Credential] | None:
-        """The key of a request with its environment; None where the view has to judge it."""
+    async def find(self, request: GateRequest, secret: str) -> tuple[Environment, Credential] | None:
+        """The key that a request presents, with its environment; None where the view has to judge it."""
 
     def warm(self) -> None:
         """Open connections before the first request."""
@@ -90,7 +90,7 @@ class FastPath:
         call = _Call(endpoint, request, parameter, query, received.body)
         if endpoint.scope is None:
             return call
-        found = await self._keys.find(request)
+        found = await self._keys.find(request, endpoint.key_of(request))
         return None if found is None else call._replace(environment=found[0], key=found[1])
 
     async def _served(self, call: "_Call") -> Answer:
@@ -98,12 +98,13 @@ class FastPath:
         limit = None
         try:
             limit = await self._counts.ask(call.caller)
-            body = call.endpoint.show(await self._outcome(call, limit))
+            outcome = await self._outcome(call, limit)
+            body, more = call.endpoint.show(outcome), call.endpoint.headers_of(outcome)
         except QueueFull:
             return call.refused(limit, Unavailable(call.endpoint.full, retry_after=1))
         except Exception as error:  # noqa: BLE001  (whatever it is, the client gets an answer)
             return call.refused(limit, error)
-        return call.answer(limit, call.endpoint.status, body)
+        return call.answer(limit, call.endpoint.status, body, more)
 
     async def _outcome(self, call: "_Call", limit: RateLimit) -> Any:
         """The outcome of a call that was counted. Raises: ServiceError, Throttled, QueueFull."""
@@ -114,7 +115,10 @@ class FastPath:
             gate.require_scope(key, endpoint.scope)
         body = read_json(call.body) if endpoint.method == "POST" else None
         tenant_id = None if key is None else key.tenant_id
-        question = endpoint.read(EndpointRequest(now(), call.parameter, call.query, body, tenant_id))
+        key_id, headers = None if key is None else key.id, call.request.headers
+        question = endpoint.read(
+            EndpointRequest(now(), call.parameter, call.query, body, tenant_id, headers, key_id)
+        )
         environment = endpoint.environment_of(question) if key is None else call.environment
         return await self._executors.ask(endpoint, environment, question, tenant_id)
 

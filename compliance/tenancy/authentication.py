@@ -27,13 +27,17 @@ class ApiKeyAuthentication(BaseAuthentication):
     """Looks the key up in the environment that its prefix names; raises 401s."""
 
     def authenticate(self, request: Request) -> tuple[ApiKeyUser, ApiKey]:
-        secret = gate.bearer_token(GateRequest.of(request))
-        if secret is None:
+        secret = self.secret_of(GateRequest.of(request))
+        if not secret:
             raise MissingCredentials()
         if keys.environment_of(secret) is not environments.current():
             raise InvalidApiKey()
         row = services.authenticate(secret=secret, now=now())
         return ApiKeyUser(row.tenant_id), row
+
+    def secret_of(self, request: GateRequest) -> str | None:
+        """The key that a request presents, if any."""
+        return gate.bearer_token(request)
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="api"'

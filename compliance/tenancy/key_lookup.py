@@ -32,9 +32,8 @@ class KeyLookup:
         """Connect the thread to the database."""
         self._thread.submit(_connect)
 
-    async def find(self, request: GateRequest) -> tuple[Environment, ApiKey] | None:
-        """The valid key of a request with its environment; None for a request that the view has to judge."""
-        secret = gate.bearer_token(request) or ""
+    async def find(self, request: GateRequest, secret: str) -> tuple[Environment, ApiKey] | None:
+        """The valid key that a request presents, with its environment; None where the view has to judge."""
         environment = keys.environment_of(secret)
         if environment is None:
             return None

@@ -20,10 +20,12 @@ from compliance.core.clock import now
 from compliance.core.encryption import encrypt
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id_at
+from compliance.gateway.models import GatewayRoute
 from compliance.incidents.tests.factories import make_incident
 from compliance.people.models import Person
 from compliance.reports.models import Report, ReportSchedule
 from compliance.reports.vocabulary import Cadence, ReportType
+from compliance.signals.tests.factories import make_poll_stream
 from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
 from delegation.issuers.tests.factories import make_issuer
@@ -120,6 +122,14 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
                 tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
             ),
             "incidents_incident": make_incident(mirrored, agent_id=agent.id, agent_name=agent.name),
+            "gateway_gatewayroute": GatewayRoute.objects.create(
+                tenant=mirrored,
+                name=f"route-{agent.id}",
+                credentials=["dpop"],
+                action=f"{label} action"[:256],
+                created_at=now(),
+                updated_at=now(),
+            ),
             "reports_reportschedule": ReportSchedule.objects.create(
                 tenant=mirrored,
                 type=ReportType.MICA,
@@ -253,7 +263,9 @@ def _webhook_rows(tenant: Tenant, label: str) -> dict[str, Any]:
         created_at=now(),
         completed_at=now(),
     )
+    stream = make_poll_stream(tenant, description=f"{label} stream")
     return {
+        "signals_stream": stream,
         "webhooks_webhook": webhook,
         "webhooks_message": message,
         "webhooks_delivery": delivery,

@@ -42,6 +42,7 @@ BODIES: dict[str, Any] = {
     "review": {"verdict": "dismissed"},
     "delegation": {"chain": [{"sub": "a", "type": "human"}]},
     "recover": {"since": MOMENT},
+    "poll": {"returnImmediately": True},
 }
 
 
@@ -86,11 +87,13 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
         "certificate_id": certificate.id,
         "event_id": rows["events_behaviorevent"].id,
         "webhook_id": rows["webhooks_webhook"].id,
+        "stream_id": rows["signals_stream"].id,
         "issuer_id": rows["issuers_trustedissuer"].id,
         "delivery_id": rows["webhooks_delivery"].id,
         "report_id": rows["reports_report"].id,
         "incident_id": rows["incidents_incident"].id,
         "schedule_id": rows["reports_reportschedule"].id,
+        "route_id": rows["gateway_gatewayroute"].id,
         "serial": certificate.serial_number,
         "authority": make_authorities().serial_number,
         "part": "1",
@@ -115,6 +118,8 @@ def ask(client: ApiClient, parameter: Parameter, known: dict[str, str], value: s
     body = BODIES.get(
         parameter.path.rpartition("/")[2], {"name": "new"} if parameter.method == "patch" else None
     )
+    if parameter.method == "patch" and "gateway" in parameter.path:
+        body = {"agents": "any"}
     if parameter.method == "patch" and "schedule" in parameter.path:
         body = {"cadence": "quarter"}
     if parameter.method == "patch" and "issuer" in parameter.path:

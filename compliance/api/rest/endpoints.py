@@ -1,5 +1,6 @@
 """The entrance of an endpoint's definition for Django's views."""
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -12,8 +13,16 @@ from compliance.core import environments
 from compliance.core.clock import now
 
 
-def respond(endpoint: Endpoint[Any, Any], request: Request, parameter: str = "") -> Response:
-    """The endpoint's response to a request that has passed the view's authentication and limits."""
+def respond(
+    endpoint: Endpoint[Any, Any],
+    request: Request,
+    parameter: str = "",
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The endpoint's response to a request that has passed the view's authentication and limits.
+
+    `headers`, by lower-case name, stand in for the request's own.
+    """
     key = credential_of(request)
     question = endpoint.read(
         EndpointRequest(
@@ -22,9 +31,12 @@ def respond(endpoint: Endpoint[Any, Any], request: Request, parameter: str = "")
             query=request.query_params.dict(),
             body=request.data if endpoint.method == "POST" else None,
             tenant_id=None if key is None else key.tenant_id,
+            headers=request.headers if headers is None else headers,
+            key_id=None if key is None else key.id,
         )
     )
     environment = None if endpoint.scope is not None else endpoint.environment_of(question)
     with nullcontext() if environment is None else environments.use(environment):
         outcome = endpoint.outcome_of(question)
-    return Response(endpoint.show(outcome), status=endpoint.status)
+    more = dict(endpoint.headers_of(outcome))
+    return Response(endpoint.show(outcome), status=endpoint.status, headers=more)

@@ -29,11 +29,16 @@ class Scope(StrEnum):
     MESSAGES_SIGN = "messages:sign"
     WEBHOOKS_READ = "webhooks:read"
     WEBHOOKS_WRITE = "webhooks:write"
+    SIGNALS_READ = "signals:read"
+    SIGNALS_WRITE = "signals:write"
     AUDIT_READ = "audit:read"
     REPORTS_READ = "reports:read"
     REPORTS_WRITE = "reports:write"
     INCIDENTS_READ = "incidents:read"
     INCIDENTS_WRITE = "incidents:write"
+    GATEWAY_AUTHORIZE = "gateway:authorize"
+    GATEWAY_READ = "gateway:read"
+    GATEWAY_WRITE = "gateway:write"
 
 
 def scope_choices() -> list[tuple[str, str]]:

@@ -55,3 +55,9 @@ class EventsThrottle(KeyThrottle):
     """Event ingest, for each API key, apart from its other calls."""
 
     bucket = "events"
+
+
+class GatewayThrottle(KeyThrottle):
+    """Decisions for gateways, for each API key: one for each request that passes the gateway."""
+
+    bucket = "gateway"

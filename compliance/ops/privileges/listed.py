@@ -83,6 +83,7 @@ TABLES: Final[Mapping[str, Access]] = {
     **_all(Access(CHANGE_AND_REMOVE), "events_riskday", "events_scorersnapshot"),
     **_all(Access(ADD_AND_REMOVE), "certificates_ocspresponder", "certificates_revocationlistpart"),
     **_all(Access(ADD_AND_REMOVE), "events_markedplace", "inbox_openevent"),
+    **_all(Access(CHANGE_AND_REMOVE), "gateway_gatewayroute", "gateway_gatewayviolation"),
     "inbox_inboxcomment": Access(APPEND),
     "inbox_agentqueue": Access(CHANGE),
     "inbox_dayfigures": Access(CHANGE_AND_REMOVE),
@@ -95,6 +96,10 @@ TABLES: Final[Mapping[str, Access]] = {
     "events_pendingreview": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
     # A URL may carry a token of the receiver's.
     "webhooks_webhook": Access(CHANGE, secret=frozenset({"url", "secret", "previous_secret"})),
+    "signals_stream": Access(CHANGE_AND_REMOVE, secret=frozenset({"endpoint_url", "authorization"})),
+    # Tokens are the tenant's; they say nothing that the audit log does not.
+    "signals_signal": Access(CHANGE_AND_REMOVE, secret=frozenset({"token"})),
+    "signals_feedposition": Access(CHANGE),
     "webhooks_attempt": Access(CHANGE, secret=frozenset({"url"})),
 }
 

@@ -73,7 +73,7 @@ def endpoint(request: pytest.FixtureRequest) -> Endpoint[Any, Any]:
 
 @pytest.fixture
 def good(endpoint: Endpoint[Any, Any], tenant: Tenant) -> Good:
-    agent = make_certified_agent(tenant)
+    agent = make_certified_agent(tenant, metadata={"permitted_actions": ["read"]})
     as_json = {"content-type": "application/json"}
     key = {"authorization": f"Bearer {make_key(tenant)}"}
     return {
@@ -90,6 +90,15 @@ def good(endpoint: Endpoint[Any, Any], tenant: Tenant) -> Good:
             "/v1/delegation/verify",
             orjson.dumps({"token": make_token(make_agent(tenant)).token}),
             as_json,
+        ),
+        "Authorize": Good(
+            "GET",
+            "/v1/gateway/authorize",
+            headers={
+                **key,
+                "x-service-cert-serial": agent.certificates.get().serial_number,
+                "x-service-action": "read",
+            },
         ),
     }[type(endpoint).__name__]
 

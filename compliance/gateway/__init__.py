@@ -1,0 +1,1 @@
+"""Decisions for gateways: whether a request of an agent may pass, by routes that tenants set up."""

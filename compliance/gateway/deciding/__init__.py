@@ -1,0 +1,1 @@
+"""How a request for a decision is read, decided and answered."""

@@ -1,0 +1,229 @@
+"""Decide what gateways ask, together for all that asked at once: a few statements, one trip to Redis."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+from certificates import services as certificates
+from certificates.pki.serials import environment_of, format_serial, parse_serial
+from certificates.public.verification import WITH_SERIALS, Verification
+from compliance.api.endpoint import Deferred
+from compliance.core import environments
+from compliance.core.errors import ServiceError
+from compliance.gateway.deciding import decisions, known_routes, violations
+from compliance.gateway.deciding.decisions import Passage
+from compliance.gateway.deciding.refusals import GatewayRefused, ScopeViolated, invalid_token, proof_refused
+from compliance.gateway.deciding.requests import (
+    DecisionRequest,
+    PresentedCredential,
+    action_of,
+    credential_of,
+    original_of,
+)
+from compliance.gateway.deciding.rules import PLAIN, RouteRules
+from compliance.gateway.errors import RouteNotFound
+from compliance.gateway.models import GatewayCredential
+from compliance.stores import sql
+from delegation import proofs, standing
+from delegation import services as delegation
+from delegation.errors import ProofRejected, RejectionReason
+from delegation.jose.tokens import Delegation
+from delegation.proofs import PresentedProof
+
+_MESSAGES = {
+    RejectionReason.EXPIRED: "The token has expired",
+    RejectionReason.NOT_YET_VALID: "The token is not valid yet",
+}
+
+
+@dataclass
+class _Case:
+    """A question on its way to its answer: `outcome` once there is one."""
+
+    request: DecisionRequest
+    rules: RouteRules = PLAIN
+    action: str = ""
+    credential: PresentedCredential = field(
+        default_factory=lambda: PresentedCredential(GatewayCredential.SERIAL, "")
+    )
+    token: Delegation | None = None
+    outcome: Passage | ServiceError | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.outcome is None
+
+    @property
+    def kind(self) -> GatewayCredential:
+        return self.credential.kind
+
+    @property
+    def has_proof(self) -> bool:
+        return self.kind is GatewayCredential.DPOP
+
+    def invalid(self, message: str, reason: str) -> GatewayRefused:
+        return invalid_token(self.rules, message, self.kind, reason)
+
+
+def decide_each(
+    requests: Sequence[DecisionRequest],
+) -> list[Passage | ServiceError | Deferred[Passage]]:
+    """The answer to each question, in order; a violation of a scope is answered once it is on record.
+
+    Nothing is remembered of an agent: each answer is by what the database says now. Raises: Django's errors.
+    """
+    cases = [_Case(request) for request in requests]
+    _find_routes(cases)
+    _each(cases, _read_token)
+    _check_proofs([case for case in cases if case.is_open and case.has_proof])
+    _decide_tokens([case for case in cases if case.is_open and case.token is not None])
+    _decide_serials([case for case in cases if case.is_open])
+    return [_answer(case) for case in cases]
+
+
+def _answer(case: _Case) -> Passage | ServiceError | Deferred[Passage]:
+    outcome = case.outcome
+    if isinstance(outcome, ScopeViolated):
+        return Deferred(
+            partial(
+                violations.recorded,
+                outcome,
+                request=case.request,
+                kind=case.kind,
+                route=case.rules.name,
+                action=case.action,
+            )
+        )
+    if outcome is None:
+        raise RuntimeError("a case was left undecided")
+    return outcome
+
+
+def _each(cases: Iterable[_Case], step: Callable[[_Case], None]) -> None:
+    """Take a step with every open case; an error ends it."""
+    for case in cases:
+        if case.is_open:
+            try:
+                step(case)
+            except ServiceError as error:
+                case.outcome = error
+
+
+def _find_routes(cases: Sequence[_Case]) -> None:
+    """Find the rules, the action and the credential of each case."""
+    found = known_routes.find(
+        {(case.request.tenant_id, case.request.route) for case in cases if case.request.route is not None}
+    )
+
+    def step(case: _Case) -> None:
+        request = case.request
+        rules = PLAIN if request.route is None else found.get((request.tenant_id, request.route))
+        if rules is None:
+            raise RouteNotFound()
+        case.rules = rules
+        case.action = action_of(request, rules)
+        case.credential = credential_of(request, rules)
+
+    _each(cases, step)
+
+
+def _read_token(case: _Case) -> None:
+    """Verify a token as far as needs no row: signature, issuer, times, environment, audience, binding."""
+    if case.kind is GatewayCredential.SERIAL:
+        return
+    found = delegation.verify(token=case.credential.text, now=case.request.now)
+    token = found.delegation
+    if token is None:
+        reason = found.reason or RejectionReason.MALFORMED
+        raise case.invalid(_MESSAGES.get(reason, "The token is not valid"), reason.value)
+    if token.environment != environments.current().value:
+        raise case.invalid("The token is not valid", RejectionReason.INVALID_ISSUER.value)
+    if token.audience != case.rules.audience:
+        raise case.invalid("The token is for another audience", "invalid_audience")
+    if case.has_proof and token.bound_to is None:
+        raise case.invalid("The token is bound to no key", "token_not_bound")
+    if not case.has_proof and token.bound_to is not None:
+        raise case.invalid("The token is bound to a key: present it with a proof", "token_bound")
+    case.token = token
+    if case.has_proof:
+        if not case.credential.proof:
+            raise proof_refused(case.rules, ProofRejected("the request has no DPoP header"))
+        original_of(case.request)
+
+
+def _check_proofs(cases: Sequence[_Case]) -> None:
+    if not cases:
+        return
+    presented = [
+        PresentedProof(
+            case.credential.proof,
+            original_of(case.request).method,
+            original_of(case.request).uri,
+            case.credential.text,
+            case.rules.nonce_required,
+        )
+        for case in cases
+    ]
+    for case, proof in zip(cases, proofs.check_each(presented, now=_now(cases)), strict=True):
+        if isinstance(proof, ProofRejected):
+            case.outcome = proof_refused(case.rules, proof)
+        elif isinstance(proof, ServiceError):
+            case.outcome = proof
+        elif case.token is None or proof.jkt != case.token.bound_to:
+            case.outcome = case.invalid("The token is bound to another key", "wrong_key")
+
+
+def _decide_tokens(cases: Sequence[_Case]) -> None:
+    """Decide cases with tokens, by one statement."""
+    tokens = [case.token for case in cases if case.token is not None]
+    if not tokens:
+        return
+    stands = sql.read_again(lambda: standing.standings(tokens, now=_now(cases)))
+    by_token = dict(zip(map(id, tokens), stands, strict=True))
+
+    def step(case: _Case) -> None:
+        if case.token is not None:
+            case.outcome = decisions.of_token(
+                case.rules,
+                case.action,
+                case.kind,
+                case.token,
+                by_token[id(case.token)],
+                tenant_id=case.request.tenant_id,
+            )
+
+    _each(cases, step)
+
+
+def _decide_serials(cases: Sequence[_Case]) -> None:
+    """Decide cases with serial numbers, by one statement."""
+    numbers = {id(case): _number(case.credential.text) for case in cases}
+    found = _verifications({number for number in numbers.values() if number is not None}, cases)
+
+    def step(case: _Case) -> None:
+        number = numbers[id(case)]
+        verified = None if number is None else found.get(number)
+        case.outcome = decisions.of_serial(
+            case.rules, case.action, verified, tenant_id=case.request.tenant_id
+        )
+
+    _each(cases, step)
+
+
+def _verifications(serials: set[int], cases: Sequence[_Case]) -> dict[int, Verification]:
+    if not serials:
+        return {}
+    asked = [sql.array(format_serial(number) for number in serials)]
+    rows = sql.read_again(lambda: sql.asked(WITH_SERIALS, asked))
+    return certificates.verifications(rows, environment=environments.current(), now=_now(cases))
+
+
+def _number(text: str) -> int | None:
+    """The serial number in a header, if it is one of the current environment."""
+    number = parse_serial(text)
+    return number if number is not None and environment_of(number) is environments.current() else None
+
+
+def _now(cases: Sequence[_Case]) -> datetime:
+    return max(case.request.now for case in cases)

@@ -1,0 +1,62 @@
+"""The endpoint of `GET /v1/gateway/authorize`, as both entrances serve it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import DatabaseError, InterfaceError
+
+from compliance.api import gate
+from compliance.api.endpoint import Deferred, EndpointRequest, ThreadEndpoint
+from compliance.api.gate import GateRequest
+from compliance.api.rest.permissions import Scope
+from compliance.api.rest.throttling import GatewayThrottle
+from compliance.api.service_headers import service_header
+from compliance.core.errors import ServiceError
+from compliance.gateway import serializers
+from compliance.gateway.deciding import authorizing, identity, requests
+from compliance.gateway.deciding.decisions import Passage
+from compliance.gateway.deciding.requests import DecisionRequest
+from compliance.stores import sql
+
+PATH = "/v1/gateway/authorize"
+
+
+class Authorize(ThreadEndpoint[DecisionRequest, Passage]):
+    """`GET /v1/gateway/authorize`: questions that arrive together share their statements."""
+
+    method, path, allow = "GET", PATH, "GET, HEAD"
+    scope, bucket = Scope.GATEWAY_AUTHORIZE, GatewayThrottle.bucket
+    headers = {"cache-control": "no-store"}
+
+    def key_of(self, request: GateRequest) -> str:
+        return gateway_key(request)
+
+    def read(self, request: EndpointRequest) -> DecisionRequest:
+        return requests.read(request)
+
+    def work(
+        self, questions: Sequence[DecisionRequest]
+    ) -> Sequence[Passage | ServiceError | Deferred[Passage]]:
+        return authorizing.decide_each(questions)
+
+    def show(self, outcome: Passage) -> Mapping[str, Any]:
+        return {"data": serializers.PassageSerializer(outcome).data}
+
+    def headers_of(self, outcome: Passage) -> Mapping[str, str]:
+        return identity.headers_of(outcome)
+
+    def warm(self) -> None:
+        """Connect the thread to the database."""
+        try:
+            sql.reach()
+        except (DatabaseError, InterfaceError):
+            return
+
+
+def gateway_key(request: GateRequest) -> str:
+    """The key of the gateway: in a header of its own, else in `Authorization`; "" without one."""
+    sent = request.headers.get(service_header(requests.KEY).lower())
+    return (gate.bearer_token(request) or "") if sent is None else sent.strip()
+
+
+AUTHORIZE = Authorize()

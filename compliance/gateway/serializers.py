@@ -1,0 +1,153 @@
+"""Read and show routes of gateways and their decisions in the API."""
+
+import re
+from typing import Any, ClassVar
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from agents.risk import BANDS
+from compliance.api.rest import fields
+from compliance.api.rest.serializers import ChangesSerializer
+from compliance.gateway.models import (
+    MAX_ACTION_LENGTH,
+    MAX_ROUTE_NAME,
+    GatewayAgents,
+    GatewayCredential,
+    GatewayRoot,
+    GatewayRoute,
+)
+from delegation.jose.tokens import ChainActorType, RootAssurance
+from delegation.serializers import NameField
+
+NAME_PATTERN = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+ACTION_PATTERN = r"[\u0021\u0023-\u005B\u005D-\u007E]+"
+_NAME = "Lowercase letters, digits and hyphens; what the gateway sends in `X-Service-Gateway-Route`."
+_ACTION = "What a client must be permitted to do here; null: the gateway names it in `X-Service-Action`."
+_AUDIENCE = "The `aud` that a token must have; null: only tokens without one pass."
+
+
+def _described(pattern: str, longest: int) -> Any:
+    told = {"type": "string", "minLength": 1, "maxLength": longest, "pattern": f"^{pattern}$"}
+    return extend_schema_field(told)
+
+
+class _PatternField(fields.StrictCharField):
+    """A JSON string that is of a pattern from its first character to its last."""
+
+    pattern: ClassVar[str]
+
+    def to_internal_value(self, data: Any) -> str:
+        found = super().to_internal_value(data)
+        if re.fullmatch(self.pattern, found) is None:
+            raise serializers.ValidationError(f"Must be of the form {self.pattern}")
+        return found
+
+
+@_described(NAME_PATTERN, MAX_ROUTE_NAME)
+class RouteNameField(_PatternField):
+    pattern = NAME_PATTERN
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=MAX_ROUTE_NAME, help_text=_NAME, **options)
+
+
+@_described(ACTION_PATTERN, MAX_ACTION_LENGTH)
+class RouteActionField(_PatternField):
+    pattern = ACTION_PATTERN
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=MAX_ACTION_LENGTH, help_text=_ACTION, **options)
+
+
+class _CredentialsField(serializers.ListField):
+    """Kinds of credentials; repeated ones count once."""
+
+    def __init__(self, **options: Any) -> None:
+        options |= {"allow_empty": False, "min_length": 1, "max_length": 10}
+        super().__init__(
+            child=serializers.ChoiceField(GatewayCredential.choices),
+            help_text="What suffices: `serial` proves nothing, `bearer` that its holder has the token.",
+            **options,
+        )
+
+
+class RouteInputSerializer(serializers.Serializer[Any]):
+    """Fields a tenant may set on a route that have a default."""
+
+    action = RouteActionField(required=False, allow_null=True)
+    audience = NameField(required=False, allow_null=True, help_text=_AUDIENCE)
+    highest_band = serializers.ChoiceField(
+        [(band, band) for band in BANDS],
+        required=False,
+        help_text="The highest risk band that passes; `high` unless given.",
+    )
+    root = serializers.ChoiceField(  # type: ignore[assignment]
+        GatewayRoot.choices,
+        required=False,
+        help_text="`verified`: a trusted issuer must have verified the chain's root.",
+    )
+    agents = serializers.ChoiceField(
+        GatewayAgents.choices, required=False, help_text="Whose agents pass; `own` unless given."
+    )
+    nonce_required = fields.StrictBooleanField(
+        required=False, help_text="Whether a proof must carry a nonce of this service."
+    )
+
+    def validate_credentials(self, kinds: list[str]) -> list[str]:
+        return list(dict.fromkeys(kinds))
+
+
+class CreateRouteSerializer(RouteInputSerializer):
+    """`POST /v1/gateway/routes`."""
+
+    name = RouteNameField()
+    credentials = _CredentialsField()
+
+
+class UpdateRouteSerializer(RouteInputSerializer, ChangesSerializer):
+    """`PATCH /v1/gateway/routes/{id}`: the fields to change."""
+
+    name = RouteNameField(required=False)
+    credentials = _CredentialsField(required=False)
+
+
+class GatewayRouteSerializer(serializers.ModelSerializer[GatewayRoute]):
+    """A route of a tenant's gateways."""
+
+    credentials = serializers.ListField(child=serializers.ChoiceField(GatewayCredential.choices))
+
+    class Meta:
+        model = GatewayRoute
+        fields = [
+            *("id", "name", "credentials", "action", "audience", "highest_band", "root", "agents"),
+            *("nonce_required", "created_at", "updated_at"),
+        ]
+        read_only_fields = fields
+
+
+class PassageActorSerializer(serializers.Serializer[Any]):
+    """One actor of a chain."""
+
+    sub = serializers.CharField()
+    type = serializers.ChoiceField([(kind.value, kind.value) for kind in ChainActorType])
+
+
+class PassageSerializer(serializers.Serializer[Any]):
+    """Who may pass, and how sure that is."""
+
+    route = serializers.CharField(help_text="Empty where the gateway named none.")
+    action = serializers.CharField()
+    credential = serializers.ChoiceField(GatewayCredential.choices)
+    agent_id = serializers.UUIDField()
+    did = serializers.CharField()
+    tenant_id = serializers.UUIDField()
+    principal = serializers.CharField()
+    chain = PassageActorSerializer(many=True, help_text="Root to current.")
+    scope = serializers.ListField(child=serializers.CharField())
+    risk_band = serializers.ChoiceField([(band, band) for band in BANDS])
+    certificate_serial = serializers.CharField(source="serial", allow_null=True)
+    environment = serializers.ChoiceField(["live", "test"])
+    assurance = serializers.ChoiceField(
+        [(one.value, one.value) for one in RootAssurance], help_text="Of the chain's root."
+    )

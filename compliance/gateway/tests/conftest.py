@@ -1,0 +1,37 @@
+"""A tenant with token keys, its gateway and an agent."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from agents.models import Agent
+from compliance.core.clock import now
+from compliance.gateway.tests.factories import Gateway, make_permitted_agent
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_tenant
+from delegation import services as delegation
+from delegation.jose import keyring
+
+
+@pytest.fixture(autouse=True)
+def empty_rings() -> Iterator[None]:
+    """No test inherits keys from another's rolled-back rows."""
+    keyring.forget()
+    yield
+    keyring.forget()
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    delegation.bootstrap(now=now())
+    return make_tenant()
+
+
+@pytest.fixture
+def gateway(tenant: Tenant) -> Gateway:
+    return Gateway(tenant)
+
+
+@pytest.fixture
+def agent(tenant: Tenant) -> Agent:
+    return make_permitted_agent(tenant)

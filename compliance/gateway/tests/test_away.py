@@ -1,0 +1,121 @@
+"""What the gateway is told while a part of the service is away, and how much a decision asks."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connections
+from pytest_django.fixtures import Settings
+
+from agents.models import Agent
+from compliance.core.clock import now
+from compliance.core.identifiers import new_id
+from compliance.gateway.deciding import authorizing
+from compliance.gateway.deciding.decisions import Passage
+from compliance.gateway.deciding.requests import DecisionRequest
+from compliance.gateway.tests.factories import (
+    PATH,
+    Bound,
+    Gateway,
+    is_fault_of_gateway,
+    make_permitted_agent,
+    make_route,
+    serial_of,
+    token_of,
+)
+from compliance.stores import redis
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.owner import end_sessions
+from compliance.tests.web import Worker
+from delegation import services as delegation
+
+
+@pytest.fixture
+def redis_is_down(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    redis.client.cache_clear()
+    monkeypatch.setattr(redis, "circuit", redis.make_circuit())
+    yield
+    redis.client.cache_clear()
+
+
+@pytest.mark.django_db(databases="__all__")
+def test_proof_counts_not_while_redis_is_away_but_serials_and_bearers_do(
+    gateway: Gateway, agent: Agent, redis_is_down: None
+) -> None:
+    assert is_fault_of_gateway(gateway.ask(**Bound(agent).headers()), 503)
+    assert gateway.ask_serial(agent).status_code == 200
+    assert gateway.ask_bearer(token_of(agent)).status_code == 200
+
+
+@pytest.mark.django_db(databases="__all__")
+def test_violation_is_recorded_without_redis(gateway: Gateway, agent: Agent, redis_is_down: None) -> None:
+    assert gateway.ask_serial(agent, X_Service_Action="delete").status_code == 403
+    assert agent.events.count() == 1
+
+
+@pytest.mark.django_db(databases="__all__")
+def test_decision_without_the_database_is_a_503(
+    gateway: Gateway, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = {"X-Service-Cert-Serial": serial_of(agent)}
+    assert gateway.ask(**headers).status_code == 200
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OperationalError("the connection is closed")
+
+    with connections["default"].execute_wrapper(refuse):
+        monkeypatch.setattr(connections["default"], "ensure_connection", refuse)
+
+        assert is_fault_of_gateway(gateway.ask(**headers), 503)
+
+
+@pytest.mark.usefixtures("committed")
+def test_sessions_that_died_are_replaced_on_the_fast_path() -> None:
+    delegation.bootstrap(now=now())
+    gateway = Gateway(make_tenant())
+    serial = serial_of(make_permitted_agent(gateway.tenant))
+    headers = [
+        ("host", "testserver"), ("x-service-gateway-key", gateway.key), ("x-service-action", "read"),
+        ("x-service-cert-serial", serial),
+    ]  # fmt: skip
+    with closing(Worker()) as worker:
+        for _ in range(3):
+            answer = worker.run(worker.exchange("GET", PATH, headers))
+            assert (answer.status, worker.seen_by_view) == (200, 0)
+            end_sessions()
+
+
+@pytest.mark.django_db(databases="__all__")
+def test_questions_that_arrive_together_share_their_statements(
+    tenant: Tenant, django_assert_num_queries: Any
+) -> None:
+    agents = [make_permitted_agent(tenant) for _ in range(3)]
+    route = make_route(tenant)
+    serials = [asked(tenant, route.name, serial=serial_of(one)) for one in agents]
+    tokens = [asked(tenant, route.name, authorization=f"Bearer {token_of(one)}") for one in agents]
+    authorizing.decide_each(tokens[:1])
+
+    with django_assert_num_queries(2):
+        found = authorizing.decide_each([*serials, *tokens])
+
+    passed = [one.agent_id for one in found if isinstance(one, Passage)]
+    assert passed == [one.id for one in agents] * 2
+
+
+def asked(
+    tenant: Tenant, route: str, *, serial: str | None = None, authorization: str | None = None
+) -> DecisionRequest:
+    return DecisionRequest(
+        tenant_id=tenant.id,
+        key_id=new_id(),
+        now=now(),
+        route=route,
+        action="read",
+        serial=serial,
+        authorization=authorization,
+        proof=None,
+        original=None,
+    )

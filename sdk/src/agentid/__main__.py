@@ -1,0 +1,6 @@
+"""`python -m agentid`."""
+
+from agentid.command.main import entrance
+
+if __name__ == "__main__":
+    entrance()

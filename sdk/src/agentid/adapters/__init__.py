@@ -1,0 +1,1 @@
+"""Adapters that report what other libraries run; each needs the extra it is named for."""

@@ -1,0 +1,1 @@
+"""Calls of the service: transport, errors, retries, and an operation for each endpoint."""

@@ -1,0 +1,1 @@
+"""An operation for each endpoint, in groups."""

@@ -1,0 +1,1 @@
+"""The command `agentid`: verify things offline, follow events, keep an API key."""

@@ -1,0 +1,65 @@
+"""`events tail`: follow what agents do."""
+
+import argparse
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
+
+from agentid.client.results.events import BehaviorEvent
+from agentid.client.service import Client
+from agentid.command.accounts import client_for
+from agentid.command.output import Output
+
+REMEMBERED: Final = 2000
+"""How far back one look goes for new events."""
+
+
+def register(commands: Any) -> None:
+    events = commands.add_parser("events", help="events of agents").add_subparsers(required=True)
+    tail = events.add_parser("tail", help="write events as they come, oldest first")
+    tail.add_argument("--agent-id")
+    tail.add_argument("--lines", type=int, default=10, help="older events to begin with")
+    tail.add_argument("--count", type=int, help="end after this many")
+    tail.add_argument("--interval", type=float, default=2.0, help="seconds between looks")
+    tail.set_defaults(run=run)
+
+
+def run(given: argparse.Namespace, output: Output) -> None:
+    with client_for(given) as client:
+        for event in islice(follow(client, given), given.count):
+            output.row(
+                {
+                    "occurred_at": event.occurred_at.isoformat(),
+                    "agent_id": event.agent_id,
+                    "action_type": event.action_type,
+                    "risk_score": event.risk_score,
+                    "risk_band": event.risk_band,
+                    "id": event.id,
+                }
+            )
+
+
+def follow(client: Client, given: argparse.Namespace) -> Iterator[BehaviorEvent]:
+    """Events without end: the last ones, then each new one once."""
+    seen: dict[str, None] = {}
+    batch = list(islice(client.events.list(agent_id=given.agent_id, limit=100), given.lines))
+    while True:
+        for event in reversed(batch):
+            seen[event.id] = None
+            yield event
+        for old in list(seen)[:-REMEMBERED]:
+            del seen[old]
+        time.sleep(given.interval)
+        batch = _new(client, given, seen)
+
+
+def _new(client: Client, given: argparse.Namespace, seen: dict[str, None]) -> list[BehaviorEvent]:
+    """The events not seen yet; one that comes late is found among the newest hundred."""
+    found = []
+    for number, event in enumerate(client.events.list(agent_id=given.agent_id, limit=100)):
+        if number >= REMEMBERED or (event.id in seen and number >= 100):
+            break
+        if event.id not in seen:
+            found.append(event)
+    return found

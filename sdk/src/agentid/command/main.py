@@ -1,0 +1,77 @@
+"""The entrance of the command: subcommands by a table, errors as exit codes.
+
+0 done or valid, 1 not valid, 2 wrong usage, 3 not found, 4 refused by the service, 5 the service is away.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from agentid.command import accounts, events, model_context, verifying
+from agentid.command.output import Output
+from agentid.errors import (
+    AgentIdError,
+    ConfigurationError,
+    NotFound,
+    RateLimited,
+    ServerFailed,
+    ServiceError,
+    UnexpectedAnswer,
+    Unreachable,
+)
+from agentid.reasons import NotValid
+
+REGISTER: Final[Sequence[Callable[[Any], None]]] = (
+    verifying.register,
+    events.register,
+    accounts.register,
+    model_context.register,
+)
+"""What adds subcommands; each sets `run`, a function of the arguments and the output."""
+
+OK, INVALID, USAGE, NOT_FOUND, REFUSED, AWAY = range(6)
+INTERRUPTED: Final = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    given = parser().parse_args(arguments)
+    output = Output(as_json=given.json)
+    try:
+        given.run(given, output)
+    except NotValid as error:
+        output.data({"valid": False, "reason": error.reason.value, "detail": error.detail})
+        return INVALID
+    except (AgentIdError, OSError) as error:
+        output.note(f"{type(error).__name__}: {error}")
+        return code_of(error)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return OK
+
+
+def code_of(error: AgentIdError | OSError) -> int:
+    """The exit code that tells of an error."""
+    if isinstance(error, NotFound | FileNotFoundError):
+        return NOT_FOUND
+    if isinstance(error, Unreachable | ServerFailed | RateLimited | UnexpectedAnswer):
+        return AWAY
+    if isinstance(error, ServiceError):
+        return REFUSED
+    return USAGE if isinstance(error, ConfigurationError | OSError) else INVALID
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(prog="agentid", description="Identity of agents.", epilog=__doc__)
+    found.add_argument("--json", action="store_true", help="write data as JSON, one object a line")
+    found.add_argument("--base-url", help="the service's address; else AGENTID_BASE_URL, else that of login")
+    commands = found.add_subparsers(required=True, metavar="COMMAND")
+    for register in REGISTER:
+        register(commands)
+    return found
+
+
+def entrance() -> None:
+    """The console script."""
+    sys.exit(main())

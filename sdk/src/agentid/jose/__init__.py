@@ -1,0 +1,1 @@
+"""Strict JSON, base64 and JOSE: one algorithm, one spelling."""

@@ -1,0 +1,149 @@
+"""The Model Context Protocol server with which an agent verifies peers, reports events and gets tokens."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import httpx
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import BaseModel, Field
+
+from agentid.client.operations.delegation import Delegations
+from agentid.client.service import AsyncClient
+from agentid.client.transport import AsyncTransport, Configuration
+from agentid.errors import AgentIdError
+from agentid.keys import DpopAuth, DpopKey
+from agentid.mcp.results import (
+    CertificateStanding,
+    DelegationVerdict,
+    IssuedToken,
+    MessageVerdict,
+    RecordedEvent,
+)
+from agentid.reporting.encoding import ActionType
+
+INSTRUCTIONS = (
+    "Verify an agent before trusting it, a delegation token before acting on it, and a signed message "
+    "before believing it. `valid: false` or a status other than active means: do not trust."
+)
+Serial = Annotated[str, Field(description="Serial number of the certificate, hexadecimal")]
+
+
+class ChainMember(BaseModel):
+    """Someone in a delegation chain."""
+
+    sub: str
+    type: Literal["human", "agent", "sub_agent", "service"]
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Tell the model what went wrong with the service, in the service's words."""
+    try:
+        yield
+    except AgentIdError as error:
+        raise ToolError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a model may call."""
+
+    client: AsyncClient
+    delegations: Delegations[AsyncTransport]
+    agent_id: str | None
+
+    async def verify_agent(self, serial_number: Serial) -> CertificateStanding:
+        """Look up how an agent's certificate stands now, and what it permits."""
+        with told():
+            found = await self.client.certificates.verify(serial_number)
+        return CertificateStanding.model_validate(found.raw)
+
+    async def verify_delegation(self, token: str, audience: str | None = None) -> DelegationVerdict:
+        """Check a delegation token: signature and times, and that it is meant for `audience`, your own name.
+
+        Ask verify_agent whether the agent has been stopped since.
+        """
+        with told():
+            found = await self.client.delegation.verify(token=token, audience=audience)
+        return DelegationVerdict.model_validate(found.raw)
+
+    async def verify_message(
+        self, payload: Any, signature: str, certificate_serial: Serial
+    ) -> MessageVerdict:
+        """Check that an agent signed this JSON payload; `signature` is base64, as it came."""
+        with told():
+            found = await self.client.messages.verify(
+                payload=payload, signature=signature, certificate_serial=certificate_serial
+            )
+        return MessageVerdict.model_validate(found.raw)
+
+    async def report_event(
+        self,
+        action_type: ActionType,
+        details: dict[str, Any] | None = None,
+        session_id: str | None = None,
+    ) -> RecordedEvent:
+        """Record an action of this agent; the answer says how risky it looked."""
+        with told():
+            found = await self.client.events.record(
+                agent_id=self._own_id(), action_type=action_type, details=details, session_id=session_id
+            )
+        return RecordedEvent.model_validate(found.raw)
+
+    async def obtain_token(
+        self,
+        chain: list[ChainMember],
+        scope: str = "",
+        audience: str | None = None,
+        ttl_seconds: int | None = None,
+        parent_token: str | None = None,
+    ) -> IssuedToken:
+        """Get a token with which this agent acts for the first of `chain`, ordered from that root to itself.
+
+        `scope` holds action names with spaces between; `parent_token` is the token that is handed on. If
+        `bound_to` is set, only the holder of this agent's key can use the token.
+        """
+        with told():
+            found = await self.delegations.issue(
+                self._own_id(),
+                chain=[member.model_dump() for member in chain],
+                scope=scope,
+                audience=audience,
+                ttl_seconds=ttl_seconds,
+                parent_token=parent_token,
+            )
+        return IssuedToken.model_validate(found.raw)
+
+    def _own_id(self) -> str:
+        if self.agent_id is None:
+            raise ToolError("AGENTID_AGENT_ID is not set")
+        return self.agent_id
+
+
+class ProvingTransport(AsyncTransport):
+    """Proves with each try that the caller holds a key, so that a token is bound to it."""
+
+    def __init__(self, configuration: Configuration, key: DpopKey) -> None:
+        super().__init__(configuration)
+        self._http = httpx.AsyncClient(timeout=configuration.timeout, auth=DpopAuth(key))
+
+
+def make_server(client: AsyncClient, *, agent_id: str | None, key: DpopKey | None = None) -> MCPServer[Any]:
+    """The server, whose tools act for the agent `agent_id`, and get tokens that are bound to `key`."""
+    delegations = client.delegation
+    if key is not None:
+        delegations = Delegations(ProvingTransport(client.transport.configuration, key))
+    tools = Tools(client, delegations, agent_id)
+    server: MCPServer[Any] = MCPServer("agentid", instructions=INSTRUCTIONS, log_level="WARNING")
+    for tool in (
+        tools.verify_agent,
+        tools.verify_delegation,
+        tools.verify_message,
+        tools.report_event,
+        tools.obtain_token,
+    ):
+        server.add_tool(tool)
+    return server

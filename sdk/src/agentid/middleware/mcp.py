@@ -1,0 +1,92 @@
+"""Protects an MCP server over HTTP: the action that is asked about follows from the tool that is called."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agentid.middleware.asgi import App, AsgiGate, Message, Receive
+from agentid.middleware.decision import Decision, Inbound, Refusal
+from agentid.middleware.gate import Gate
+
+MAX_BODY = 4 * 1024 * 1024  # bytes
+
+
+class McpGate(AsgiGate):
+    """The `streamable_http_app()` of an MCP server behind the gateway's decision.
+
+    `tools` names the action that each tool needs; a tool it does not name is refused. Without it, all
+    requests need the gate's own action. The request is read whole, at most 4 MiB of it.
+    """
+
+    def __init__(self, app: App, gate: Gate, *, tools: Mapping[str, str] | None = None) -> None:
+        super().__init__(app, gate)
+        self._tools = tools
+
+    async def decide(self, inbound: Inbound, receive: Receive) -> tuple[Decision, Receive]:
+        if self._tools is None or inbound.method != "POST":
+            return await super().decide(inbound, receive)
+        body = await _whole(receive)
+        if body is None:
+            return Refusal(413, "Request body is too large"), receive
+        try:
+            tool = called_tool(body)
+        except ValueError:
+            return Refusal(400, "Request body is not one JSON-RPC message"), receive
+        if tool is not None and tool not in self._tools:
+            # The service decides whether the caller is known; what it calls is refused either way.
+            decision = await self._gate.adecide(inbound)
+            known = isinstance(decision, Refusal)
+            return decision if known else Refusal(403, "Scope violation"), receive
+        action = self._tools[tool] if tool is not None else None
+        return await self._gate.adecide(inbound, action=action), _replayed(body, receive)
+
+
+def called_tool(body: bytes) -> str | None:
+    """The name of the tool in a `tools/call`, None for other messages.
+
+    Raises: ValueError for what two parsers could read differently.
+    """
+    try:
+        message = json.loads(body, object_pairs_hook=_unique)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not isinstance(message, dict):
+        raise ValueError("not one message")  # noqa: TRY004
+    if message.get("method") != "tools/call":
+        return None
+    params = message.get("params")
+    name = params.get("name") if isinstance(params, dict) else None
+    if not isinstance(name, str):
+        raise ValueError("a call without a tool")  # noqa: TRY004
+    return name
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name twice")
+    return found
+
+
+async def _whole(receive: Receive) -> bytes | None:
+    """The request's body, or None if it is too large."""
+    body, more = b"", True
+    while more:
+        message = await receive()
+        if message["type"] != "http.request":
+            return body
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > MAX_BODY:
+            return None
+    return body
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Receives the body again, in one piece, and then what comes after it."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay

@@ -1,0 +1,344 @@
+"""Events on disk until the service has them: files of whole lines, each sent as one batch under one key.
+
+`<folder>/<writer>/<number>.ndjson`. A writer's folder is locked as long as its process lives; whoever gets
+the lock of a dead one sends what it left. A file is added to until it is sealed, and is on the disk (fsync)
+before it is first sent: what was sent under a key never differs from what is sent again under it.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from uuid import uuid4
+
+from agentid.reporting.encoding import decode
+
+MAX_BATCH_EVENTS = 500
+MAX_BATCH_BYTES = 512 * 1024
+KEY_LIFETIME = 23 * 3600.0  # seconds; the service remembers an Idempotency-Key for 24 hours
+UNSETTLED = "unsettled"
+LOCK = ".lock"
+_NAME = re.compile(r"(?P<number>\d{12}(?:\.r)*)(?:\.(?P<at>\d+)-(?P<sender>[0-9a-f]{16}))?\.ndjson")
+
+
+@dataclass
+class Segment:
+    """A sealed file; its name keeps `tried_at` (Unix time) and `sender` once it may have been stored."""
+
+    folder: Path
+    number: str
+    count: int
+    size: int
+    tried_at: int | None = None
+    sender: str = ""
+
+    @property
+    def path(self) -> Path:
+        tried = "" if self.tried_at is None else f".{self.tried_at}-{self.sender}"
+        return self.folder / f"{self.number}{tried}.ndjson"
+
+    @property
+    def key(self) -> str:
+        """The Idempotency-Key of the batch, of which this content is the only one."""
+        return f"agentid-{self.folder.name}-{self.number}"
+
+    def lines(self) -> list[bytes]:
+        """The whole lines; what a crash tore is left out."""
+        *whole, _torn = self.path.read_bytes().split(b"\n")
+        return [line for line in whole if decode(line) is not None]
+
+    def mark_tried(self, sender: str, *, now: float) -> None:
+        """Note who sends it and when, unless an earlier try may have got through."""
+        if self.tried_at is None:
+            self._rename(int(now), sender)
+            _sync(self.folder)
+
+    def mark_untried(self) -> None:
+        """Note that no try got through."""
+        self._rename(None, "")
+
+    def is_sendable(self, sender: str, *, now: float) -> bool:
+        """Whether the service would recognise an earlier try: the same API key, within a day."""
+        return self.tried_at is None or (
+            self.sender == sender and 0 <= now - self.tried_at + 60 <= KEY_LIFETIME
+        )
+
+    def _rename(self, tried_at: int | None, sender: str) -> None:
+        before = self.path
+        self.tried_at, self.sender = tried_at, sender
+        before.rename(self.path)
+
+
+def sender_of(api_key: str) -> str:
+    """Names an API key in a file's name; keys of the service have 256 random bits."""
+    return hashlib.sha256(api_key.encode()).hexdigest()[:16]
+
+
+class WriterFolder:
+    """The locked folder of one writer, a living or a dead one."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path, self._lock = path, lock
+
+    @classmethod
+    def create(cls, parent: Path) -> "WriterFolder":
+        """A folder of our own; it gets its name only once it is locked."""
+        name = f"{time.time_ns():020d}-{uuid4().hex[:12]}"
+        fresh = parent / f".{name}"
+        fresh.mkdir(mode=0o700)
+        lock = os.open(fresh / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        named = fresh.rename(parent / name)
+        _sync(parent)
+        return cls(named, lock)
+
+    @classmethod
+    def take_over(cls, path: Path) -> "WriterFolder | None":
+        """The folder of a writer that is gone, or None."""
+        try:
+            lock = os.open(path / LOCK, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Another may have emptied and removed it before this lock.
+            if os.fstat(lock).st_ino == (path / LOCK).stat().st_ino:
+                return cls(path, lock)
+        except OSError:
+            pass
+        os.close(lock)
+        return None
+
+    def segments(self) -> list[Segment]:
+        """The files in their order; of empty ones nothing is left."""
+        found = []
+        for path in sorted(self.path.iterdir()):
+            match = _NAME.fullmatch(path.name)
+            if match is None:
+                continue
+            content = path.read_bytes()
+            tried_at = int(match["at"]) if match["at"] else None
+            count = content.count(b"\n")
+            found.append(
+                Segment(self.path, match["number"], count, len(content), tried_at, match["sender"] or "")
+            )
+        return sorted(found, key=lambda segment: segment.number)
+
+    def forget(self) -> None:
+        """Let go of a folder that another process has locked too, since it was forked: without unlocking."""
+        os.close(self._lock)
+
+    def release(self) -> None:
+        """Unlock it; an empty one is removed."""
+        names = {path.name for path in self.path.iterdir()}
+        if names <= {LOCK}:
+            (self.path / LOCK).unlink(missing_ok=True)
+            self.path.rmdir()
+        os.close(self._lock)
+
+
+class Spool:
+    """What one process has yet to send: its own files, and before those what dead processes left.
+
+    One thread appends, another takes; both may at any time.
+    """
+
+    def __init__(self, folder: Path, *, max_bytes: int) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder, self._max_bytes = folder, max_bytes
+        self._lock = Lock()
+        self._own = WriterFolder.create(folder)
+        self._adopted: list[WriterFolder] = []
+        self._waiting: list[Segment] = []
+        self._open: int | None = None
+        self._growing = Segment(self._own.path, self._number(0), 0, 0)
+
+    @property
+    def count(self) -> int:
+        """The events that wait on disk."""
+        with self._lock:
+            return sum(segment.count for segment in self._waiting) + self._growing.count
+
+    def append(self, lines: Sequence[bytes]) -> int:
+        """Write lines, in order, as many as there is room for; return how many.
+
+        They survive this process from then on; and the machine once their file is sealed. Raises: OSError.
+        """
+        with self._lock:
+            room = self._max_bytes - self._growing.size - sum(segment.size for segment in self._waiting)
+            taken = 0
+            while taken < len(lines):
+                chunk = self._fitting(lines[taken:], room)
+                if not chunk:
+                    break
+                size = self._write(chunk)
+                taken, room = taken + len(chunk), room - size
+            return taken
+
+    def next(self) -> Segment | None:
+        """The oldest file, sealed; it stays until it is settled. Raises: OSError."""
+        with self._lock:
+            if not self._waiting and self._growing.count:
+                self._seal()
+            return self._waiting[0] if self._waiting else None
+
+    def settle(self, segment: Segment, *, again: Sequence[bytes] = ()) -> None:
+        """Remove a file; the lines to send again stand in its place, under a key of their own."""
+        with self._lock:
+            place = self._waiting.index(segment)
+            if again:
+                content = b"".join(line + b"\n" for line in again)
+                rest = Segment(segment.folder, f"{segment.number}.r", len(again), len(content))
+                _write_whole(rest.path, content)
+                self._waiting.insert(place + 1, rest)
+            segment.path.unlink()
+            self._remove(segment)
+
+    def set_aside(self, segment: Segment) -> Path:
+        """Keep a file for a person to decide on; it is not sent. Returns its place."""
+        with self._lock:
+            folder = self._folder / UNSETTLED
+            folder.mkdir(mode=0o700, exist_ok=True)
+            moved = segment.path.rename(folder / f"{segment.folder.name}-{segment.path.name}")
+            self._remove(segment)
+            return moved
+
+    def strike(self, segment: Segment) -> None:
+        """Forget a file that someone has removed."""
+        with self._lock:
+            self._remove(segment)
+
+    def adopt(self) -> int:
+        """Take over what dead processes left, before our own; return how many events."""
+        found = 0
+        for path in sorted(self._folder.iterdir()):
+            if path == self._own.path or path.name.startswith(".") or path.name == UNSETTLED:
+                continue
+            if any(path == adopted.path for adopted in self._adopted):
+                continue
+            if (theirs := WriterFolder.take_over(path)) is not None:
+                segments = theirs.segments()
+                found += sum(segment.count for segment in segments)
+                self._take_in(theirs, segments)
+        return found
+
+    def close(self) -> None:
+        """Seal and unlock: another process may send the rest."""
+        with self._lock:
+            self._seal()
+            for folder in (self._own, *self._adopted):
+                folder.release()
+
+    def forget(self) -> None:
+        """Let go of everything in a forked child: it is its parent's."""
+        with suppress(OSError):  # the fork may have come while a file was being closed
+            if self._open is not None:
+                os.close(self._open)
+            for folder in (self._own, *self._adopted):
+                folder.forget()
+
+    def _take_in(self, folder: WriterFolder, segments: Sequence[Segment]) -> None:
+        with self._lock:
+            if not segments:
+                folder.release()
+                return
+            theirs = sum(1 for segment in self._waiting if segment.folder != self._own.path)
+            self._waiting[theirs:theirs] = segments
+            self._adopted.append(folder)
+
+    def _remove(self, segment: Segment) -> None:
+        self._waiting.remove(segment)
+        for folder in self._adopted:
+            if folder.path == segment.folder and all(other.folder != folder.path for other in self._waiting):
+                self._adopted.remove(folder)
+                folder.release()
+                return
+
+    def _fitting(self, lines: Sequence[bytes], room: int) -> list[bytes]:
+        """The first lines that fit into the growing file, or else into a new one, and into the room."""
+        chunk = _first(
+            lines,
+            count=MAX_BATCH_EVENTS - self._growing.count,
+            size=min(MAX_BATCH_BYTES - self._growing.size, room),
+        )
+        if chunk or not self._growing.count:
+            return chunk
+        self._seal()
+        return _first(lines, count=MAX_BATCH_EVENTS, size=min(MAX_BATCH_BYTES, room))
+
+    def _write(self, lines: Sequence[bytes]) -> int:
+        content = b"".join(line + b"\n" for line in lines)
+        if self._open is None:
+            self._open = os.open(
+                self._growing.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600
+            )
+        try:
+            _write_all(self._open, content)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._open, self._growing.size)
+            raise
+        self._growing.count += len(lines)
+        self._growing.size += len(content)
+        return len(content)
+
+    def _seal(self) -> None:
+        if self._open is None:
+            return
+        os.fsync(self._open)
+        os.close(self._open)
+        self._open = None
+        sealed = self._growing
+        self._growing = Segment(self._own.path, self._number(int(sealed.number) + 1), 0, 0)
+        if sealed.count:
+            self._waiting.append(sealed)
+        else:
+            sealed.path.unlink()
+
+    @staticmethod
+    def _number(number: int) -> str:
+        return f"{number:012d}"
+
+
+def _first(lines: Sequence[bytes], *, count: int, size: int) -> list[bytes]:
+    """As many of the first lines as stay within the count and the size with their ends."""
+    found: list[bytes] = []
+    for line in lines[:count]:
+        size -= len(line) + 1
+        if size < 0:
+            break
+        found.append(line)
+    return found
+
+
+def _sync(folder: Path) -> None:
+    """Have the names in a folder on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Make a file appear on the disk as a whole."""
+    draft = path.with_suffix(".draft")
+    descriptor = os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        _write_all(descriptor, content)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    draft.rename(path)

@@ -1,0 +1,199 @@
+"""Certificates of agents, judged by a pinned root: chain, validity, identity and revocation."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Protocol, Self, TypeVar
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.x509.oid import ExtensionOID, NameOID
+
+from agentid.reasons import NotValid, Reason
+from agentid.verify.identity import Identity, read_identity
+
+E = TypeVar("E", bound=x509.ExtensionType)
+IDENTITY_OID: Final = "1.3.6.1.4.1.32473.1.1"
+"""`OID_ARC`.1 of the service; another arc of its operator is given to `TrustedAuthorities`."""
+STRONG: Final = (hashes.SHA256, hashes.SHA384, hashes.SHA512)
+TEST_BIT: Final = 1 << 157
+MAX_CHAIN: Final = 4
+KNOWN: Final = frozenset(
+    {
+        ExtensionOID.BASIC_CONSTRAINTS,
+        ExtensionOID.KEY_USAGE,
+        ExtensionOID.EXTENDED_KEY_USAGE,
+        ExtensionOID.SUBJECT_ALTERNATIVE_NAME,
+        ExtensionOID.CERTIFICATE_POLICIES,
+    }
+)
+"""Extensions that may be critical, since they are looked at, or say nothing that matters here."""
+
+
+class RevocationSource(Protocol):
+    """What knows whether a certificate was revoked: `RevocationLists` or an `OcspAnswer`."""
+
+    def check(self, certificate: x509.Certificate, *, issuer: x509.Certificate, now: datetime) -> None:
+        """Raise NotValid (revoked), or another reason if the source cannot tell."""
+
+
+@dataclass(frozen=True)
+class TrustedAuthorities:
+    """The roots that are trusted, for one environment, and the CAs that they may have certified.
+
+    Only roots are trusted; a CA among `intermediates` counts if a root certified it.
+    """
+
+    roots: tuple[x509.Certificate, ...]
+    intermediates: tuple[x509.Certificate, ...] = ()
+    environment: str = "live"
+    identity_oid: str = IDENTITY_OID
+
+    @classmethod
+    def of_pem(cls, roots: bytes | str, chain: bytes | str = b"", **more: Any) -> Self:
+        """Of roots that were pinned earlier, and the chain that `GET /v1/ca` gives as PEM."""
+        return cls(tuple(_pem(roots)), tuple(_pem(chain)) if chain else (), **more)
+
+
+@dataclass(frozen=True)
+class VerifiedCertificate:
+    """A certificate of an agent that stands under a trusted root."""
+
+    serial_number: str
+    agent_id: str
+    identity: Identity
+    not_after: datetime
+    certificate: x509.Certificate = field(repr=False)
+    issuer: x509.Certificate = field(repr=False)
+
+
+def verify_certificate(
+    pem: bytes | str,
+    *,
+    trusted: TrustedAuthorities,
+    revocation: RevocationSource | None,
+    now: datetime,
+) -> VerifiedCertificate:
+    """Check an agent's certificate. Raises: NotValid.
+
+    With `revocation` None it is not asked whether the certificate was revoked.
+    """
+    certificate, *more = _pem(pem)
+    if more:
+        raise NotValid(Reason.MALFORMED, "more than one certificate")
+    issuer = _issuer(certificate, trusted, now)
+    _check_leaf(certificate, now)
+    identity = _identity(certificate, trusted)
+    if revocation is not None:
+        revocation.check(certificate, issuer=issuer, now=now)
+    return VerifiedCertificate(
+        serial_number=f"{certificate.serial_number:040x}",
+        agent_id=_agent_id(certificate),
+        identity=identity,
+        not_after=certificate.not_valid_after_utc,
+        certificate=certificate,
+        issuer=issuer,
+    )
+
+
+def is_issued_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    """Whether the issuer's key signed the certificate under the issuer's name, with a strong hash."""
+    try:
+        certificate.verify_directly_issued_by(issuer)
+        return isinstance(certificate.signature_hash_algorithm, STRONG)
+    except (InvalidSignature, ValueError, TypeError, x509.InvalidVersion):
+        return False
+
+
+def check_period(certificate: x509.Certificate, now: datetime) -> None:
+    """Raise NotValid (not_yet_valid, expired); both ends are included."""
+    if now < certificate.not_valid_before_utc:
+        raise NotValid(Reason.NOT_YET_VALID)
+    if now.replace(microsecond=0) > certificate.not_valid_after_utc:
+        raise NotValid(Reason.EXPIRED)
+
+
+def _issuer(certificate: x509.Certificate, trusted: TrustedAuthorities, now: datetime) -> x509.Certificate:
+    """The CA that issued the certificate, after its chain was checked up to a root."""
+    issuer, below, length = certificate, 0, 0
+    first: x509.Certificate | None = None
+    while length < MAX_CHAIN:
+        candidates = (*trusted.roots, *trusted.intermediates)
+        others = (each for each in candidates if each != issuer)
+        found = next((each for each in others if is_issued_by(issuer, each)), None)
+        if found is None:
+            break
+        _check_authority(found, below, now)
+        first = first or found
+        if found in trusted.roots:
+            return first
+        issuer, below, length = found, below + 1, length + 1
+    raise NotValid(Reason.UNTRUSTED_ISSUER, "the chain leads to no trusted root")
+
+
+def _check_authority(authority: x509.Certificate, below: int, now: datetime) -> None:
+    check_period(authority, now)
+    _check_critical(authority)
+    constraints = _extension(authority, x509.BasicConstraints)
+    usage = _extension(authority, x509.KeyUsage)
+    is_authority = constraints is not None and constraints.ca and usage is not None and usage.key_cert_sign
+    if not is_authority:
+        raise NotValid(Reason.NOT_AN_AUTHORITY)
+    if constraints is not None and constraints.path_length is not None and below > constraints.path_length:
+        raise NotValid(Reason.NOT_AN_AUTHORITY, "the chain is longer than the CA allows")
+
+
+def _check_leaf(certificate: x509.Certificate, now: datetime) -> None:
+    check_period(certificate, now)
+    _check_critical(certificate)
+    constraints, usage = (
+        _extension(certificate, x509.BasicConstraints),
+        _extension(certificate, x509.KeyUsage),
+    )
+    if (constraints is not None and constraints.ca) or usage is None or not usage.digital_signature:
+        raise NotValid(Reason.MALFORMED, "not an agent's certificate")
+
+
+def _check_critical(certificate: x509.Certificate) -> None:
+    """Raise NotValid for a critical extension that nothing here looks at (RFC 5280 §4.2)."""
+    for extension in _extensions(certificate):
+        if extension.critical and extension.oid not in KNOWN:
+            raise NotValid(Reason.UNKNOWN_EXTENSION, extension.oid.dotted_string)
+
+
+def _identity(certificate: x509.Certificate, trusted: TrustedAuthorities) -> Identity:
+    oid = x509.ObjectIdentifier(trusted.identity_oid)
+    values = [each.value for each in _extensions(certificate) if each.oid == oid]
+    if len(values) != 1 or not isinstance(values[0], x509.UnrecognizedExtension):
+        raise NotValid(Reason.MALFORMED, "no identity in the certificate")
+    identity = read_identity(values[0].value)
+    of_serial = "test" if certificate.serial_number & TEST_BIT else "live"
+    if {identity.environment, of_serial} != {trusted.environment}:
+        raise NotValid(Reason.WRONG_ENVIRONMENT, f"a certificate of {identity.environment or of_serial}")
+    return identity
+
+
+def _agent_id(certificate: x509.Certificate) -> str:
+    names = certificate.subject.get_attributes_for_oid(NameOID.SERIAL_NUMBER)
+    if len(names) != 1:
+        raise NotValid(Reason.MALFORMED, "no agent's id in the subject")
+    return str(names[0].value)
+
+
+def _extension(certificate: x509.Certificate, kind: type[E]) -> E | None:
+    return next((each.value for each in _extensions(certificate) if isinstance(each.value, kind)), None)
+
+
+def _extensions(certificate: x509.Certificate) -> Iterable[x509.Extension[Any]]:
+    try:
+        return certificate.extensions
+    except (ValueError, x509.DuplicateExtension):
+        raise NotValid(Reason.MALFORMED, "extensions that cannot be read") from None
+
+
+def _pem(pem: bytes | str) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(pem.encode() if isinstance(pem, str) else pem)
+    except (ValueError, UnicodeEncodeError):
+        raise NotValid(Reason.MALFORMED, "not certificates in PEM") from None

@@ -1,0 +1,144 @@
+"""Revocation lists (RFC 5280 §5, §6.3): full ones, shards, and deltas on a full one."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Self, TypeVar
+
+from cryptography import x509
+from cryptography.x509.oid import CRLEntryExtensionOID, ExtensionOID
+
+from agentid.reasons import NotValid, Reason
+from agentid.verify.certificates import STRONG
+
+E = TypeVar("E", bound=x509.ExtensionType)
+SKEW: Final = timedelta(seconds=60)
+KNOWN: Final = frozenset({ExtensionOID.ISSUING_DISTRIBUTION_POINT, ExtensionOID.DELTA_CRL_INDICATOR})
+
+
+@dataclass(frozen=True)
+class RevocationLists:
+    """Lists at hand; one of them must be fresh, of the certificate's issuer, and cover the certificate."""
+
+    lists: tuple[x509.CertificateRevocationList, ...]
+
+    @classmethod
+    def of(cls, *lists: bytes) -> Self:
+        """Of lists in DER or PEM. Raises: NotValid (malformed)."""
+        return cls(tuple(map(_load, lists)))
+
+    def check(self, certificate: x509.Certificate, *, issuer: x509.Certificate, now: datetime) -> None:
+        """Raise NotValid: revoked; or not_covered, stale, invalid_signature if no list can tell."""
+        full, problem = self._full(certificate, issuer, now)
+        if full is None:
+            raise problem
+        entry = full.get_revoked_certificate_by_serial_number(certificate.serial_number)
+        for delta in self._deltas(full, issuer, now):
+            entry = delta.get_revoked_certificate_by_serial_number(certificate.serial_number) or entry
+        if entry is not None and _reason(entry) is not x509.ReasonFlags.remove_from_crl:
+            raise NotValid(Reason.REVOKED, f"{_reason(entry).value}, {entry.revocation_date_utc.isoformat()}")
+
+    def _full(
+        self, certificate: x509.Certificate, issuer: x509.Certificate, now: datetime
+    ) -> tuple[x509.CertificateRevocationList | None, NotValid]:
+        """The newest list that tells of the certificate, or why none does."""
+        found: list[x509.CertificateRevocationList] = []
+        problem = NotValid(Reason.NOT_COVERED, "no list of the certificate's issuer covers it")
+        for each in self.lists:
+            if _value(each, x509.DeltaCRLIndicator) is not None or not _covers(each, certificate, issuer):
+                continue
+            try:
+                check_list(each, issuer, now)
+            except NotValid as error:
+                problem = error
+            else:
+                found.append(each)
+        return max(found, key=_number, default=None), problem
+
+    def _deltas(
+        self, full: x509.CertificateRevocationList, issuer: x509.Certificate, now: datetime
+    ) -> Iterable[x509.CertificateRevocationList]:
+        """Deltas that continue the full list, oldest first; one that does not verify is refused."""
+        found = []
+        for each in self.lists:
+            base = _value(each, x509.DeltaCRLIndicator)
+            if base is None or each.issuer != issuer.subject:
+                continue
+            check_list(each, issuer, now)
+            if base.crl_number <= _number(full) < _number(each):
+                found.append(each)
+        return sorted(found, key=_number)
+
+
+def check_list(crl: x509.CertificateRevocationList, issuer: x509.Certificate, now: datetime) -> None:
+    """Raise NotValid unless this issuer signed the list and it is fresh."""
+    usage = next((each.value for each in issuer.extensions if isinstance(each.value, x509.KeyUsage)), None)
+    if crl.issuer != issuer.subject or usage is None or not usage.crl_sign:
+        raise NotValid(Reason.UNTRUSTED_ISSUER, "a list of another CA")
+    if not isinstance(crl.signature_hash_algorithm, STRONG):
+        raise NotValid(Reason.UNSUPPORTED_ALGORITHM, "a list signed with a weak hash")
+    key: Any = issuer.public_key()
+    if not crl.is_signature_valid(key):
+        raise NotValid(Reason.INVALID_SIGNATURE, "the list is not signed by the CA")
+    unknown = [each for each in crl.extensions if each.critical and each.oid not in KNOWN]
+    if unknown:
+        raise NotValid(Reason.UNKNOWN_EXTENSION, unknown[0].oid.dotted_string)
+    if crl.last_update_utc > now + SKEW:
+        raise NotValid(Reason.NOT_YET_VALID, "the list is from the future")
+    if crl.next_update_utc is None or crl.next_update_utc <= now:
+        raise NotValid(Reason.STALE, "the list's time is over")
+
+
+def _covers(
+    crl: x509.CertificateRevocationList, certificate: x509.Certificate, issuer: x509.Certificate
+) -> bool:
+    """Whether the list is for this certificate: a list's distribution point must be one of its own."""
+    if crl.issuer != issuer.subject:
+        return False
+    point = _value(crl, x509.IssuingDistributionPoint)
+    if point is None:
+        return True
+    if (
+        point.only_contains_ca_certs
+        or point.only_contains_attribute_certs
+        or point.indirect_crl
+        or point.only_some_reasons
+        or point.relative_name
+    ):
+        return False
+    return point.full_name is None or bool({*point.full_name} & {*_points(certificate)})
+
+
+def _points(certificate: x509.Certificate) -> Iterable[x509.GeneralName]:
+    for extension in certificate.extensions:
+        if isinstance(extension.value, x509.CRLDistributionPoints):
+            for point in extension.value:
+                yield from point.full_name or ()
+
+
+def _reason(entry: x509.RevokedCertificate) -> x509.ReasonFlags:
+    for extension in entry.extensions:
+        if isinstance(extension.value, x509.CRLReason):
+            return extension.value.reason
+        if extension.critical and extension.oid != CRLEntryExtensionOID.INVALIDITY_DATE:
+            raise NotValid(Reason.UNKNOWN_EXTENSION, extension.oid.dotted_string)
+    return x509.ReasonFlags.unspecified
+
+
+def _number(crl: x509.CertificateRevocationList) -> int:
+    number = _value(crl, x509.CRLNumber)
+    return -1 if number is None else number.crl_number
+
+
+def _value(crl: x509.CertificateRevocationList, kind: type[E]) -> E | None:
+    return next((each.value for each in crl.extensions if isinstance(each.value, kind)), None)
+
+
+def _load(octets: bytes) -> x509.CertificateRevocationList:
+    try:
+        is_pem = octets.startswith(b"-----BEGIN")
+        crl = x509.load_pem_x509_crl(octets) if is_pem else x509.load_der_x509_crl(octets)
+        _ = crl.extensions
+    except (ValueError, x509.DuplicateExtension):
+        raise NotValid(Reason.MALFORMED, "not a revocation list") from None
+    return crl

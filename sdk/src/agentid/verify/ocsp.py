@@ -1,0 +1,117 @@
+"""Questions to an OCSP responder, and what its answers are worth (RFC 6960 §3.2, RFC 9654)."""
+
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, Self
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import ocsp
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from agentid.reasons import NotValid, Reason
+from agentid.verify.certificates import STRONG, check_period, is_issued_by
+
+SKEW: Final = timedelta(seconds=60)
+NONCE_OCTETS: Final = 32
+
+
+@dataclass(frozen=True)
+class OcspQuestion:
+    """A request about one certificate, in DER, and the nonce its answer must repeat."""
+
+    request: bytes = field(repr=False)
+    nonce: bytes
+
+    @classmethod
+    def about(cls, certificate: x509.Certificate, issuer: x509.Certificate) -> Self:
+        nonce = secrets.token_bytes(NONCE_OCTETS)
+        builder = ocsp.OCSPRequestBuilder().add_certificate(certificate, issuer, hashes.SHA256())
+        request = builder.add_extension(x509.OCSPNonce(nonce), critical=False).build()
+        return cls(request.public_bytes(Encoding.DER), nonce)
+
+
+@dataclass(frozen=True)
+class OcspAnswer:
+    """A responder's answer in DER; with `nonce` it must be the answer to that very question.
+
+    Without a nonce, an answer from before a revocation passes for as long as it says itself.
+    """
+
+    response: bytes = field(repr=False)
+    nonce: bytes | None
+
+    def check(self, certificate: x509.Certificate, *, issuer: x509.Certificate, now: datetime) -> None:
+        """Raise NotValid: revoked; or another reason if the answer cannot tell."""
+        response = self._load()
+        _check_responder(response, issuer, now)
+        if self.nonce is not None and _nonce(response) != self.nonce:
+            raise NotValid(Reason.WRONG_NONCE, "an answer to another question")
+        single = _single(response, certificate, issuer)
+        if single.this_update_utc > now + SKEW:
+            raise NotValid(Reason.NOT_YET_VALID, "the answer is from the future")
+        if single.next_update_utc is None or single.next_update_utc <= now:
+            raise NotValid(Reason.STALE, "the answer's time is over")
+        if single.certificate_status is ocsp.OCSPCertStatus.REVOKED:
+            raise NotValid(Reason.REVOKED)
+        if single.certificate_status is not ocsp.OCSPCertStatus.GOOD:
+            raise NotValid(Reason.STATUS_UNKNOWN, "the responder does not know the certificate")
+
+    def _load(self) -> ocsp.OCSPResponse:
+        try:
+            response = ocsp.load_der_ocsp_response(self.response)
+        except ValueError:
+            raise NotValid(Reason.MALFORMED, "not an OCSP response") from None
+        if response.response_status is not ocsp.OCSPResponseStatus.SUCCESSFUL:
+            raise NotValid(Reason.STATUS_UNKNOWN, response.response_status.name.lower())
+        return response
+
+
+def _check_responder(response: ocsp.OCSPResponse, issuer: x509.Certificate, now: datetime) -> None:
+    """Raise NotValid unless the CA, or one that it charged with OCSP, signed (§4.2.2.2)."""
+    signer = next(filter(lambda each: _is_charged(each, issuer), response.certificates), issuer)
+    check_period(signer, now)
+    if not isinstance(response.signature_hash_algorithm, STRONG):
+        raise NotValid(Reason.UNSUPPORTED_ALGORITHM, "an answer signed with a weak hash")
+    key, octets = signer.public_key(), response.tbs_response_bytes
+    try:
+        if isinstance(key, ec.EllipticCurvePublicKey):
+            key.verify(response.signature, octets, ec.ECDSA(response.signature_hash_algorithm))
+        elif isinstance(key, rsa.RSAPublicKey):
+            key.verify(response.signature, octets, padding.PKCS1v15(), response.signature_hash_algorithm)
+        else:
+            raise NotValid(Reason.UNSUPPORTED_ALGORITHM)
+    except InvalidSignature:
+        raise NotValid(Reason.INVALID_SIGNATURE, "not signed by the CA's responder") from None
+
+
+def _is_charged(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    """Whether the CA certified this responder, for OCSP."""
+    if not is_issued_by(certificate, issuer):
+        return False
+    uses = next((e.value for e in certificate.extensions if isinstance(e.value, x509.ExtendedKeyUsage)), ())
+    return ExtendedKeyUsageOID.OCSP_SIGNING in uses
+
+
+def _single(
+    response: ocsp.OCSPResponse, certificate: x509.Certificate, issuer: x509.Certificate
+) -> ocsp.OCSPSingleResponse:
+    """What the answer says of the certificate: by its serial number, and its issuer's name and key."""
+    for each in response.responses:
+        asked = ocsp.OCSPRequestBuilder().add_certificate(certificate, issuer, _hash(each)).build()
+        wanted: tuple[Any, ...] = (asked.serial_number, asked.issuer_name_hash, asked.issuer_key_hash)
+        if (each.serial_number, each.issuer_name_hash, each.issuer_key_hash) == wanted:
+            return each
+    raise NotValid(Reason.NOT_COVERED, "an answer about another certificate")
+
+
+def _hash(single: ocsp.OCSPSingleResponse) -> Any:
+    return single.hash_algorithm
+
+
+def _nonce(response: ocsp.OCSPResponse) -> bytes | None:
+    return next((e.value.nonce for e in response.extensions if isinstance(e.value, x509.OCSPNonce)), None)

@@ -1,0 +1,190 @@
+"""Delegation tokens (docs/delegation.md): who acts for whom, checked with the service's public keys."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from agentid.jose import jws
+from agentid.reasons import NotValid, Reason
+from agentid.verify.proofs import PresentedProof, verify_proof
+
+KIND: Final = "delegation+jwt"
+HEADER_NAMES: Final = frozenset({"alg", "typ", "kid"})
+MAX_TOKEN: Final = 16_384
+MAX_CHAIN: Final = 8
+LATEST_TIME: Final = 253_402_300_799  # the last second that a datetime can hold
+
+
+@dataclass(frozen=True)
+class TokenRules:
+    """What a receiver accepts: `audience` is its own name; `skew_seconds` is the clocks' difference.
+
+    A token without an audience is refused unless `accept_any_audience`.
+    """
+
+    issuer: str
+    audience: str
+    environment: str = "live"
+    skew_seconds: int = 60
+    accept_any_audience: bool = False
+
+
+@dataclass(frozen=True)
+class Actor:
+    """One of the chain; `kind` is human, agent, sub_agent or service."""
+
+    sub: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class VerifiedToken:
+    """An authentic token for this receiver, now; the last of `chain` acts.
+
+    `root_issuer` names who vouched for the root; None: the root is only asserted. `bound_to` is the
+    thumbprint of the holder's key. `status_uri` and `status_index` say where its revocation is published.
+    """
+
+    token_id: str
+    agent_id: str
+    chain: tuple[Actor, ...]
+    scope: frozenset[str]
+    issued_at: datetime
+    expires_at: datetime
+    environment: str
+    audience: str | None
+    certificate_serial: str | None
+    bound_to: str | None
+    root_issuer: str | None
+    status_uri: str | None
+    status_index: int | None
+    claims: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def principal(self) -> str:
+        return self.chain[-1].sub
+
+
+def key_id(token: str) -> str:
+    """The `kid` of a token, to look its key up. Raises: NotValid."""
+    kid = _parse(token).header["kid"]
+    if not isinstance(kid, str):
+        raise NotValid(Reason.MALFORMED, "kid is no text")
+    return kid
+
+
+def verify_token(
+    token: str,
+    *,
+    keys: Mapping[str, ec.EllipticCurvePublicKey],
+    rules: TokenRules,
+    now: datetime,
+    proof: PresentedProof | None = None,
+) -> VerifiedToken:
+    """Check a token, and for a bound one the proof of possession. Raises: NotValid.
+
+    What it says of revocation is not asked here: `status_uri` and `certificate_serial` lead there.
+    """
+    parsed = _parse(token)
+    key = keys.get(key_id(token))
+    if key is None:
+        raise NotValid(Reason.UNKNOWN_KEY)
+    jws.check_signature(parsed, key)
+    found = _read(parsed.payload)
+    _check_rules(found, rules, now)
+    if found.bound_to is not None:
+        if proof is None:
+            raise NotValid(Reason.PROOF_REQUIRED, "the token is bound to a key")
+        if verify_proof(proof, access_token=token, now=now) != found.bound_to:
+            raise NotValid(Reason.WRONG_KEY, "the proof is by another key")
+    return found
+
+
+def _parse(token: str) -> jws.Jws:
+    return jws.parse(token, kind=KIND, names=HEADER_NAMES, max_length=MAX_TOKEN)
+
+
+def _check_rules(found: VerifiedToken, rules: TokenRules, now: datetime) -> None:
+    moment, claims = now.timestamp(), found.claims
+    if claims["iss"] != rules.issuer:
+        raise NotValid(Reason.INVALID_ISSUER)
+    if found.environment != rules.environment:
+        raise NotValid(Reason.WRONG_ENVIRONMENT, f"a token of {found.environment}")
+    if moment < claims["nbf"] - rules.skew_seconds:
+        raise NotValid(Reason.NOT_YET_VALID)
+    if moment >= claims["exp"] + rules.skew_seconds:
+        raise NotValid(Reason.EXPIRED)
+    if found.audience != rules.audience and not (found.audience is None and rules.accept_any_audience):
+        raise NotValid(Reason.WRONG_AUDIENCE)
+
+
+def _read(claims: Mapping[str, Any]) -> VerifiedToken:
+    text, moment = _needs(claims, str), _needs(claims, int)
+    times = [moment(name) for name in ("iat", "nbf", "exp")]
+    if not all(0 <= each <= LATEST_TIME for each in times):
+        raise NotValid(Reason.MALFORMED, "a time out of range")
+    text("iss")
+    status = _part(_part(claims, "status"), "status_list")
+    return VerifiedToken(
+        token_id=_uuid(text("jti")),
+        agent_id=_uuid(text("agent_id")),
+        chain=_chain(claims),
+        scope=frozenset(text("scope").split()),
+        issued_at=datetime.fromtimestamp(times[0], UTC),
+        expires_at=datetime.fromtimestamp(times[2], UTC),
+        environment=text("env"),
+        audience=text("aud") if "aud" in claims else None,
+        certificate_serial=text("cert_serial") if "cert_serial" in claims else None,
+        bound_to=_needs(_part(claims, "cnf"), str)("jkt") if "cnf" in claims else None,
+        root_issuer=_needs(_part(claims, "sub_id"), str)("iss") if "sub_id" in claims else None,
+        status_uri=_needs(status, str)("uri") if status else None,
+        status_index=_needs(status, int)("idx") if status else None,
+        claims=claims,
+    )
+
+
+def _chain(claims: Mapping[str, Any]) -> tuple[Actor, ...]:
+    """The actors, root to current: `act` is the current one and nests those before it."""
+    later: list[Actor] = []
+    act = claims
+    while "act" in act:
+        act = _part(act, "act")
+        later.append(_actor(act))
+        if len(later) >= MAX_CHAIN:
+            raise NotValid(Reason.MALFORMED, "too many actors")
+    return (_actor(claims), *reversed(later))
+
+
+def _actor(claims: Mapping[str, Any]) -> Actor:
+    text = _needs(claims, str)
+    return Actor(text("sub"), text("sub_type"))
+
+
+def _part(claims: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = claims.get(name, {})
+    if not isinstance(part, dict):
+        raise NotValid(Reason.MALFORMED, f"{name} is not an object")
+    return part
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise NotValid(Reason.MALFORMED, "not a UUID") from None
+
+
+def _needs(claims: Mapping[str, Any], kind: type[Any]) -> Any:
+    """A function that takes a claim of this kind."""
+
+    def take(name: str) -> Any:
+        value = claims.get(name)
+        if type(value) is not kind:
+            raise NotValid(Reason.MALFORMED, f"{name} is missing or of another kind")
+        return value
+
+    return take

@@ -1,0 +1,143 @@
+"""When a call is tried again."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+
+from agentid import (
+    Client,
+    ConfigurationError,
+    NotPossible,
+    RateLimited,
+    ServerFailed,
+    Unavailable,
+    Unreachable,
+)
+from agentid.client import answers
+from agentid.client.request import Request
+from agentid.client.retries import Retries, Send, Wait, conversation
+from agentid.client.transport import Configuration
+
+GET = Request("GET", "/x", answers.json_object)
+POST = Request("POST", "/x", answers.json_object)
+KEYED = Request("POST", "/x", answers.json_object, key="")
+
+
+def answer(status: int, **headers: str) -> httpx.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.Response(status, json={"error": "no"}, headers=named)
+
+
+OK = httpx.Response(200, json={"a": 1})
+RESET = httpx.ReadError("reset")
+
+
+def play(
+    request: Request[dict[str, object]],
+    *replies: httpx.Response | httpx.HTTPError,
+    retries: Retries | None = None,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> tuple[object, list[float], list[str | None]]:
+    """The result or error, the waits, and the keys that were sent."""
+    talk = conversation(request, retries or Retries(), clock=clock)
+    waits: list[float] = []
+    keys: list[str | None] = []
+    left = list(replies)
+    step = next(talk)
+    try:
+        while True:
+            if isinstance(step, Wait):
+                waits.append(step.seconds)
+                step = talk.send(None)
+            else:
+                assert isinstance(step, Send)
+                keys.append(step.request.key)
+                step = talk.send(left.pop(0))
+    except StopIteration as end:
+        return end.value, waits, keys
+    except Exception as error:  # noqa: BLE001
+        return error, waits, keys
+
+
+@pytest.mark.parametrize("request_", [GET, KEYED], ids=["get", "keyed"])
+@pytest.mark.parametrize("failure", [RESET, answer(503), answer(429)], ids=["reset", "503", "429"])
+def test_what_may_be_repeated_is(request_: Request[dict[str, object]], failure: httpx.Response) -> None:
+    result, waits, _ = play(request_, failure, failure, OK)
+
+    assert result == {"a": 1}
+    assert 0.1 <= waits[0] <= 0.2 <= waits[1] <= 0.4
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"), [(RESET, Unreachable), (answer(503), Unavailable), (answer(429), RateLimited)]
+)
+def test_what_may_not_be_repeated_is_tried_once(failure: httpx.Response, kind: type[Exception]) -> None:
+    result, waits, _ = play(POST, failure)
+
+    assert isinstance(result, kind)
+    assert waits == []
+
+
+def test_all_tries_have_one_key() -> None:
+    _, _, keys = play(KEYED, RESET, RESET, OK)
+
+    assert len({*keys}) == 1
+    assert keys[0]
+
+
+def test_service_says_how_long_to_wait() -> None:
+    _, waits, _ = play(GET, answer(429, retry_after="7"), OK)
+
+    assert waits == [7.0]
+
+
+def test_wait_beyond_the_whole_time_is_an_error_at_once() -> None:
+    result, waits, _ = play(GET, answer(503, retry_after="61"))
+
+    assert isinstance(result, Unavailable)
+    assert (result.retry_after, waits) == (61.0, [])
+
+
+@pytest.mark.parametrize(("status", "kind"), [(500, ServerFailed), (422, NotPossible)])
+def test_other_refusals_are_not_repeated(status: int, kind: type[Exception]) -> None:
+    result, _, _ = play(GET, answer(status))
+
+    assert type(result) is kind
+
+
+def test_tries_end() -> None:
+    result, waits, keys = play(GET, *[RESET] * 5)
+
+    assert isinstance(result, Unreachable)
+    assert (len(waits), len(keys)) == (4, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0", 0.0),
+        ("Mon, 23 Nov 2026 12:00:30 GMT", 30.0),
+        ("Mon, 23 Nov 2026 11:00:00 GMT", 0.0),
+        ("soon", None),
+    ],
+)
+def test_retry_after_is_a_number_or_a_date(text: str, seconds: float | None) -> None:
+    now = datetime(2026, 11, 23, 12, 0, 0, tzinfo=UTC)
+
+    assert answers.retry_after(answer(503, retry_after=text), now=now) == seconds
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://service.example", "ftp://service.example", "https://", "https://u:p@service.example", "service"],
+)
+def test_unsafe_addresses_are_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError):
+        Client(url)
+
+
+def test_plain_http_is_for_this_machine_or_by_choice() -> None:
+    assert Configuration("http://[::1]:8000").api_key is None
+    assert Configuration("http://service.example", allow_http=True).allow_http

@@ -1,0 +1,149 @@
+"""The command, as a process of its own."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentid import Client
+from tests.conftest import Reported
+from tests.served import Service
+
+SOURCES = Path(__file__).parents[2] / "src"
+
+
+class Shell:
+    """Runs the command with a home of its own."""
+
+    def __init__(self, home: Path, base_url: str) -> None:
+        self.home = home
+        self.base_url = base_url
+
+    def run(self, *arguments: str, sent: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "PYTHONPATH": str(SOURCES),
+            "AGENTID_BASE_URL": self.base_url,
+            **more,
+        }
+        command = [sys.executable, "-m", "agentid", "--json", *arguments]
+        return subprocess.run(
+            command, input=sent, env=environment, capture_output=True, text=True, check=False, timeout=60
+        )
+
+    def read(self, *arguments: str, **more: Any) -> Any:
+        done = self.run(*arguments, **more)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def shell(service: Service, tmp_path: Path) -> Shell:
+    return Shell(tmp_path, service.address)
+
+
+def test_key_is_checked_kept_and_never_shown(shell: Shell, reported: Reported) -> None:
+    done = shell.run("login", sent=f"{reported.api_key}\n")
+    kept = shell.home / ".config" / "agentid" / "account.json"
+
+    assert done.returncode == 0
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    (who,) = shell.read("whoami")
+    assert who["base_url"] == shell.base_url
+    assert reported.api_key not in done.stdout + done.stderr + json.dumps(who)
+
+
+def test_wrong_key_is_not_kept(shell: Shell) -> None:
+    done = shell.run("login", sent="service_live_wrong\n")
+
+    assert done.returncode == 4
+    assert not (shell.home / ".config").exists()
+    assert shell.run("whoami").returncode == 2
+    assert shell.run("login", sent="\n").returncode == 2
+
+
+def test_kept_key_goes_to_its_own_service_only(shell: Shell, reported: Reported) -> None:
+    shell.run("login", sent=f"{reported.api_key}\n")
+
+    assert shell.run("whoami", AGENTID_BASE_URL="http://127.0.0.1:9").returncode == 2
+
+
+def test_certificate_is_verified_with_the_services_lists(
+    shell: Shell, client: Client, tmp_path: Path
+) -> None:
+    agent = client.agents.register(name="a", model_hash="x", metadata={"permitted_actions": ["read"]})
+    file = tmp_path / "agent.pem"
+    file.write_text(client.agents.certify(agent.id).certificate_pem)
+
+    (found,) = shell.read("verify", "certificate", str(file), "--no-revocation")
+
+    assert (found["agent_id"], found["permitted_actions"]) == (agent.id, ["read"])
+    refused = shell.run("verify", "certificate", str(file), "--root", str(file), "--chain", str(file))
+    assert refused.returncode == 1
+    assert json.loads(refused.stdout)["valid"] is False
+
+
+def test_token_and_message_are_verified(
+    shell: Shell, client: Client, reported: Reported, tmp_path: Path
+) -> None:
+    agent_id = str(reported.agent.id)
+    chain = [{"sub": "alice@example.com", "type": "human"}]
+    token = client.delegation.issue(agent_id, chain=chain, audience="me").token
+    certificate = next(client.certificates.list(agent_id=agent_id))
+    signature = client.messages.sign(agent_id, payload={"a": 1}).signature
+    pem, payload = tmp_path / "agent.pem", tmp_path / "payload.json"
+    pem.write_text(certificate.certificate_pem)
+    payload.write_text('{"a": 1.0}')
+    message = ["verify", "message", str(payload), "--certificate", str(pem), "--no-revocation"]
+
+    (found,) = shell.read("verify", "token", "--audience", "me", sent=token)
+    (signed,) = shell.read(*message, "--signature", signature)
+
+    assert (found["principal"], found["agent_id"]) == ("alice@example.com", agent_id)
+    assert signed["agent_id"] == agent_id
+    other = shell.run("verify", "token", token, "--audience", "you")
+    assert (other.returncode, json.loads(other.stdout)["reason"]) == (1, "wrong_audience")
+    payload.write_text('{"a": 2}')
+    assert shell.run(*message, "--signature", signature).returncode == 1
+
+
+def test_events_are_followed(shell: Shell, client: Client, reported: Reported) -> None:
+    agent_id = str(reported.agent.id)
+    made = [client.events.record(agent_id=agent_id, action_type="api_call").id for _ in range(3)]
+
+    found = shell.read("events", "tail", "--count", "2", "--lines", "2", AGENTID_API_KEY=reported.api_key)
+
+    assert [each["id"] for each in found] == made[1:]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("verify", "certificate", "/nowhere.pem"), 3),
+        (("verify", "proof", "/nowhere", "--log-key", "x"), 3),
+        (("verify", "webhook", "/dev/null"), 2),
+        (("verify", "certificate", "/dev/null", "--root", "/dev/null", "--chain", "/dev/null"), 1),
+        (("verify",), 2),
+        (("events", "tail"), 4),
+    ],
+)
+def test_exit_codes_say_what_happened(shell: Shell, arguments: tuple[str, ...], code: int) -> None:
+    assert shell.run(*arguments).returncode == code
+
+
+def test_service_that_is_away_has_a_code(shell: Shell) -> None:
+    token = "e30.e30."
+
+    assert (
+        shell.run(
+            "verify", "token", token, "--audience", "x", AGENTID_BASE_URL="http://127.0.0.1:9"
+        ).returncode
+        == 5
+    )
+    assert shell.run("whoami", AGENTID_BASE_URL="http://service.example").returncode == 2

@@ -1,0 +1,199 @@
+"""The tools over real standard input and output, by the official client."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+import agentid
+from agentid.keys import DpopKey
+from certificates import services as certificates
+from certificates.models import Certificate
+from compliance.core.clock import now
+from compliance.tenancy.tests.factories import ACTOR
+from events.models import BehaviorEvent
+from tests.conftest import Reported
+from tests.served import Service
+
+Play = Callable[[Client], Coroutine[Any, Any, Any]]
+
+
+@pytest.fixture
+def play(service: Service, reported: Reported) -> Callable[..., Any]:
+    """Run calls against a server process of their own."""
+
+    def run(calls: Play, **environ: str) -> Any:
+        found = {
+            "PYTHONPATH": str(Path(agentid.__file__).parents[1]),
+            "AGENTID_BASE_URL": service.address,
+            "AGENTID_API_KEY": reported.api_key,
+            "AGENTID_AGENT_ID": str(reported.agent.id),
+            **environ,
+        }
+        parameters = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "agentid.mcp"],
+            env={name: value for name, value in found.items() if value},
+        )
+
+        async def play_it() -> Any:
+            async with Client(stdio_client(parameters)) as client:
+                return await calls(client)
+
+        return asyncio.run(play_it())
+
+    return run
+
+
+def serial_of(reported: Reported) -> str:
+    return str(Certificate.objects.get(agent_id=reported.agent.id).serial_number)
+
+
+def test_tools_are_typed(play: Callable[..., Any]) -> None:
+    async def calls(client: Client) -> Any:
+        return (await client.list_tools()).tools
+
+    tools = {tool.name: tool for tool in play(calls)}
+
+    assert set(tools) == {
+        "verify_agent",
+        "verify_delegation",
+        "verify_message",
+        "report_event",
+        "obtain_token",
+    }
+    assert all(tool.description and tool.output_schema for tool in tools.values())
+    assert "data_access" in str(tools["report_event"].input_schema)
+
+
+def test_agent_obtains_a_token_that_another_verifies(play: Callable[..., Any], reported: Reported) -> None:
+    chain = [{"sub": "anna", "type": "human"}, {"sub": "reader", "type": "agent"}]
+
+    async def calls(client: Client) -> tuple[Any, Any]:
+        issued = await client.call_tool("obtain_token", {"chain": chain, "audience": "orders"})
+        token = issued.structured_content["token"]
+        given = {"token": token, "audience": "orders"}
+        elsewhere = await client.call_tool("verify_delegation", given | {"audience": "stock"})
+        assert elsewhere.structured_content["reason"] == "invalid_audience"
+        return issued, await client.call_tool("verify_delegation", given)
+
+    issued, verified = play(calls)
+
+    assert not issued.is_error, issued.content
+    assert issued.structured_content["principal"] == "reader"
+    assert verified.structured_content["valid"] is True
+    assert verified.structured_content["audience"] == "orders"
+    assert verified.structured_content["agent_id"] == str(reported.agent.id)
+
+
+def test_token_is_bound_to_the_agents_key(
+    play: Callable[..., Any], service: Service, reported: Reported, tmp_path: Path
+) -> None:
+    chain = [{"sub": "anna", "type": "human"}, {"sub": "reader", "type": "agent"}]
+    longer = [*chain, {"sub": "helper", "type": "sub_agent"}]
+
+    async def calls(client: Client) -> tuple[Any, Any]:
+        first = await client.call_tool("obtain_token", {"chain": chain})
+        assert not first.is_error, first.content
+        parent = first.structured_content["token"]
+        return first, await client.call_tool("obtain_token", {"chain": longer, "parent_token": parent})
+
+    first, second = play(calls, AGENTID_DPOP_KEY=str(tmp_path / "key.pem"))
+
+    thumbprint = DpopKey.load(tmp_path / "key.pem").thumbprint
+    assert first.structured_content["bound_to"] == thumbprint
+    assert not second.is_error, second.content
+    assert second.structured_content["bound_to"] == thumbprint
+
+
+def test_agent_and_message_of_it_are_verified(play: Callable[..., Any], reported: Reported) -> None:
+    serial = serial_of(reported)
+    signed = certificates.sign_message(
+        certificate=Certificate.objects.get(serial_number=serial), payload={"order": 7}
+    )
+
+    async def calls(client: Client) -> tuple[Any, Any, Any]:
+        given = {"payload": {"order": 7}, "signature": signed.signature, "certificate_serial": serial}
+        return (
+            await client.call_tool("verify_agent", {"serial_number": serial}),
+            await client.call_tool("verify_message", given),
+            await client.call_tool("verify_message", given | {"payload": {"order": 8}}),
+        )
+
+    agent, message, forged = play(calls)
+
+    assert agent.structured_content["status"] == "active"
+    assert agent.structured_content["agent_id"] == str(reported.agent.id)
+    assert message.structured_content["valid"] is True
+    assert (forged.structured_content["valid"], forged.structured_content["reason"]) == (
+        False,
+        "invalid_signature",
+    )
+
+
+def test_reported_event_is_stored(play: Callable[..., Any], reported: Reported) -> None:
+    async def calls(client: Client) -> Any:
+        given = {"action_type": "data_access", "details": {"resource": "orders"}, "session_id": "s1"}
+        return await client.call_tool("report_event", given)
+
+    found = play(calls)
+
+    stored = BehaviorEvent.objects.get(agent_id=reported.agent.id)
+    assert found.structured_content["id"] == str(stored.id)
+    assert found.structured_content["risk_band"] == "low"
+    assert (stored.details, stored.session_id) == ({"resource": "orders"}, "s1")
+
+
+@pytest.mark.parametrize("serial", ["00ff", "../agents", "a/b?c=d#e", "\x00", "é", "x" * 10_000])
+def test_unknown_agent_is_an_error_of_the_tool(play: Callable[..., Any], serial: str) -> None:
+    async def calls(client: Client) -> Any:
+        return await client.call_tool("verify_agent", {"serial_number": serial})
+
+    found = play(calls)
+
+    assert found.is_error
+    assert ": 4" in found.content[0].text
+
+
+@pytest.mark.parametrize(
+    ("environ", "error"),
+    [
+        ({"AGENTID_API_KEY": ""}, "401: "),
+        ({"AGENTID_AGENT_ID": ""}, "AGENTID_AGENT_ID is not set"),
+        ({"AGENTID_API_KEY": "service_live_wrong"}, "401: "),
+        ({"AGENTID_BASE_URL": "http://127.0.0.1:9"}, "ConnectError"),
+    ],
+)
+def test_misconfiguration_is_said_without_secrets(
+    play: Callable[..., Any], reported: Reported, environ: dict[str, str], error: str
+) -> None:
+    async def calls(client: Client) -> Any:
+        return await client.call_tool("report_event", {"action_type": "api_call"})
+
+    found = play(calls, **environ)
+
+    assert found.is_error
+    assert error in found.content[0].text
+    assert reported.api_key not in found.content[0].text
+    assert "service_live_wrong" not in found.content[0].text
+
+
+def test_revoked_agent_is_said_to_be(play: Callable[..., Any], reported: Reported) -> None:
+    found = Certificate.objects.get(agent_id=reported.agent.id)
+    certificates.revoke(
+        tenant_id=reported.agent.tenant_id,
+        certificate_id=found.id,
+        reason="keyCompromise",
+        actor=ACTOR,
+        now=now(),
+    )
+
+    async def calls(client: Client) -> Any:
+        return await client.call_tool("verify_agent", {"serial_number": str(found.serial_number)})
+
+    assert play(calls).structured_content["status"] == "revoked"

@@ -1,0 +1,195 @@
+"""Each shell with the running service's decision."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from agentid.keys import DpopKey
+from agentid.middleware.asgi import AsgiGate
+from compliance.tenancy.tests.factories import make_key
+from events.models import BehaviorEvent
+from tests.between import Canned, Fate, between
+from tests.middleware.conftest import Ask, Asked, Guarded, MakeGate, asgi_app
+from tests.served import Service
+
+FORGED = {"X-Service-Agent-Id": "forged", "X_Service_Agent_Id": "forged", "X-Service-Scope": "all"}
+AWAY = {"error": "The authorization service does not answer"}
+
+
+def test_agent_with_the_action_in_scope_passes(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+
+    found = ask(gate, "/orders", {"X-Service-Cert-Serial": guarded.serial, **FORGED})
+
+    assert found.status == 200
+    assert found.body["agent"] == {"agent_id": str(guarded.agent.id), "action": "read"}
+    assert found.seen == {}
+
+
+@pytest.mark.parametrize("path", ["/", "/\u00fc/\u65e5\u672c", "/a%2Fb%20c;d=e", "/%ff", "/x?\u00fc=%00"])
+def test_any_path_is_asked_about(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate, path: str
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+
+    assert ask(gate, path, {"X-Service-Cert-Serial": guarded.serial}).status == 200
+    assert ask(gate, path, {}).status == 401
+
+
+def test_action_out_of_scope_is_403_and_on_record(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action=lambda asked: asked.path.strip("/"))
+    headers = {"X-Service-Cert-Serial": guarded.serial, "X-Service-Action": "read"}
+
+    refused, again = ask(gate, "/write", headers), ask(gate, "/write", headers)
+
+    assert (refused.status, refused.body) == (again.status, again.body) == (403, {"error": "Scope violation"})
+    stored = BehaviorEvent.objects.filter(agent_id=guarded.agent.id)
+    assert [event.action_type for event in stored] == ["unauthorized_access_attempt"]
+    assert ask(gate, "/read", headers).status == 200
+
+
+def test_without_credential_it_is_401_with_a_challenge(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+
+    found = ask(gate, "/orders", FORGED)
+
+    assert found.status == 401
+    assert "DPoP" in found.headers["www-authenticate"]
+    assert set(found.body) == {"error"}
+
+
+def test_token_that_does_not_hold_is_401(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+    headers = {"Authorization": "Bearer nonsense", "X-Service-Cert-Serial": guarded.serial}
+
+    found = ask(gate, "/orders", headers)
+
+    assert found.status == 401
+    assert 'error="invalid_token"' in found.headers["www-authenticate"]
+
+
+@pytest.mark.parametrize("value", ["Bearer \u00e9", "DPoP \u00ff", "Bearer " + "x" * 9_000, "Bearer  ,"])
+def test_odd_credential_is_401(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate, value: str
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+
+    assert ask(gate, "/orders", {"Authorization": value}).status == 401
+
+
+def test_excluded_path_is_open_and_stripped_all_the_same(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, excluded=("/health",))
+
+    found = ask(gate, "/health", FORGED)
+
+    assert (found.status, found.body["agent"], found.seen) == (200, None, {})
+    assert ask(gate, "/health/", FORGED).status != 200
+    assert ask(gate, "/healthy", FORGED).status != 200
+
+
+@pytest.mark.parametrize(
+    "fate",
+    [
+        Fate.NO_ANSWER,
+        Fate.ANSWER_LOST,
+        Canned(500),
+        Canned(302, headers={"Location": "/health"}),
+        Canned(200, b"<h1>hello</h1>"),
+    ],
+    ids=["hangs", "breaks off", "fails", "redirects", "is another server"],
+)
+def test_without_a_decision_it_is_503(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate, fate: Any
+) -> None:
+    with between(service.address, fate) as way:
+        gate = make_gate(way.address, guarded.gateway_key, action="read", timeout=1.0)
+        found = ask(gate, "/orders", {"X-Service-Cert-Serial": guarded.serial})
+
+    assert (found.status, found.body) == (503, AWAY)
+    assert found.headers["retry-after"] == "1"
+
+
+@pytest.mark.parametrize("key", ["service_live_wrong", None], ids=["unknown", "without the scope"])
+def test_refusal_of_the_gateways_own_key_is_not_the_clients(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate, key: str | None
+) -> None:
+    gate = make_gate(service.address, key or make_key(guarded.tenant, ["events:read"]), action="read")
+
+    found = ask(gate, "/orders", {"X-Service-Cert-Serial": guarded.serial})
+
+    assert (found.status, found.body) == (503, AWAY)
+    assert "www-authenticate" not in found.headers
+
+
+def test_refused_websocket_is_closed_before_it_is_accepted(
+    service: Service, guarded: Guarded, make_gate: MakeGate
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+    scope = {"type": "websocket", "path": "/ws", "headers": [], "query_string": b"", "scheme": "ws"}
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def play() -> None:
+        await AsgiGate(asgi_app, gate)(scope, receive, send)
+        await gate.aclose()
+
+    asyncio.run(play())
+
+    assert [(message["type"], message["code"]) for message in sent] == [("websocket.close", 1008)]
+
+
+def token_for(service: Service, guarded: Guarded, **more: Any) -> str:
+    chain = [{"sub": "anna", "type": "human"}, {"sub": "reader", "type": "agent"}]
+    answer = httpx.post(
+        f"{service.address}/v1/agents/{guarded.agent.id}/delegation",
+        json={"chain": chain, "scope": "read", **more},
+        headers={"Authorization": f"Bearer {make_key(guarded.tenant)}"},
+    )
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["data"]["token"])
+
+
+def test_holder_of_a_bound_token_proves_its_key(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    key, thief = DpopKey.generate(), DpopKey.generate()
+    token = token_for(service, guarded, dpop_jkt=key.thumbprint)
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+
+    def present(holder: DpopKey, url: str = "http://api.test/orders") -> Asked:
+        proof = holder.proof("GET", url, access_token=token)
+        return ask(gate, "/orders?a=b", {"Authorization": f"DPoP {token}", "DPoP": proof})
+
+    assert present(key).status == 200
+    stolen, moved = present(thief), present(key, "http://api.test/other")
+    assert (stolen.status, moved.status) == (401, 401)
+    assert 'error="invalid_token"' in stolen.headers["www-authenticate"]
+    assert 'error="invalid_dpop_proof"' in moved.headers["www-authenticate"]
+    assert ask(gate, "/orders", {"Authorization": f"Bearer {token}"}).status == 401
+
+
+def test_holder_of_a_bearer_token_passes(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+
+    found = ask(gate, "/orders", {"Authorization": f"Bearer {token_for(service, guarded)}"})
+
+    assert (found.status, found.body["agent"]["agent_id"]) == (200, str(guarded.agent.id))

@@ -1,0 +1,299 @@
+"""What a reporter does while the service is away, slow, or lost in the middle of an answer."""
+
+import os
+import signal
+import time
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from agentid.reporting import Rejected
+from agentid.reporting.spool import Spool, sender_of
+from compliance.tests.waiting import eventually
+from tests.between import Canned, Fate, between
+from tests.conftest import MakeReporter, Reported
+from tests.served import Service
+
+NOBODY = "http://127.0.0.1:9"  # discard; nothing listens there
+
+
+def files(spool: Path) -> list[Path]:
+    return sorted(spool.rglob("*.ndjson"))
+
+
+@pytest.fixture
+def spool(tmp_path: Path, reported: Reported) -> Path:
+    return tmp_path / "spool" / str(reported.agent.id)
+
+
+def test_lost_answer_doubles_nothing(
+    service: Service, reported: Reported, make_reporter: MakeReporter
+) -> None:
+    with between(service.address, Fate.ANSWER_LOST, Fate.ANSWER_LOST, Fate.PASSED) as way:
+        reporter = make_reporter(way.address)
+        for number in range(20):
+            reporter.report("data_access", {"n": number})
+        assert reporter.flush(60)
+
+    assert reported.numbers() == list(range(20))
+    assert len(way.keys) >= 3
+    assert len(set(way.keys)) == len(way.keys) - 2  # the same key for the tries of one batch
+    assert reporter.statistics().sent == 20
+
+
+def test_events_wait_while_the_service_is_away_and_arrive_in_order(
+    service: Service, reported: Reported, make_reporter: MakeReporter, spool: Path
+) -> None:
+    away = make_reporter(NOBODY)
+    for number in range(1_100):
+        away.report("data_access", {"n": number})
+
+    assert not away.close(0.5)
+
+    assert len(files(spool)) == 3  # few files, though each was open to more
+    back = make_reporter(service.address)
+    assert eventually(lambda: back.statistics().sent == 1_100, seconds=60)
+    assert reported.numbers() == list(range(1_100))
+    assert files(spool) == []
+
+
+def test_retry_after_is_honoured_and_keeps_the_event(
+    service: Service, reported: Reported, make_reporter: MakeReporter
+) -> None:
+    refused = Canned(429, headers={"Retry-After": "2"})
+    with between(service.address, refused, Fate.PASSED) as way:
+        reporter = make_reporter(way.address)
+        began = time.monotonic()
+        reporter.report("data_access", {"n": 1})
+        assert reporter.flush(60)
+
+    assert time.monotonic() - began >= 2
+    assert reported.numbers() == [1]
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422, 500, 502, 503])
+def test_what_a_proxy_says_drops_nothing(
+    service: Service, reported: Reported, make_reporter: MakeReporter, status: int
+) -> None:
+    with between(service.address, Canned(status, b"<h1>proxy</h1>"), Fate.PASSED) as way:
+        reporter = make_reporter(way.address)
+        reporter.report("data_access", {"n": 1})
+        assert reporter.flush(60)
+
+    assert reported.numbers() == [1]
+
+
+def test_single_events_that_the_service_could_not_store_are_sent_again_under_another_key(
+    service: Service, reported: Reported, make_reporter: MakeReporter
+) -> None:
+    answer = Canned(200, b'{"data": [{"status": 503, "error": "later"}]}')
+    with between(service.address, answer, Fate.PASSED) as way:
+        reporter = make_reporter(way.address)
+        reporter.report("data_access", {"n": 1})
+        assert reporter.flush(60)
+
+    assert reported.numbers() == [1]
+    assert way.keys == [way.keys[0], f"{way.keys[0]}.r"]
+
+
+def test_hanging_service_holds_up_neither_the_agent_nor_the_end(
+    service: Service, reported: Reported, make_reporter: MakeReporter, spool: Path
+) -> None:
+    with between(service.address, Fate.NO_ANSWER) as way:
+        reporter = make_reporter(way.address, timeout=60.0)
+        reporter.report("data_access", {"n": 0})
+        assert eventually(lambda: len(way.keys) == 1)
+        for number in range(1, 101):
+            assert reporter.report("data_access", {"n": number})
+        assert eventually(lambda: reporter.statistics().queued == 0)
+
+        assert not reporter.close(0.5)
+
+        # The lock of the hanging one is still held: a second does not send what it may be sending.
+        second = make_reporter(service.address)
+        assert second.flush(30)
+        assert second.statistics().sent == 0
+        assert sum(path.read_bytes().count(b"\n") for path in files(spool)) == 101
+
+
+def test_full_memory_and_spool_drop_the_newest(reported: Reported, make_reporter: MakeReporter) -> None:
+    reporter = make_reporter(NOBODY, max_queued=10, max_spool_bytes=1_000)
+
+    taken = []
+    for number in range(100):
+        taken.append(reporter.report("data_access", {"n": number}))
+        if not taken[-1]:
+            break
+        # What fits into the spool goes there.
+        eventually(lambda: reporter.statistics().queued < 10, seconds=0.3)
+
+    found = reporter.statistics()
+    assert taken[-1] is False
+    assert (found.queued, found.dropped) == (10, 1)
+    assert found.reported == len(taken) - 1 == found.queued + found.spooled
+    assert found.spooled > 0
+
+
+def test_torn_and_spoiled_files_cost_only_their_own_lines(
+    service: Service, reported: Reported, make_reporter: MakeReporter, spool: Path
+) -> None:
+    away = make_reporter(NOBODY)
+    for number in range(4):
+        away.report("data_access", {"n": number})
+    away.close(0.5)
+    (path,) = files(spool)
+    lines = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([lines[0], b"\x00" * 40, b"\xff\xfe", *lines[1:3], lines[3][:20]]))
+
+    back = make_reporter(service.address)
+
+    assert eventually(lambda: back.statistics().sent == 3, seconds=30)
+    assert back.flush(30)
+    assert reported.numbers() == [0, 1, 2]
+
+
+def tried(spool: Path, *, at: float, sender: str) -> None:
+    """Make the one file look as if it had been sent without an answer."""
+    (path,) = files(spool)
+    path.rename(path.with_name(f"{path.stem}.{int(at)}-{sender}.ndjson"))
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "api_key"), [(24, None), (1, "service_live_another")], ids=["too long ago", "another key"]
+)
+def test_what_could_be_doubled_is_set_aside(  # the service would not recognise its key
+    service: Service,
+    reported: Reported,
+    make_reporter: MakeReporter,
+    spool: Path,
+    hours_ago: int,
+    api_key: str | None,
+) -> None:
+    away = make_reporter(NOBODY)
+    away.report("data_access", {"n": 1})
+    away.close(0.5)
+    tried(spool, at=time.time() - hours_ago * 3600, sender=sender_of(api_key or reported.api_key))
+
+    back = make_reporter(service.address)
+
+    assert eventually(lambda: back.statistics().unsettled == 1)
+    assert back.flush(10)
+    assert reported.numbers() == []
+    assert [path.parent.name for path in files(spool)] == ["unsettled"]
+
+
+def test_another_key_sends_what_never_got_through(
+    service: Service, reported: Reported, make_reporter: MakeReporter
+) -> None:
+    away = make_reporter(NOBODY, api_key="service_live_another")
+    away.report("data_access", {"n": 1})
+    away.close(0.5)
+
+    back = make_reporter(service.address)
+
+    assert eventually(lambda: back.statistics().sent == 1, seconds=30)
+    assert reported.numbers() == [1]
+
+
+def test_wrong_key_drops_nothing(
+    service: Service, reported: Reported, make_reporter: MakeReporter, spool: Path
+) -> None:
+    wrong = make_reporter(service.address, api_key="service_live_wrong")
+    wrong.report("data_access", {"n": 1})
+
+    assert not wrong.close(1)
+
+    assert len(files(spool)) == 1
+    assert (wrong.statistics().rejected, wrong.statistics().dropped) == (0, 0)
+
+
+def test_failing_callback_stops_nothing(
+    service: Service, reported: Reported, make_reporter: MakeReporter
+) -> None:
+    def fail(rejected: Rejected) -> None:
+        raise RuntimeError(rejected.error)
+
+    reporter = make_reporter(service.address, on_rejected=fail)
+    reporter.report("nonsense")  # type: ignore[arg-type]
+    reporter.report("data_access", {"n": 1})
+
+    assert reporter.flush(30)
+    assert reported.numbers() == [1]
+
+
+def test_two_processes_never_take_the_same_files(tmp_path: Path) -> None:
+    first = Spool(tmp_path, max_bytes=1_000)
+    first.append([b'{"n":1}'])
+    first.close()
+    found: list[int] = []
+
+    spools = [Spool(tmp_path, max_bytes=1_000) for _ in range(8)]
+    threads = [Thread(target=lambda one=one: found.append(one.adopt())) for one in spools]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(found) == [0] * 7 + [1]
+    for spool in spools:
+        spool.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")  # since Python 3.12
+def test_child_of_a_fork_reports_for_itself(
+    service: Service, reported: Reported, make_reporter: MakeReporter
+) -> None:
+    with between(service.address, Fate.NO_ANSWER, Fate.PASSED) as way:
+        reporter = make_reporter(way.address, timeout=5.0)
+        reporter.report("data_access", {"n": 1})
+        assert eventually(lambda: len(way.keys) == 1)
+
+        child = forked(reporter)
+
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert reporter.flush(60)
+    assert sorted(reported.numbers()) == [1, 2]
+    assert reporter.statistics().reported == 1
+
+
+def forked(reporter: Any) -> int:
+    child = os.fork()
+    if child:
+        return child
+    try:
+        signal.alarm(60)
+        reporter.report("data_access", {"n": 2})
+        done = reporter.flush(30) and reporter.statistics().sent == 1 and reporter.close(5)
+        os._exit(0 if done else 1)
+    finally:
+        os._exit(2)
+
+
+@pytest.mark.parametrize(
+    "details",
+    [{"n": float("nan")}, {("a", 1): 2}, {"text": "x" * 300_000}, [1, 2], "text", 7],
+    ids=["NaN", "key", "large", "list", "text", "number"],
+)
+def test_what_has_no_json_form_is_dropped_without_an_exception(
+    make_reporter: MakeReporter, details: Any
+) -> None:
+    reporter = make_reporter(NOBODY)
+
+    assert reporter.report("data_access", details) is False
+    assert reporter.statistics().dropped == 1
+
+
+def test_details_that_contain_themselves_or_fail_are_dropped(make_reporter: MakeReporter) -> None:
+    class Failing:
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    reporter = make_reporter(NOBODY)
+    round_trip: dict[str, Any] = {}
+    round_trip["self"] = round_trip
+
+    assert reporter.report("data_access", round_trip) is False
+    assert reporter.report("data_access", {"a": Failing()}) is False
+    assert reporter.report("data_access", occurred_at="yesterday") is False  # type: ignore[arg-type]

@@ -1,0 +1,42 @@
+"""The quick start of the README runs as it stands."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import agentid
+from agentid import Client
+from tests.conftest import Reported
+from tests.served import Service
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+
+
+def test_every_block_runs_one_after_the_other(
+    service: Service, reported: Reported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTID_BASE_URL", service.address)
+    monkeypatch.setenv("AGENTID_API_KEY", reported.api_key)
+    names: dict[str, object] = {
+        "ENVIRONMENT": "live",
+        "ISSUER": service.address,
+        "KEY_FILE": tmp_path / "agent.pem",
+    }
+
+    for block in BLOCKS:
+        exec(compile(block, str(README), "exec"), names)  # noqa: S102
+
+    assert len(BLOCKS) == 5
+    client = names["client"]
+    assert isinstance(client, Client)
+    client.close()
+
+
+def test_errors_in_the_table_exist() -> None:
+    named = re.findall(
+        r"`([A-Z]\w+)`", README.read_text("utf-8").split("| Raised")[1].split("GET requests")[0]
+    )
+
+    assert {each for each in named if not hasattr(agentid, each)} == set()
