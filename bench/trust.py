@@ -1,4 +1,4 @@
-"""`./run bench trust`: tokens issued, exchanged, verified and introspected, proofs checked, messages signed.
+"""`./run bench trust`: tokens, proofs, signed messages and the gateway's decisions.
 
 Works in databases and tokens of its own and prints tables. docs/benchmarks.md tells what the figures mean.
 """
@@ -13,11 +13,12 @@ from pathlib import Path
 from bench.harness import machine, web
 from bench.harness.place import Place, find_place
 from bench.trust_parts.doors import doors
+from bench.trust_parts.gateway import gateway
 from bench.trust_parts.limits import limits
 from bench.trust_parts.run import TrustOptions, TrustRun
 from compliance.localdev.console import StepFailed, complain, say
 
-PARTS = ("limits", "doors")
+PARTS = ("limits", "doors", "gateway")
 AGENTS = 20
 
 
@@ -58,6 +59,9 @@ def _measured(place: Place, options: TrustOptions) -> TrustRun:
         if "doors" in options.only:
             say("  … doors")
             doors(run, found, agents)
+        if "gateway" in options.only:
+            say("  … gateway")
+            gateway(run, agents)
         run.lines += ["", f"Load of the machine at the end: {machine.load_average():.1f}"]
     return run
 

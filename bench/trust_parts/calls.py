@@ -35,11 +35,21 @@ class ProofMaker:
         self._key = ec.generate_private_key(ec.SECP256R1())
 
     @cached_property
-    def _header(self) -> str:
+    def _jwk(self) -> dict[str, str]:
+        """The public key, its members in the order of a thumbprint."""
         numbers = self._key.public_key().public_numbers()
         x, y = (_b64url(number.to_bytes(32, "big")) for number in (numbers.x, numbers.y))
-        jwk = {"kty": "EC", "crv": "P-256", "x": x, "y": y}
-        return _b64url(json.dumps({"typ": "dpop+jwt", "alg": "ES256", "jwk": jwk}).encode())
+        return {"crv": "P-256", "kty": "EC", "x": x, "y": y}
+
+    @cached_property
+    def _header(self) -> str:
+        return _b64url(json.dumps({"typ": "dpop+jwt", "alg": "ES256", "jwk": self._jwk}).encode())
+
+    @property
+    def jkt(self) -> str:
+        """The key's thumbprint (RFC 7638)."""
+        text = json.dumps(self._jwk, separators=(",", ":"))
+        return _b64url(hashlib.sha256(text.encode()).digest())
 
     def proof(self, method: str, url: str, token: str | None = None) -> str:
         """A proof for one request made now."""

@@ -105,18 +105,18 @@ def _row(door: Door, ours: Turns, peer: Turns, limits: Limits) -> list[str]:
         number(ours.rate),
         number(door.rate),
         *(number(_quantile(ours.saturated, share)) for share in (0.5, 0.99)),
-        _errors(ours.saturated),
+        errors_of(ours.saturated),
         f"{ours.rate / peer.rate:.2f}" if peer.saturated and peer.rate else "·",
         f"{ours.rate / limit:.0%}" if limit else "·",
         f"{door.offered:g}/s",
         *(number(_quantile(ours.steady, share)) for share in (0.5, 0.99)),
         number(worst),
-        _errors(ours.steady),
+        errors_of(ours.steady),
         number(door.p99_ms),
     ]
 
 
-def _errors(outcomes: list[Outcome]) -> str:
+def errors_of(outcomes: list[Outcome]) -> str:
     """How many, with their statuses."""
     total = sum(one.errors for one in outcomes)
     kinds = sorted({kind for one in outcomes for kind in one.failures})
