@@ -10,6 +10,8 @@ from compliance.core import environments
 from compliance.stores import doorbell, sql
 
 SEAL: Final = "auditlog.seal"
+SEALED: Final = ("auditlog", "sealed")
+"""The channel of `compliance.stores.announcements` on which sealed entries are announced."""
 
 
 def record(

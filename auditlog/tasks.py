@@ -9,14 +9,14 @@ from django.conf import settings
 from auditlog.disposal import retention
 from auditlog.errors import LogKeysMissing, TreeDamaged, WitnessPolicyInvalid
 from auditlog.sealing import keys, sealer
-from auditlog.services import SEAL
+from auditlog.services import SEAL, SEALED
 from auditlog.submitting import gathering
 from auditlog.tlog.errors import TlogError
 from auditlog.vocabulary import Actor
 from compliance.core.clock import now
 from compliance.core.errors import Unavailable
 from compliance.core.tasks import enqueue, task
-from compliance.stores import doorbell
+from compliance.stores import announcements, doorbell
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +88,8 @@ def _seal_and_sign() -> int:
     sealed = 0
     try:
         sealed = sealer.seal_queued()
+        if sealed:
+            announcements.announce(SEALED)
         if sealer.sign_head(now=now()) and settings.AUDIT_WITNESS_POLICY:
             doorbell.ring(COSIGN)
     except (Unavailable, LogKeysMissing) as error:

@@ -60,6 +60,7 @@ INSTALLED_APPS = [
     "events.figures",
     "delegation",
     "delegation.issuers",
+    "compliance.signals",
     "compliance.gateway",
     "compliance.reports",
     "compliance.ops",
@@ -291,6 +292,22 @@ WEBHOOK_DISABLE_AFTER_SECONDS: int = env.int("WEBHOOK_DISABLE_AFTER_SECONDS", de
 # The time for which a rotated secret still signs beside the new one.
 WEBHOOK_SECRET_OVERLAP_SECONDS: int = env.int("WEBHOOK_SECRET_OVERLAP_SECONDS", default=86_400)
 WEBHOOKS_PER_TENANT: int = env.int("WEBHOOKS_PER_TENANT", default=200)
+
+# --- Signals --------------------------------------------------------------------------------------
+
+SIGNALS_TIMEOUT_SECONDS: float = 10.0
+# Streams that a sender process pushes to at once in each environment; at most half to failing receivers.
+SIGNALS_SENDER_THREADS: int = env.int("SIGNALS_SENDER_THREADS", default=32)
+# How often a sender looks for signals of which no message came.
+SIGNALS_POLL_SECONDS: float = env.float("SIGNALS_POLL_SECONDS", default=0.5)
+# How long a poll (RFC 8936) waits for the first signal, and how many may wait in one web process.
+SIGNALS_LONG_POLL_SECONDS: float = env.float("SIGNALS_LONG_POLL_SECONDS", default=5.0)
+SIGNALS_LONG_POLLS: int = env.int("SIGNALS_LONG_POLLS", default=2)
+# A push stream is paused after its receiver has failed for so long.
+SIGNALS_PAUSE_AFTER_SECONDS: int = env.int("SIGNALS_PAUSE_AFTER_SECONDS", default=86_400)
+# A stream in which more signals wait than this is disabled.
+SIGNALS_MOST_WAITING: int = env.int("SIGNALS_MOST_WAITING", default=10_000)
+SIGNAL_STREAMS_PER_TENANT: int = env.int("SIGNAL_STREAMS_PER_TENANT", default=20)
 
 # --- Rate limits: requests per window of 60 seconds -----------------------------------------------
 

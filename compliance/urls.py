@@ -20,6 +20,7 @@ ROOMS = [
     ),
     "compliance.gateway",
     *("compliance.incidents", "compliance.reports", "compliance.reports.notifications"),
+    "compliance.signals",
 ]
 
 urlpatterns = [

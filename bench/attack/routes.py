@@ -109,7 +109,7 @@ def _value(holdings: Holdings, pattern: str, name: str) -> str:
 
 
 # Routes whose object stands in the body.
-IN_BODY = frozenset({"v1/events", "v1/events/batch", "v1/reports"})
+IN_BODY = frozenset({"v1/events", "v1/events/batch", "v1/reports", "v1/ssf/status", "v1/ssf/verify"})
 
 
 def _agent(_: Holdings) -> Any:
@@ -234,6 +234,11 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
     "POST v1/webhooks/<str:webhook_id>/rotate-secret": lambda _: {"overlap_seconds": 0},
     "POST v1/webhooks/<str:webhook_id>/recover": lambda _: {"since": "2026-01-01T00:00:00Z"},
     "POST v1/webhooks/<str:webhook_id>/deliveries/<str:delivery_id>/redeliver": lambda _: None,
+    "POST v1/ssf/streams": lambda _: {"description": "d", "events_requested": []},
+    "PATCH v1/ssf/streams": lambda holdings: {"stream_id": holdings.stream, "description": "e"},
+    "POST v1/ssf/streams/<str:stream_id>/poll": lambda _: {"returnImmediately": True, "ack": ["x"]},
+    "POST v1/ssf/status": lambda holdings: {"stream_id": holdings.stream, "status": "enabled"},
+    "POST v1/ssf/verify": lambda holdings: {"stream_id": holdings.stream, "state": "s"},
     "PATCH v1/incidents/<str:incident_id>": lambda _: {
         "severity": "low",
         "dora_class": "not_major",

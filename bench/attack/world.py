@@ -47,6 +47,7 @@ class Holdings:
     serial: str
     event: str
     webhook: str
+    stream: str
     issuer: str
     delivery: str
     report: str
@@ -70,6 +71,7 @@ class Holdings:
             "certificate_id": self.certificate,
             "event_id": self.event,
             "webhook_id": self.webhook,
+            "stream_id": self.stream,
             "issuer_id": self.issuer,
             "delivery_id": self.delivery,
             "report_id": self.report,
@@ -96,7 +98,7 @@ class Holdings:
             {
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
                 *(self.schedule, self.incident, self.gateway_route, self.entry, self.serial, self.token_id),
-                self.issuer,
+                *(self.issuer, self.stream),
             }
         )
 
@@ -109,6 +111,7 @@ def absent(like: Holdings) -> Holdings:
         certificate=str(uuid4()),
         event=str(uuid4()),
         webhook=str(uuid4()),
+        stream=str(uuid4()),
         issuer=str(uuid4()),
         delivery=str(uuid4()),
         report=str(uuid4()),
@@ -212,6 +215,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     hook_body = {"url": LOOPBACK_HOOK, "events": ["certificate.expired"]}
     webhook = _made(line.ask(call("POST", "/v1/webhooks", key=key, body=hook_body)))
     delivery = _made(line.ask(call("POST", f"/v1/webhooks/{webhook['id']}/test", key=key)))
+    stream = _stream(line, key)
     trust = {"issuer": f"https://{uuid4()}.example.com", "audiences": ["app"]}
     issuer = _made(line.ask(call("POST", "/v1/trusted-issuers", key=key, body=trust)))
     period = {"type": "eu_ai_act", "period_start": "2026-01-01", "period_end": "2026-02-01"}
@@ -234,6 +238,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         serial=certificate["serial_number"],
         event=event["id"],
         webhook=webhook["id"],
+        stream=stream,
         issuer=issuer["id"],
         delivery=delivery["id"],
         report=report["id"],
@@ -259,6 +264,14 @@ def _incident(line: Line, key: str) -> str:
     _made(line.ask(call("POST", f"/v1/certificates/{certificate['id']}/revoke", key=key, body=body)))
     found = line.ask(call("GET", f"/v1/incidents?agent_id={agent}", key=key)).data
     return str(found[0]["id"])
+
+
+def _stream(line: Line, key: str) -> str:
+    """A stream of signals that is polled; the standard's answers have no envelope."""
+    reply = line.ask(call("POST", "/v1/ssf/streams", key=key, body={"description": "attacked"}))
+    if reply.status != 201:
+        raise CannotBegin(str(reply))
+    return str(reply.json["stream_id"])
 
 
 def _status_list(token: str) -> str:

@@ -61,7 +61,7 @@ class RouteActionField(_PatternField):
 
 
 class _CredentialsField(serializers.ListField):
-    """Kinds of credentials, each once."""
+    """Kinds of credentials; repeated ones count once."""
 
     def __init__(self, **options: Any) -> None:
         options |= {"allow_empty": False, "min_length": 1, "max_length": 10}
@@ -70,9 +70,6 @@ class _CredentialsField(serializers.ListField):
             help_text="What suffices: `serial` proves nothing, `bearer` that its holder has the token.",
             **options,
         )
-
-    def to_internal_value(self, data: Any) -> list[str]:
-        return list(dict.fromkeys(super().to_internal_value(data)))
 
 
 class RouteInputSerializer(serializers.Serializer[Any]):
@@ -96,6 +93,9 @@ class RouteInputSerializer(serializers.Serializer[Any]):
     nonce_required = fields.StrictBooleanField(
         required=False, help_text="Whether a proof must carry a nonce of this service."
     )
+
+    def validate_credentials(self, kinds: list[str]) -> list[str]:
+        return list(dict.fromkeys(kinds))
 
 
 class CreateRouteSerializer(RouteInputSerializer):

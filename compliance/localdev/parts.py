@@ -1,4 +1,4 @@
-"""The commands of the four programs that make up the running service."""
+"""The commands of the five programs that make up the running service."""
 
 import sys
 from collections.abc import Mapping
@@ -26,6 +26,7 @@ def commands(bind: str, environ: Mapping[str, str], *, local: Path) -> dict[str,
             *("--without-gossip", "--without-mingle", "--loglevel", "INFO"),
         ],
         "sender": [python, str(ROOT / "manage.py"), "webhook_sender"],
+        "signals": [python, str(ROOT / "manage.py"), "signal_sender"],
         "beat": [
             *(*celery, "beat", "--schedule", str(local / "run/beat-schedule"), "--pidfile", ""),
             *("--loglevel", "INFO"),

@@ -75,7 +75,7 @@ def _programs(layout: Layout, servers: Servers) -> list[PartStatus]:
     supervisor = running_supervisor(layout)
     pids = read_json(layout.parts).get("pids", {}) if supervisor is not None else {}
     parts = [_server("supervisor", supervisor, serves=True, where="")]
-    for name in ("web", "worker", "sender", "beat"):
+    for name in ("web", "worker", "sender", "signals", "beat"):
         process = processes.record(pids[name]) if name in pids else None
         parts.append(_server(name, process, serves=True, where=""))
     if parts[1].up:

@@ -29,6 +29,8 @@ from compliance.keys.uri import InvalidUri
 from compliance.ops import heartbeat, key_inventory
 from compliance.ops.privileges import role_audit
 from compliance.people import guards as people_guards
+from compliance.signals import wakeup as signals_wakeup
+from compliance.signals.models import Stream
 from compliance.stores import redis, sql
 from events import checks as event_checks
 from events import partitions
@@ -124,6 +126,12 @@ def deliveries_sent(now: datetime) -> str:
     late = Delivery.objects.due(now - DELIVERY_LATE).order_by()[:MOST_COUNTED]
     oldest = late.aggregate(oldest=Min("next_attempt_at"))["oldest"]
     return f"a delivery is due since {oldest:%Y-%m-%d %H:%M:%S} UTC" if oldest else ""
+
+
+def signals_sent(now: datetime) -> str:
+    if not Stream.objects.exists():
+        return ""
+    return "" if signals_wakeup.is_sender_alive() else "no signal sender runs"
 
 
 def database_answers(now: datetime) -> str:
@@ -296,6 +304,7 @@ CHECKS: Final = (
         deliveries_sent,
         "start manage.py webhook_sender; see its log",
     ),
+    Check("signal senders", signals_sent, "start manage.py signal_sender; see its log"),
     Check("hsm", hsm_answers, "read the log for the reason; see docs/hsm.md"),
     Check("hsm parts", hsm_is_complete, "see docs/hsm.md: start key hosts, restore tokens or make shards"),
     Check("certificate authorities", authorities_valid, "manage.py ca_init, or a new authority in time"),

@@ -25,6 +25,7 @@ from compliance.incidents.tests.factories import make_incident
 from compliance.people.models import Person
 from compliance.reports.models import Report, ReportSchedule
 from compliance.reports.vocabulary import Cadence, ReportType
+from compliance.signals.tests.factories import make_poll_stream
 from compliance.tenancy import memberships, services
 from compliance.tenancy.models import Role, Tenant
 from delegation.issuers.tests.factories import make_issuer
@@ -262,7 +263,9 @@ def _webhook_rows(tenant: Tenant, label: str) -> dict[str, Any]:
         created_at=now(),
         completed_at=now(),
     )
+    stream = make_poll_stream(tenant, description=f"{label} stream")
     return {
+        "signals_stream": stream,
         "webhooks_webhook": webhook,
         "webhooks_message": message,
         "webhooks_delivery": delivery,

@@ -42,6 +42,7 @@ BODIES: dict[str, Any] = {
     "review": {"verdict": "dismissed"},
     "delegation": {"chain": [{"sub": "a", "type": "human"}]},
     "recover": {"since": MOMENT},
+    "poll": {"returnImmediately": True},
 }
 
 
@@ -86,6 +87,7 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
         "certificate_id": certificate.id,
         "event_id": rows["events_behaviorevent"].id,
         "webhook_id": rows["webhooks_webhook"].id,
+        "stream_id": rows["signals_stream"].id,
         "issuer_id": rows["issuers_trustedissuer"].id,
         "delivery_id": rows["webhooks_delivery"].id,
         "report_id": rows["reports_report"].id,

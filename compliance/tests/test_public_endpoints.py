@@ -84,6 +84,8 @@ def asked() -> Iterator[Ask]:
     yield Ask("v1/ca", "GET", f"v1/ca?environment={environment}")
     yield Ask("v1/ca/<str:serial>", "GET", f"v1/ca/{authority}")
     yield Ask(".well-known/jwks.json", "GET", f".well-known/jwks.json?environment={environment}")
+    configuration = ".well-known/ssf-configuration"
+    yield Ask(configuration, "GET", f"{configuration}?environment={environment}")
     issued = make_token(active.agent)
     yield Ask("v1/delegation/verify", "POST", "v1/delegation/verify", {"token": issued.token})
     yield Ask("v1/status-lists/<str:list_id>", "GET", f"v1/status-lists/{list_of(issued)}")
@@ -100,6 +102,7 @@ def asked() -> Iterator[Ask]:
         "v1/crl",
         "v1/ca",
         ".well-known/jwks.json",
+        ".well-known/ssf-configuration",
         "v1/schema",
         "health/live",
         "health/ready",

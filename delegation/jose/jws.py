@@ -1,4 +1,4 @@
-"""Compact JWS of one kind only: ES256, `typ` delegation+jwt, a `kid`, and nothing else in the header.
+"""Compact JWS of one kind only: ES256, a `typ`, a `kid`, and nothing else in the header.
 
 PyJWT signs and verifies. What it would accept is refused before: duplicate JSON names, non-canonical
 base64url, and headers that bring a key (`jwk jku x5u x5c`) or ask for extensions (`crit`).

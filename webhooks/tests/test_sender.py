@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("empty_queue", "loopback")
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhooks.sending.wakeup.LISTEN_SECONDS", 0.05)
+    monkeypatch.setattr("compliance.stores.announcements.LISTEN_SECONDS", 0.05)
 
 
 @contextmanager

@@ -51,6 +51,7 @@ def spectacular_settings(*, title: str, base_url: str) -> dict[str, Any]:
             "IncidentStateEnum": "compliance.incidents.vocabulary.IncidentState",
             "EnforcementEnum": "compliance.tenancy.models.Enforcement",
             "ReportStatusEnum": "compliance.reports.vocabulary.ReportStatus",
+            "StreamStatusEnum": "compliance.signals.vocabulary.StreamStatus",
             "ReportTypeEnum": "compliance.reports.vocabulary.ReportType",
         },
         "DISABLE_ERRORS_AND_WARNINGS": False,

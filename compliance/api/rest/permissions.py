@@ -29,6 +29,8 @@ class Scope(StrEnum):
     MESSAGES_SIGN = "messages:sign"
     WEBHOOKS_READ = "webhooks:read"
     WEBHOOKS_WRITE = "webhooks:write"
+    SIGNALS_READ = "signals:read"
+    SIGNALS_WRITE = "signals:write"
     AUDIT_READ = "audit:read"
     REPORTS_READ = "reports:read"
     REPORTS_WRITE = "reports:write"

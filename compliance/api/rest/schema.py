@@ -113,6 +113,8 @@ class ServiceAutoSchema(AutoSchema):
         schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
         if isinstance(serializer, ChangesSerializer):
             schema |= {"minProperties": 1, "additionalProperties": False}
+        if required := getattr(serializer, "required_in_changes", ()):
+            schema["required"] = list(required)
         return schema
 
     def _is_list_view(self, serializer: Any = None) -> bool:

@@ -37,7 +37,9 @@ pytestmark = [
 ]
 
 URI = f"http://{NAME}/payments/1"
-SPOOFED = {f"X-Service-{name}": "spoofed" for name in (*NAMES, "Gateway-Decision", "Gateway-Route")}
+SPOOFED: dict[str, Any] = {
+    f"X-Service-{name}": "spoofed" for name in (*NAMES, "Gateway-Decision", "Gateway-Route")
+}
 
 
 @dataclass
@@ -146,7 +148,7 @@ def test_stopping_counts_at_the_next_request(door: Door) -> None:
 def test_proven_token_passes_with_a_nonce_and_once(door: Door) -> None:
     bound = Bound(door.agent, {"scope": "read pay"})
 
-    def headers(**more: Any) -> dict[str, str]:
+    def headers(**more: Any) -> dict[str, Any]:
         found = bound.headers(uri=URI, **more)
         return {name: found[name] for name in ("Authorization", "DPoP")}
 

@@ -98,7 +98,7 @@ def test_deleted_route_is_gone_for_its_gateway(
     ({"name": "a\n"}, "name: "),
     ({"action": "a b"}, "action: "),
     ({"action": ""}, "action: "),
-    ({"audience": "a\u0000"}, "audience: "),
+    ({"audience": "a\u0000"}, "Strings must not contain NUL"),
     ({"audience": "a\u200b"}, "audience: "),
     ({"highest_band": "none"}, "highest_band: "),
     ({"nonce_required": "true"}, "nonce_required: "),

@@ -96,6 +96,10 @@ TABLES: Final[Mapping[str, Access]] = {
     "events_pendingreview": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
     # A URL may carry a token of the receiver's.
     "webhooks_webhook": Access(CHANGE, secret=frozenset({"url", "secret", "previous_secret"})),
+    "signals_stream": Access(CHANGE_AND_REMOVE, secret=frozenset({"endpoint_url", "authorization"})),
+    # Tokens are the tenant's; they say nothing that the audit log does not.
+    "signals_signal": Access(CHANGE_AND_REMOVE, secret=frozenset({"token"})),
+    "signals_feedposition": Access(CHANGE),
     "webhooks_attempt": Access(CHANGE, secret=frozenset({"url"})),
 }
 

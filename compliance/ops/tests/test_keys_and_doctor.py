@@ -25,6 +25,8 @@ from compliance.keys import KeyNotFound, KeyRef, StoredKey, backend_for, reset
 from compliance.ops import heartbeat
 from compliance.ops.doctor import Finding, examine
 from compliance.ops.key_inventory import destroy_orphans, reconcile, reference_fields
+from compliance.signals import wakeup as signals_wakeup
+from compliance.signals.tests.factories import make_poll_stream
 from compliance.stores import redis
 from compliance.tenancy.tests.factories import ACTOR, make_tenant
 from webhooks.sending import wakeup
@@ -278,6 +280,20 @@ def test_doctor_sees_that_no_sender_runs_and_that_a_delivery_is_late() -> None:
     assert late["webhook senders"]["detail"].startswith("a delivery is due since")
     assert stopped["webhook senders"]["detail"] == "no webhook sender runs"
     assert "webhook_sender" in stopped["webhook senders"]["remedy"]
+
+
+@pytest.mark.usefixtures("sound")
+def test_doctor_sees_that_streams_have_no_sender() -> None:
+    redis.client().delete(redis.key(*signals_wakeup.ALIVE))
+    without_streams, _ = examined()
+    make_poll_stream(make_tenant())
+    stopped, _ = examined()
+    signals_wakeup.mark_sender_alive()
+    running, _ = examined()
+
+    assert without_streams["signal senders"]["ok"]
+    assert stopped["signal senders"]["detail"] == "no signal sender runs"
+    assert running["signal senders"]["ok"]
 
 
 @pytest.mark.usefixtures("sound")

@@ -30,6 +30,7 @@ from compliance.reports import services
 from compliance.reports.models import Report, ReportSchedule
 from compliance.reports.notifications import services as notifications
 from compliance.reports.vocabulary import ReportStatus
+from compliance.signals.vocabulary import StreamStatus
 from compliance.tenancy.models import Membership, Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import actor_id_of, console_of, make_member, make_operator, make_staff, populate
@@ -138,6 +139,12 @@ def switch_issuer_off(world: World) -> None:
     issuer.save(update_fields=["active"])
 
 
+def pause_stream(world: World) -> None:
+    stream = world.rows["signals_stream"]
+    stream.status = StreamStatus.PAUSED
+    stream.save(update_fields=["status"])
+
+
 def set_own_password(world: World) -> None:
     world.operator.set_password(PASSWORD)
     world.operator.save()
@@ -226,6 +233,7 @@ PREPARED: dict[str, Callable[[World], None]] = {
     "agents_agent_reinstate": suspend_agent,
     "webhooks_webhook_on": switch_webhook_off,
     "issuers_trustedissuer_on": switch_issuer_off,
+    "signals_stream_resume": pause_stream,
     "reports_report_pdf": finish_report,
     "reports_report_zip": finish_report,
     "reports_report_retry": fail_report,

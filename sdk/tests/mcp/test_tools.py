@@ -77,7 +77,10 @@ def test_agent_obtains_a_token_that_another_verifies(play: Callable[..., Any], r
     async def calls(client: Client) -> tuple[Any, Any]:
         issued = await client.call_tool("obtain_token", {"chain": chain, "audience": "orders"})
         token = issued.structured_content["token"]
-        return issued, await client.call_tool("verify_delegation", {"token": token})
+        given = {"token": token, "audience": "orders"}
+        elsewhere = await client.call_tool("verify_delegation", given | {"audience": "stock"})
+        assert elsewhere.structured_content["reason"] == "invalid_audience"
+        return issued, await client.call_tool("verify_delegation", given)
 
     issued, verified = play(calls)
 

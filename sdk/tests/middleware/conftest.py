@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote_to_bytes
+from wsgiref.util import setup_testing_defaults
 
 import httpx
 import pytest
@@ -86,7 +88,7 @@ def by_asgi(gate: Gate, path: str, headers: dict[str, str]) -> Asked:
     async def ask() -> httpx.Response:
         way = httpx.ASGITransport(AsgiGate(asgi_app, gate))
         async with httpx.AsyncClient(transport=way, base_url="http://api.test") as client:
-            found = await client.get(path, headers=headers)
+            found = await client.get(path, headers=octets(headers))
         await gate.aclose()
         return found
 
@@ -94,9 +96,17 @@ def by_asgi(gate: Gate, path: str, headers: dict[str, str]) -> Asked:
 
 
 def by_wsgi(gate: Gate, path: str, headers: dict[str, str]) -> Asked:
-    way = httpx.WSGITransport(WsgiGate(wsgi_app, gate))
-    with httpx.Client(transport=way, base_url="http://api.test") as client:
-        return read(client.get(path, headers=headers))
+    target, _, query = path.partition("?")
+    environ: Environ = {
+        "PATH_INFO": unquote_to_bytes(target).decode("latin-1"),
+        "QUERY_STRING": query.encode().decode("latin-1"),
+        "HTTP_HOST": "api.test",
+        **{f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()},
+    }
+    setup_testing_defaults(environ)
+    began: list[Any] = []
+    (body,) = WsgiGate(wsgi_app, gate)(environ, lambda *arguments: began.extend(arguments))
+    return Asked(int(began[0].split()[0]), httpx.Headers(began[1]), json.loads(body))
 
 
 def by_django(gate: Gate, path: str, headers: dict[str, str]) -> Asked:
@@ -119,6 +129,10 @@ def by_django_in_a_loop(gate: Gate, path: str, headers: dict[str, str]) -> Asked
     with override_settings(AGENTID_GATE=gate):
         found = asyncio.run(ask())
     return Asked(found.status_code, httpx.Headers(dict(found.items())), json.loads(found.content))
+
+
+def octets(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
 
 
 def read(answer: httpx.Response) -> Asked:

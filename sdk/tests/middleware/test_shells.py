@@ -30,6 +30,16 @@ def test_agent_with_the_action_in_scope_passes(
     assert found.seen == {}
 
 
+@pytest.mark.parametrize("path", ["/", "/\u00fc/\u65e5\u672c", "/a%2Fb%20c;d=e", "/%ff", "/x?\u00fc=%00"])
+def test_any_path_is_asked_about(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate, path: str
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+
+    assert ask(gate, path, {"X-Service-Cert-Serial": guarded.serial}).status == 200
+    assert ask(gate, path, {}).status == 401
+
+
 def test_action_out_of_scope_is_403_and_on_record(
     service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
 ) -> None:
@@ -66,6 +76,15 @@ def test_token_that_does_not_hold_is_401(
 
     assert found.status == 401
     assert 'error="invalid_token"' in found.headers["www-authenticate"]
+
+
+@pytest.mark.parametrize("value", ["Bearer \u00e9", "DPoP \u00ff", "Bearer " + "x" * 9_000, "Bearer  ,"])
+def test_odd_credential_is_401(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate, value: str
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+
+    assert ask(gate, "/orders", {"Authorization": value}).status == 401
 
 
 def test_excluded_path_is_open_and_stripped_all_the_same(
@@ -127,7 +146,11 @@ def test_refused_websocket_is_closed_before_it_is_accepted(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(AsgiGate(asgi_app, gate)(scope, receive, send))
+    async def play() -> None:
+        await AsgiGate(asgi_app, gate)(scope, receive, send)
+        await gate.aclose()
+
+    asyncio.run(play())
 
     assert [(message["type"], message["code"]) for message in sent] == [("websocket.close", 1008)]
 

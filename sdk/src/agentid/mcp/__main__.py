@@ -1,7 +1,7 @@
 """Serves the tools over standard input and output: `agentid mcp`, `python -m agentid.mcp`.
 
-Reads AGENTID_BASE_URL, AGENTID_API_KEY, AGENTID_AGENT_ID and AGENTID_DPOP_KEY: the file of the agent's own key,
-which is made there if there is none.
+Reads AGENTID_BASE_URL, AGENTID_API_KEY, AGENTID_AGENT_ID and AGENTID_DPOP_KEY: a path, at which the
+agent's own key is made if there is none.
 """
 
 import os

@@ -61,13 +61,13 @@ class Tools:
             found = await self.client.certificates.verify(serial_number)
         return CertificateStanding.model_validate(found.raw)
 
-    async def verify_delegation(self, token: str) -> DelegationVerdict:
-        """Check a delegation token's signature and times.
+    async def verify_delegation(self, token: str, audience: str | None = None) -> DelegationVerdict:
+        """Check a delegation token: signature and times, and that it is meant for `audience`, your own name.
 
-        Compare `audience` with your own name, and ask verify_agent whether the agent has been stopped since.
+        Ask verify_agent whether the agent has been stopped since.
         """
         with told():
-            found = await self.client.delegation.verify(token=token)
+            found = await self.client.delegation.verify(token=token, audience=audience)
         return DelegationVerdict.model_validate(found.raw)
 
     async def verify_message(

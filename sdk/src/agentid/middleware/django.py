@@ -4,6 +4,7 @@ Settings: `AGENTID_GATE`, a `Gate`. Put the middleware first, so that no other s
 """
 
 from collections.abc import Awaitable, Callable
+from urllib.parse import quote
 
 from asgiref.sync import iscoroutinefunction
 from django.conf import settings
@@ -13,7 +14,7 @@ from django.utils.decorators import sync_and_async_middleware
 
 from agentid.middleware.decision import Decision, Inbound, Refusal, is_identity
 from agentid.middleware.gate import Gate
-from agentid.middleware.wsgi import HTTP, inbound_of
+from agentid.middleware.wsgi import HTTP, headers_of
 
 Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 
@@ -38,7 +39,16 @@ def agent_gate(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpR
 
 def _enter(request: HttpRequest) -> Inbound:
     """The request as it came; what could pass for the service's headers is taken out of it."""
-    inbound = inbound_of({**request.META, "wsgi.url_scheme": request.scheme})
+    # Django has decoded the path, where WSGI has not.
+    query, target = request.META.get("QUERY_STRING"), quote(request.path)
+    inbound = Inbound(
+        method=request.method or "GET",
+        scheme=request.scheme or "http",
+        host=request.META.get("HTTP_HOST") or request.META.get("SERVER_NAME", ""),
+        path=request.path,
+        target=f"{target}?{query}" if query else target,
+        headers=headers_of(request.META),
+    )
     for name in [name for name in request.META if name.startswith(HTTP)]:
         if is_identity(name.removeprefix(HTTP)):
             del request.META[name]

@@ -43,13 +43,13 @@ class Gate:
 
     def decide(self, inbound: Inbound, *, action: str | None = None) -> Decision:
         try:
-            return _read(self._sync.get(PATH, headers=self.policy.question(inbound, action=action)))
+            return _read(self._sync.get(PATH, headers=self._question(inbound, action)))
         except httpx.HTTPError:
             return away()
 
     async def adecide(self, inbound: Inbound, *, action: str | None = None) -> Decision:
         try:
-            return _read(await self._client().get(PATH, headers=self.policy.question(inbound, action=action)))
+            return _read(await self._client().get(PATH, headers=self._question(inbound, action)))
         except httpx.HTTPError:
             return away()
 
@@ -62,6 +62,10 @@ class Gate:
         client = self._of_loop.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()
+
+    def _question(self, inbound: Inbound, action: str | None) -> list[tuple[bytes, bytes]]:
+        asked = self.policy.question(inbound, action=action)
+        return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in asked]
 
     def _client(self) -> httpx.AsyncClient:
         """The running loop's own: connections can't be shared between loops."""

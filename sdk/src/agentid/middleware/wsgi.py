@@ -1,6 +1,6 @@
 """Protects a WSGI application."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -35,21 +35,34 @@ class WsgiGate:
 
 def inbound_of(environ: Environ) -> Inbound:
     """The request; the target is the path the application sees, escaped again."""
-    headers = [
-        (name.removeprefix(HTTP).replace("_", "-").lower(), value)
-        for name, value in environ.items()
-        if name.startswith(HTTP)
-    ]
-    raw_path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
-    target, query = quote(raw_path, encoding="latin-1"), environ.get("QUERY_STRING")
+    raw_path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "") or "/"
+    octets = _octets(raw_path)
+    target, query = quote(octets), environ.get("QUERY_STRING")
     return Inbound(
         method=environ["REQUEST_METHOD"],
         scheme=environ.get("wsgi.url_scheme", "http"),
         host=environ.get("HTTP_HOST") or environ.get("SERVER_NAME", ""),
-        path=raw_path.encode("latin-1").decode("utf-8", "replace"),
+        path=octets.decode("utf-8", "replace"),
         target=f"{target}?{query}" if query else target,
-        headers=headers,
+        headers=headers_of(environ),
     )
+
+
+def headers_of(environ: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The request's headers, of which WSGI gives each once."""
+    return [
+        (name.removeprefix(HTTP).replace("_", "-").lower(), value)
+        for name, value in environ.items()
+        if name.startswith(HTTP)
+    ]
+
+
+def _octets(path: str) -> bytes:
+    """The bytes of a path (PEP 3333: as Latin-1), also from servers that have decoded it."""
+    try:
+        return path.encode("latin-1")
+    except UnicodeEncodeError:
+        return path.encode("utf-8", "replace")
 
 
 def stripped(environ: Environ) -> Environ:

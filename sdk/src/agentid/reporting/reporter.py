@@ -207,7 +207,7 @@ class Reporter:
         self._queue: deque[bytes] = deque()
         self._queued_bytes = self._hurry = 0
         self._reported = self._spooled = self._sent = self._rejected = self._dropped = self._unsettled = 0
-        self._is_closing = False
+        self._is_closing = self._is_stuck = False
         self._spool = None
         self._threads = []
 
@@ -253,10 +253,13 @@ class Reporter:
 
     def _append(self, lines: list[bytes]) -> int:
         try:
-            return self._opened().append(lines)
+            taken, reason = self._opened().append(lines), "it is full"
         except OSError as error:
-            log.warning("events wait in memory, the spool can't be written: %s", error)
-            return 0
+            taken, reason = 0, str(error)
+        if taken < len(lines) and not self._is_stuck:
+            log.warning("events wait in memory, the spool can't be written: %s", reason)
+        self._is_stuck = taken < len(lines)
+        return taken
 
     def _opened(self) -> Spool:
         """The spool; a forked child's is made at its first event."""

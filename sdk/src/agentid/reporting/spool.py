@@ -57,6 +57,7 @@ class Segment:
         """Note who sends it and when, unless an earlier try may have got through."""
         if self.tried_at is None:
             self._rename(int(now), sender)
+            _sync(self.folder)
 
     def mark_untried(self) -> None:
         """Note that no try got through."""
@@ -93,7 +94,9 @@ class WriterFolder:
         fresh.mkdir(mode=0o700)
         lock = os.open(fresh / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return cls(fresh.rename(parent / name), lock)
+        named = fresh.rename(parent / name)
+        _sync(parent)
+        return cls(named, lock)
 
     @classmethod
     def take_over(cls, path: Path) -> "WriterFolder | None":
@@ -312,6 +315,15 @@ def _first(lines: Sequence[bytes], *, count: int, size: int) -> list[bytes]:
             break
         found.append(line)
     return found
+
+
+def _sync(folder: Path) -> None:
+    """Have the names in a folder on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

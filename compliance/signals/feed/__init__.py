@@ -1,0 +1,1 @@
+"""Derive signals from the audit log, and sign them."""

@@ -1,0 +1,1 @@
+"""Push Security Event Tokens: claim streams, send in order, record the results."""

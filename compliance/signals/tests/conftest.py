@@ -1,0 +1,44 @@
+"""Signal tests start from production's policy; those with a receiver on this machine ask for `loopback`."""
+
+from typing import Any
+
+import pytest
+
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.signals.models import Signal, Stream
+from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import make_tenant
+from delegation import services
+
+
+@pytest.fixture(autouse=True)
+def strict(settings: Any) -> None:
+    settings.WEBHOOK_ALLOW_HTTP = False
+    settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES = False
+
+
+@pytest.fixture
+def loopback(strict: None, settings: Any) -> None:
+    """Plain HTTP and private addresses allowed, and no test waits 10 s."""
+    settings.WEBHOOK_ALLOW_HTTP = True
+    settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES = True
+    settings.SIGNALS_TIMEOUT_SECONDS = 1.0
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    """A tenant, with a token key in either environment."""
+    made = make_tenant()
+    services.bootstrap(now=now())
+    with environments.use(Environment.TEST):
+        services.bootstrap(now=now())
+    return made
+
+
+@pytest.fixture
+def empty_streams(committed: None) -> None:
+    """Real transactions, and no stream that other tests left behind."""
+    Signal.objects.all().delete()
+    Stream.objects.all().delete()

@@ -1,0 +1,33 @@
+"""Wake signal senders as soon as an entry is sealed or a stream changes, and show that one runs."""
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from auditlog.services import SEALED
+from compliance.core.environments import Environment
+from compliance.stores import announcements, redis
+
+CHANNEL: Final = ("signals", "due")
+ALIVE: Final = ("signals", "sender")
+ALIVE_SECONDS: Final = 10
+
+
+def notify_on_commit() -> None:
+    """Wake the current environment's senders once its transaction has committed."""
+    announcements.announce_on_commit(CHANNEL)
+
+
+def listen(environment: Environment, wake: Callable[[], None], stopping: threading.Event) -> None:
+    """Call `wake` when entries were sealed or streams changed, until `stopping` is set."""
+    announcements.listen((CHANNEL, SEALED), environment, wake, stopping)
+
+
+def mark_sender_alive() -> None:
+    """Show for `ALIVE_SECONDS` that a sender of the current environment runs."""
+    announcements.tell(lambda: redis.client().set(redis.key(*ALIVE), b"1", ex=ALIVE_SECONDS))
+
+
+def is_sender_alive() -> bool:
+    """Whether a sender of the current environment runs; raises `RedisError`."""
+    return bool(redis.client().exists(redis.key(*ALIVE)))
