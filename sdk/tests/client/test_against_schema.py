@@ -15,7 +15,19 @@ from agentid import AsyncClient, Client
 from agentid.client.operation import Group, Listing, Operation
 from agentid.client.request import Request
 
-LEFT_OUT = {"authorizeRequest": "gateways ask it about others' requests; agentid.middleware does"}
+STREAMS = "receivers of security events speak SSF (OpenID) with libraries of their own"
+LEFT_OUT = {
+    "authorizeRequest": "gateways ask it about others' requests; agentid.middleware does",
+    "createSignalStream": STREAMS,
+    "deleteSignalStream": STREAMS,
+    "getSignalStreamStatus": STREAMS,
+    "getSignalStreams": STREAMS,
+    "getSsfConfiguration": STREAMS,
+    "pollSignals": STREAMS,
+    "setSignalStreamStatus": STREAMS,
+    "updateSignalStream": STREAMS,
+    "verifySignalStream": STREAMS,
+}
 """Operations that the client lacks, and why."""
 LEFT_OUT_FIELDS = {"client_id", "client_secret"}
 """The client authenticates with its API key in a header."""
