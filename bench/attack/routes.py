@@ -256,7 +256,11 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
         "nonce_required": True,
     },
     "PATCH v1/gateway/routes/<str:route_id>": lambda _: {"highest_band": "medium", "agents": "any"},
-    **{f"{method} v1/gateway/authorize/<path:target>": lambda _: None for method in ("POST", "PUT", "PATCH")},
+    **{
+        f"{method} v1/gateway/authorize/{target}": lambda _: None
+        for method in ("POST", "PUT", "PATCH")
+        for target in ("", "<path:target>")
+    },
     "POST v1/reports": lambda holdings: {
         "type": "eu_ai_act",
         "period_start": "2026-01-01",

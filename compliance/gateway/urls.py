@@ -12,6 +12,11 @@ from compliance.gateway.views import (
 urlpatterns = [
     path("v1/gateway/authorize", GatewayDecisionViewSet.as_view({"get": "authorize"})),
     path(
+        "v1/gateway/authorize/",
+        GatewayForwardViewSet.as_view(dict.fromkeys(METHODS, "check")),
+        {"target": ""},
+    ),
+    path(
         "v1/gateway/authorize/<path:target>",
         GatewayForwardViewSet.as_view(dict.fromkeys(METHODS, "check")),
     ),

@@ -50,8 +50,10 @@ def recorded(
     The event is of the agent's own tenant only: a gateway of another tenant gets an audit entry of its own.
     Raises: Django's errors.
     """
-    place = () if kind is GatewayCredential.SERIAL else (str(request.tenant_id), route, action)
-    digest = hashlib.sha256(msgspec.json.encode([str(violation.agent_id), *place])).hexdigest()
+    place = () if kind is GatewayCredential.SERIAL else (route, action)
+    # Whoever asks at another tenant's gateway keeps nothing from this one's records.
+    parts = [str(violation.agent_id), str(request.tenant_id), *place]
+    digest = hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
     with environments.atomic():
         if not _claimed(digest, request):
             return violation

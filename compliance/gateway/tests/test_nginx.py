@@ -106,6 +106,21 @@ def test_identity_that_a_client_claims_never_reaches_the_api(door: Door) -> None
         assert "spoofed" not in door.api.last.values()
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("/payments/..%2Fhealth", "/health"),
+        ("/payments/1/%2e%2e/..//health", "/health"),
+        ("/payments/..%2Forders%2F7%3Fx", "/orders/7%3Fx"),
+        ("/a%0D%0AX-Service-Agent-Id:%20x%25", "/a%0D%0AX-Service-Agent-Id:%20x%25"),
+    ],
+)
+def test_api_gets_the_path_that_was_decided_about(door: Door, written: str, read: str) -> None:
+    assert door.ask_serial(written).status == 200
+
+    assert door.api.seen[-1][1] == read
+
+
 def test_no_refused_request_reaches_the_api(door: Door) -> None:
     replies = [
         door.nginx.ask(),

@@ -253,11 +253,12 @@ def test_scope_with_any_characters_stays_within_its_header(gateway: Gateway, ten
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("path", ["/", "/orders/7/?x=%zz"])
 def test_gateways_may_ask_with_the_clients_own_method_and_path(
-    gateway: Gateway, agent: Agent, method: str
+    gateway: Gateway, agent: Agent, method: str, path: str
 ) -> None:
     serial = {"X-Service-Cert-Serial": serial_of(agent)}
 
-    answer = gateway.ask(f"{PATH}/orders/7/?x=%zz", method=method, **serial)
+    answer = gateway.ask(f"{PATH}{path}", method=method, **serial)
 
     assert (answer.status_code, answer["X-Service-Agent-Id"]) == (200, str(agent.id))

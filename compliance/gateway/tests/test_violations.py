@@ -106,6 +106,20 @@ class TestThroughTheApi:
         assert (events_of(agent), len(entries_of(beside.tenant))) == ([], 2)
         assert entries_of(gateway.tenant) == []
 
+    @pytest.mark.parametrize("kind", [SERIAL, BEARER])
+    def test_gateway_of_another_tenant_keeps_nothing_from_the_records(
+        self, kind: GatewayCredential, gateway: Gateway, agent: Agent
+    ) -> None:
+        beside = Gateway(make_tenant("Beside"), action="delete")
+        beside.route = make_route(beside.tenant, agents="any").name
+        gateway.action = "delete"
+
+        for asked in (beside, gateway):
+            answer = asked.ask_serial(agent) if kind is SERIAL else asked.ask_bearer(token_of(agent))
+            assert refusal(answer)[1] == "Scope violation"
+
+        assert (len(events_of(agent)), len(entries_of(gateway.tenant))) == (1, 1)
+
     def test_path_that_is_hostile_is_stored_as_plain_text(self, gateway: Gateway, agent: Agent) -> None:
         gateway.action = "delete"
         gateway.ask_serial(agent, **forwarded("GET", "/\x01\xff<script>" + "x" * 2_000))

@@ -1,10 +1,14 @@
 """Calls of the running service, by both clients."""
 
 import asyncio
+from dataclasses import dataclass
 from datetime import UTC
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import islice
+from threading import Thread
 from uuid import uuid4
 
+import httpx
 import pytest
 
 from agentid import (
@@ -13,8 +17,12 @@ from agentid import (
     NotAuthenticated,
     NotFound,
     Refused,
+    UnexpectedAnswer,
     Unreachable,
 )
+from agentid.client.answers import data
+from agentid.client.records import Record
+from agentid.client.results.agents import Agent
 from agentid.client.retries import Retries
 from tests.conftest import Reported
 from tests.served import Service
@@ -51,6 +59,46 @@ def test_list_walks_over_all_pages(client: Client, reported: Reported) -> None:
 
     assert sorted(found) == list(range(7))
     assert len(list(islice(client.events.list(agent_id=agent_id, limit=2), 3))) == 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored(Record):
+    id: str
+    risk_score: float
+
+
+class Endless(BaseHTTPRequestHandler):
+    """A page that is always followed by itself."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"data": [], "next_cursor": "again"}')
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+def test_list_that_leads_nowhere_ends() -> None:
+    async def walked(address: str) -> list[Agent]:
+        async with AsyncClient(address) as client:
+            return [each async for each in client.agents.list()]
+
+    with HTTPServer(("127.0.0.1", 0), Endless) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        with Client(address) as client, pytest.raises(UnexpectedAnswer):
+            list(client.agents.list())
+        with pytest.raises(UnexpectedAnswer):
+            asyncio.run(walked(address))
+        server.shutdown()
+
+
+def test_number_too_large_for_its_field_is_an_unexpected_answer() -> None:
+    answer = httpx.Response(200, content=b'{"data": {"id": "a", "risk_score": 1%s}}' % (b"0" * 400))
+
+    with pytest.raises(UnexpectedAnswer):
+        data(Scored)(answer)
 
 
 def test_async_client_does_the_same(service: Service, reported: Reported) -> None:

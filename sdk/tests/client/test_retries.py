@@ -121,6 +121,8 @@ def test_tries_end() -> None:
         ("Mon, 23 Nov 2026 12:00:30 GMT", 30.0),
         ("Mon, 23 Nov 2026 11:00:00 GMT", 0.0),
         ("soon", None),
+        ("Fri, 31 Dec 9999 23:59:59 -2300", None),
+        ("Mon, 01 Jan 99999999999 00:00:00 GMT", None),
     ],
 )
 def test_retry_after_is_a_number_or_a_date(text: str, seconds: float | None) -> None:
@@ -131,7 +133,18 @@ def test_retry_after_is_a_number_or_a_date(text: str, seconds: float | None) -> 
 
 @pytest.mark.parametrize(
     "url",
-    ["http://service.example", "ftp://service.example", "https://", "https://u:p@service.example", "service"],
+    [
+        "http://service.example",
+        "ftp://service.example",
+        "https://",
+        "https://u:p@service.example",
+        "service",
+        "https://:p@service.example",
+        "https://[bad",
+        "https://service.example:x",
+        "https://\0",
+        "https://xn--a",
+    ],
 )
 def test_unsafe_addresses_are_refused(url: str) -> None:
     with pytest.raises(ConfigurationError):

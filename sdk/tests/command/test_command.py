@@ -68,6 +68,12 @@ def test_wrong_key_is_not_kept(shell: Shell) -> None:
     assert shell.run("login", sent="\n").returncode == 2
 
 
+def test_missing_input_is_wrong_usage(shell: Shell) -> None:
+    done = shell.run("login", AGENTID_BASE_URL="")
+
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+
+
 def test_kept_key_goes_to_its_own_service_only(shell: Shell, reported: Reported) -> None:
     shell.run("login", sent=f"{reported.api_key}\n")
 
@@ -131,6 +137,10 @@ def test_events_are_followed(shell: Shell, client: Client, reported: Reported) -
         (("verify", "certificate", "/dev/null", "--root", "/dev/null", "--chain", "/dev/null"), 1),
         (("verify",), 2),
         (("events", "tail"), 4),
+        (("events", "tail", "--lines", "-1"), 2),
+        (("events", "tail", "--count", "-1"), 2),
+        (("events", "tail", "--interval", "nan"), 2),
+        (("--base-url", "https://[bad", "whoami"), 2),
     ],
 )
 def test_exit_codes_say_what_happened(shell: Shell, arguments: tuple[str, ...], code: int) -> None:

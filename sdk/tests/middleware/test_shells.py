@@ -40,6 +40,23 @@ def test_any_path_is_asked_about(
     assert ask(gate, path, {}).status == 401
 
 
+def test_only_what_can_be_decided_about_reaches_an_asgi_application(make_gate: MakeGate) -> None:
+    reached: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        reached.append(scope["type"])
+
+    async def play(kind: str) -> None:
+        scope = {"type": kind, "path": "/", "headers": []}
+        await AsgiGate(app, make_gate("http://127.0.0.1:9", "key"))(scope, None, None)  # type: ignore[arg-type]
+
+    asyncio.run(play("lifespan"))
+    with pytest.raises(ValueError, match="webtransport"):
+        asyncio.run(play("webtransport"))
+
+    assert reached == ["lifespan"]
+
+
 def test_action_out_of_scope_is_403_and_on_record(
     service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
 ) -> None:

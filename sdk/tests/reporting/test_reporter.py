@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
-from agentid.reporting import Rejected
+import pytest
+
+from agentid import ConfigurationError
+from agentid.reporting import Rejected, Reporter
 from tests.conftest import MakeReporter, Reported
 from tests.served import Service
 
@@ -42,6 +45,14 @@ def test_rejected_event_is_handed_back_and_its_neighbours_arrive(
     ]
     assert handed[0].event["details"] == {"n": 1}
     assert reporter.statistics().rejected == 2
+
+
+@pytest.mark.parametrize("agent_id", ["../elsewhere", "/elsewhere", "..", ".", "", "a/b", "a\0"])
+def test_spool_of_an_agent_is_nowhere_else(agent_id: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError):
+        Reporter("http://127.0.0.1:9", "key", agent_id, spool=tmp_path / "spool")
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_close_leaves_no_file_behind(

@@ -1,8 +1,11 @@
 """Certificates that the service issued, and forgeries of them."""
 
-from collections.abc import Callable
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
 from cryptography import x509
@@ -223,6 +226,36 @@ def test_what_is_no_certificate_is_malformed(pem: bytes | str, trusted: TrustedA
         reason_of(lambda: verify_certificate(pem, trusted=trusted, revocation=None, now=now()))
         is Reason.MALFORMED
     )
+
+
+@pytest.mark.filterwarnings("ignore:Parsed a serial number")
+def test_changed_octets_raise_nothing_but_not_valid(
+    client: Client, certificate: Certificate, trusted: TrustedAuthorities
+) -> None:
+    found = check(certificate, trusted)
+    publish()
+    question = OcspQuestion.about(found.certificate, found.issuer)
+    listed = client.authorities.crl_of(f"{found.issuer.serial_number:040x}")
+    told = client.authorities.ocsp(question.request)
+    own = found.certificate.public_bytes(Encoding.DER)
+
+    for octets in forgeries(listed):
+        with suppress(NotValid):
+            check(certificate, trusted, RevocationLists.of(octets))
+    for octets in forgeries(told):
+        with suppress(NotValid):
+            check(certificate, trusted, OcspAnswer(octets, question.nonce))
+    for octets in forgeries(own):
+        pem = b"-----BEGIN CERTIFICATE-----\n" + b64encode(octets) + b"\n-----END CERTIFICATE-----\n"
+        with pytest.raises(NotValid):
+            verify_certificate(pem, trusted=trusted, revocation=None, now=now())
+
+
+def forgeries(octets: bytes) -> Iterator[bytes]:
+    """The octets with each of them changed once, the same changes in every run."""
+    chosen = Random(8)
+    for place in range(len(octets)):
+        yield octets[:place] + bytes([octets[place] ^ chosen.randrange(1, 256)]) + octets[place + 1 :]
 
 
 def forged_root(name: x509.Name) -> x509.Certificate:

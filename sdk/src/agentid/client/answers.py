@@ -88,10 +88,10 @@ def retry_after(answer: httpx.Response, *, now: datetime) -> float | None:
     if value.isascii() and value.isdigit():
         return float(value[:10])
     try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
+        moment = parsedate_to_datetime(value).astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
-    return max((moment.astimezone(UTC) - now).total_seconds(), 0.0)
+    return max((moment - now).total_seconds(), 0.0)
 
 
 def _words(answer: httpx.Response) -> tuple[str | None, str]:

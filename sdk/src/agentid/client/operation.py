@@ -7,6 +7,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 from agentid.client.records import Page
 from agentid.client.request import Request
 from agentid.client.transport import AsyncTransport, Transport
+from agentid.errors import UnexpectedAnswer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -86,7 +87,7 @@ def _pages(transport: Transport, request: Request[Page[T]]) -> Iterator[T]:
         yield from page.items
         if page.next_cursor is None:
             return
-        request = request.after(page.next_cursor)
+        request = _next(request, page.next_cursor)
 
 
 async def _async_pages(transport: AsyncTransport, request: Request[Page[T]]) -> AsyncIterator[T]:
@@ -96,4 +97,12 @@ async def _async_pages(transport: AsyncTransport, request: Request[Page[T]]) -> 
             yield item
         if page.next_cursor is None:
             return
-        request = request.after(page.next_cursor)
+        request = _next(request, page.next_cursor)
+
+
+def _next(request: Request[Page[T]], cursor: str) -> Request[Page[T]]:
+    """The request for the next page. Raises: UnexpectedAnswer if it is the same again."""
+    following = request.after(cursor)
+    if following.query == request.query:
+        raise UnexpectedAnswer("next_cursor: leads nowhere")
+    return following

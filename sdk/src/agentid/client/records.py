@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from agentid.errors import UnexpectedAnswer
 
+LARGEST_INTEGER = 2**53
 T = TypeVar("T")
 R = TypeVar("R", bound="Record")
 
@@ -67,7 +68,7 @@ def _read(hint: Any, value: Any, where: str) -> Any:
         return record(hint, value)
     if hint is datetime and isinstance(value, str):
         return _moment(value, where)
-    if hint is float and type(value) is int:
+    if hint is float and type(value) is int and abs(value) <= LARGEST_INTEGER:
         return float(value)
     if isinstance(hint, type) and type(value) is hint:
         return value

@@ -28,11 +28,15 @@ class Configuration:
     allow_http: bool = False
 
     def __post_init__(self) -> None:
-        url = urlsplit(self.base_url)
+        try:
+            url = urlsplit(self.base_url)
+            httpx.Request("GET", self.base_url)
+        except (ValueError, httpx.InvalidURL):
+            raise ConfigurationError("base_url: not a URL") from None
         is_safe = url.scheme == "https" or (
             url.scheme == "http" and (self.allow_http or url.hostname in LOOPBACK)
         )
-        if not is_safe or not url.hostname or url.username or url.query or url.fragment:
+        if not is_safe or not url.hostname or "@" in url.netloc or url.query or url.fragment:
             raise ConfigurationError("base_url: https://, or http:// to this machine, and nothing but a path")
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.isprintable()):
             raise ConfigurationError("api_key: not an API key")

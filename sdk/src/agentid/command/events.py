@@ -1,6 +1,7 @@
 """`events tail`: follow what agents do."""
 
 import argparse
+import threading
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -19,10 +20,22 @@ def register(commands: Any) -> None:
     events = commands.add_parser("events", help="events of agents").add_subparsers(required=True)
     tail = events.add_parser("tail", help="write events as they come, oldest first")
     tail.add_argument("--agent-id")
-    tail.add_argument("--lines", type=int, default=10, help="older events to begin with")
-    tail.add_argument("--count", type=int, help="end after this many")
-    tail.add_argument("--interval", type=float, default=2.0, help="seconds between looks")
+    tail.add_argument("--lines", type=_count, default=10, help="older events to begin with")
+    tail.add_argument("--count", type=_count, help="end after this many")
+    tail.add_argument("--interval", type=_seconds, default=2.0, help="seconds between looks")
     tail.set_defaults(run=run)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise argparse.ArgumentTypeError("a number from 0")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    if not 0 <= (found := float(text)) <= threading.TIMEOUT_MAX:
+        raise argparse.ArgumentTypeError("seconds from 0")
+    return found
 
 
 def run(given: argparse.Namespace, output: Output) -> None:

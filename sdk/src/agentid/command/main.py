@@ -46,6 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (AgentIdError, OSError) as error:
         output.note(f"{type(error).__name__}: {error}")
         return code_of(error)
+    except EOFError:
+        output.note("standard input ended")
+        return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
     return OK

@@ -22,12 +22,14 @@ class AsgiGate:
         self._app, self._gate = app, gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
+        if scope["type"] == "lifespan":
             try:
                 await self._app(scope, receive, send)
             finally:
                 await self._gate.aclose()  # the lifespan ends with the server
             return
+        if scope["type"] not in ("http", "websocket"):
+            raise ValueError(f"no decision is possible on {scope['type']}")
         inbound = inbound_of(scope)
         scope = {**scope, "headers": [pair for pair in scope["headers"] if not is_identity(_text(pair[0]))]}
         scope["agent"] = None

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from agentid.client.transport import Configuration
+from agentid.errors import ConfigurationError
 from agentid.reporting.actions import Action
 from agentid.reporting.answers import Outcome, Rejected, Verdict
 from agentid.reporting.batch_client import BatchClient
@@ -83,6 +84,8 @@ class Reporter:
         max_spool_bytes: int = 256 * 1024 * 1024,
         allow_http: bool = False,
     ) -> None:
+        if agent_id != Path(agent_id).name or agent_id in ("", "..") or "\0" in agent_id:
+            raise ConfigurationError("agent_id: not the id of an agent")
         self._service = Configuration(base_url, api_key, timeout=timeout, allow_http=allow_http)
         self._api_key, self._agent_id = api_key, agent_id
         self._folder = (spool or default_spool()) / agent_id

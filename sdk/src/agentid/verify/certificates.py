@@ -12,6 +12,7 @@ from cryptography.x509.oid import ExtensionOID, NameOID
 
 from agentid.reasons import NotValid, Reason
 from agentid.verify.identity import Identity, read_identity
+from agentid.verify.parsing import parsing
 
 E = TypeVar("E", bound=x509.ExtensionType)
 IDENTITY_OID: Final = "1.3.6.1.4.1.32473.1.1"
@@ -68,6 +69,7 @@ class VerifiedCertificate:
     issuer: x509.Certificate = field(repr=False)
 
 
+@parsing("a certificate")
 def verify_certificate(
     pem: bytes | str,
     *,
@@ -185,15 +187,11 @@ def _extension(certificate: x509.Certificate, kind: type[E]) -> E | None:
     return next((each.value for each in _extensions(certificate) if isinstance(each.value, kind)), None)
 
 
+@parsing("extensions")
 def _extensions(certificate: x509.Certificate) -> Iterable[x509.Extension[Any]]:
-    try:
-        return certificate.extensions
-    except (ValueError, x509.DuplicateExtension):
-        raise NotValid(Reason.MALFORMED, "extensions that cannot be read") from None
+    return certificate.extensions
 
 
+@parsing("PEM")
 def _pem(pem: bytes | str) -> list[x509.Certificate]:
-    try:
-        return x509.load_pem_x509_certificates(pem.encode() if isinstance(pem, str) else pem)
-    except (ValueError, UnicodeEncodeError):
-        raise NotValid(Reason.MALFORMED, "not certificates in PEM") from None
+    return x509.load_pem_x509_certificates(pem.encode() if isinstance(pem, str) else pem)

@@ -10,6 +10,7 @@ from cryptography.x509.oid import CRLEntryExtensionOID, ExtensionOID
 
 from agentid.reasons import NotValid, Reason
 from agentid.verify.certificates import STRONG
+from agentid.verify.parsing import parsing
 
 E = TypeVar("E", bound=x509.ExtensionType)
 SKEW: Final = timedelta(seconds=60)
@@ -27,6 +28,7 @@ class RevocationLists:
         """Of lists in DER or PEM. Raises: NotValid (malformed)."""
         return cls(tuple(map(_load, lists)))
 
+    @parsing("a revocation list")
     def check(self, certificate: x509.Certificate, *, issuer: x509.Certificate, now: datetime) -> None:
         """Raise NotValid: revoked; or not_covered, stale, invalid_signature if no list can tell."""
         full, problem = self._full(certificate, issuer, now)
@@ -134,11 +136,9 @@ def _value(crl: x509.CertificateRevocationList, kind: type[E]) -> E | None:
     return next((each.value for each in crl.extensions if isinstance(each.value, kind)), None)
 
 
+@parsing("a revocation list")
 def _load(octets: bytes) -> x509.CertificateRevocationList:
-    try:
-        is_pem = octets.startswith(b"-----BEGIN")
-        crl = x509.load_pem_x509_crl(octets) if is_pem else x509.load_der_x509_crl(octets)
-        _ = crl.extensions
-    except (ValueError, x509.DuplicateExtension):
-        raise NotValid(Reason.MALFORMED, "not a revocation list") from None
+    is_pem = octets.startswith(b"-----BEGIN")
+    crl = x509.load_pem_x509_crl(octets) if is_pem else x509.load_der_x509_crl(octets)
+    _ = crl.extensions
     return crl

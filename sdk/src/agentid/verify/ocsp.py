@@ -15,6 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from agentid.reasons import NotValid, Reason
 from agentid.verify.certificates import STRONG, check_period, is_issued_by
+from agentid.verify.parsing import parsing
 
 SKEW: Final = timedelta(seconds=60)
 NONCE_OCTETS: Final = 32
@@ -45,6 +46,7 @@ class OcspAnswer:
     response: bytes = field(repr=False)
     nonce: bytes | None
 
+    @parsing("an OCSP response")
     def check(self, certificate: x509.Certificate, *, issuer: x509.Certificate, now: datetime) -> None:
         """Raise NotValid: revoked; or another reason if the answer cannot tell."""
         response = self._load()
@@ -62,10 +64,7 @@ class OcspAnswer:
             raise NotValid(Reason.STATUS_UNKNOWN, "the responder does not know the certificate")
 
     def _load(self) -> ocsp.OCSPResponse:
-        try:
-            response = ocsp.load_der_ocsp_response(self.response)
-        except ValueError:
-            raise NotValid(Reason.MALFORMED, "not an OCSP response") from None
+        response = ocsp.load_der_ocsp_response(self.response)
         if response.response_status is not ocsp.OCSPResponseStatus.SUCCESSFUL:
             raise NotValid(Reason.STATUS_UNKNOWN, response.response_status.name.lower())
         return response
