@@ -58,7 +58,8 @@ class Standing:
 
     `at_agent_id` is the agent that the reason is about. The other fields tell of the agent that issued the
     token as it is now; `permitted_actions` as in `certificates.models.certified_actions`. They are empty if
-    there is no such agent. `highest_risk_score` is the highest of the agents behind the token.
+    there is no such agent. `highest_risk_score` is the highest of the agents behind the token, and
+    `root_tenant_id` the tenant of the first of them: if the root is verified, by an issuer that it trusts.
     """
 
     token_id: UUID
@@ -66,6 +67,7 @@ class Standing:
     reason: NotStanding | None
     at_agent_id: UUID | None = None
     tenant_id: UUID | None = None
+    root_tenant_id: UUID | None = None
     agent_name: str = ""
     risk_score: float = 0.0
     highest_risk_score: float = 0.0
@@ -143,6 +145,7 @@ def _standing(token: Delegation, behind: Sequence[_Behind], now: datetime) -> St
         reason=reason,
         at_agent_id=at_agent_id,
         tenant_id=own.tenant_id,
+        root_tenant_id=behind[0].tenant_id,
         agent_name=own.agent_name or "",
         risk_score=own.risk_score or 0.0,
         highest_risk_score=max(one.risk_score or 0.0 for one in behind),

@@ -85,7 +85,7 @@ class RouteInputSerializer(serializers.Serializer[Any]):
     root = serializers.ChoiceField(  # type: ignore[assignment]
         GatewayRoot.choices,
         required=False,
-        help_text="`verified`: a trusted issuer must have verified the chain's root.",
+        help_text="`verified`: an issuer that this tenant trusts must have verified the chain's root.",
     )
     agents = serializers.ChoiceField(
         GatewayAgents.choices, required=False, help_text="Whose agents pass; `own` unless given."

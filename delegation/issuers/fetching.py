@@ -33,8 +33,10 @@ STALE_SECONDS: Final = 3600.0
 COOLDOWN_SECONDS: Final = 30.0
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
 """Seconds after a failed fetch until the next; they double with each failure in a row."""
-MOST_AT_ONCE: Final = 8
-"""Fetches of one process at a time: a slow issuer must not hold all of its threads."""
+MOST_AT_ONCE: Final = 4
+"""Fetches of one process at a time: slow issuers must not hold all of its threads, of which it has few."""
+PATIENCE_SECONDS: Final = 2.0
+"""How long after the start of a fetch others wait for it, for the same reason."""
 _MAX_AGE: Final = re.compile(r"max-age=\"?([0-9]{1,9})", re.IGNORECASE)
 
 _slots = BoundedSemaphore(MOST_AT_ONCE)
@@ -83,18 +85,27 @@ class _KeptKeys:
         self._keys: Sequence[IssuerKey] = ()
         self._fresh_until = self._usable_until = self._next_try = float("-inf")
         self._failures = 0
+        self._fetching_since: float | None = None
 
     def get(self, kid: str | None) -> Sequence[IssuerKey]:
-        """One thread fetches while the others use the keys at hand; without any they wait for it."""
-        if not self._has(kid) and self._lock.acquire(blocking=monotonic() >= self._usable_until):
+        """One thread fetches while the others use the keys at hand; without any they wait a little for it."""
+        if not self._has(kid) and self._lock.acquire(timeout=self._patience()):
             try:
                 if not self._has(kid) and monotonic() >= self._next_try:
                     self._fetch()
             finally:
                 self._lock.release()
         if monotonic() >= self._usable_until:
-            raise IssuerKeysUnavailable(retry_after=max(1, math.ceil(self._next_try - monotonic())))
+            # Where no slot was free, no next try is known.
+            raise IssuerKeysUnavailable(retry_after=math.ceil(max(self._next_try - monotonic(), 1.0)))
         return self._keys
+
+    def _patience(self) -> float:
+        """For how many seconds to wait for the fetch that is under way or about to begin, if any."""
+        if monotonic() < self._usable_until:
+            return 0.0
+        since = self._fetching_since
+        return max(PATIENCE_SECONDS - (0.0 if since is None else monotonic() - since), 0.0)
 
     def _has(self, kid: str | None) -> bool:
         is_known = kid is None or any(key.kid == kid for key in self._keys)
@@ -103,6 +114,7 @@ class _KeptKeys:
     def _fetch(self) -> None:
         if not _slots.acquire(blocking=False):
             return
+        self._fetching_since = monotonic()
         try:
             found, seconds = _fetched(self._location)
         except (SendingFailed, UrlRefused, Invalid, InvalidKeySet) as error:
@@ -116,6 +128,7 @@ class _KeptKeys:
             self._fresh_until, self._next_try = now + seconds, now + COOLDOWN_SECONDS
             self._usable_until = self._fresh_until + STALE_SECONDS
         finally:
+            self._fetching_since = None
             _slots.release()
 
 

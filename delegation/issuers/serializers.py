@@ -71,6 +71,8 @@ class RequiredClaimsField(serializers.Field[Any, Any, Any, Any]):
     def to_internal_value(self, data: Any) -> dict[str, list[str]]:
         if not isinstance(data, dict) or len(data) > MOST_CLAIMS:
             raise serializers.ValidationError(f"Must be an object with at most {MOST_CLAIMS} claims.")
+        if any(len(name) > MAX_NAME_LENGTH for name in data):
+            raise serializers.ValidationError(f"Names of claims have at most {MAX_NAME_LENGTH} characters.")
         for values in data.values():
             if not isinstance(values, list) or not 1 <= len(values) <= MOST_VALUES:
                 raise serializers.ValidationError(f"Each claim needs 1 to {MOST_VALUES} permitted values.")

@@ -78,6 +78,7 @@ def test_a_fresh_token_stands_and_tells_of_its_agent(tenant: Tenant) -> None:
         agent_id=agent.id,
         reason=None,
         tenant_id=tenant.id,
+        root_tenant_id=tenant.id,
         agent_name=agent.name,
         risk_score=0.5,
         highest_risk_score=0.5,

@@ -113,7 +113,8 @@ def of_token(
         raise ScopeViolated(delegation.agent_id, owner, headers=refused)
     if action not in delegation.scope.split():
         raise GatewayRefused(403, SCOPE_VIOLATION, "insufficient_scope", headers=refused)
-    if rules.is_root_verified and delegation.root_assurance is not RootAssurance.VERIFIED:
+    assurance = _assurance(delegation, standing, tenant_id)
+    if rules.is_root_verified and assurance is not RootAssurance.VERIFIED:
         raise GatewayRefused(403, "The root of the chain is not verified", "root_not_verified")
     return Passage(
         credential=kind,
@@ -128,8 +129,16 @@ def of_token(
         risk_band=_check_band(rules, standing.highest_risk_score),
         serial=standing.certificate_serial,
         environment=delegation.environment,
-        assurance=delegation.root_assurance,
+        assurance=assurance,
     )
+
+
+def _assurance(delegation: Delegation, standing: Standing, tenant_id: UUID) -> RootAssurance:
+    """How sure the gateway's tenant can be of the root.
+
+    Each tenant chooses its issuers and their keys itself, so what another one verified is its assertion.
+    """
+    return delegation.root_assurance if standing.root_tenant_id == tenant_id else RootAssurance.ASSERTED
 
 
 def _check_certificate(agent: Agent, found: Verification) -> None:

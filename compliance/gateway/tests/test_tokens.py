@@ -279,3 +279,16 @@ def test_route_that_takes_no_bearer_tokens_refuses_them(gateway: Gateway, agent:
 
     assert refusal(gateway.ask_bearer(token_of(agent)))[::2] == (401, "credential_not_taken")
     assert refusal(gateway.ask(Authorization="Bearer"))[0] == 401
+
+
+def test_root_that_another_tenant_vouched_for_is_not_verified_here(gateway: Gateway, agent: Agent) -> None:
+    """A tenant chooses its issuers and their keys by itself, so it could verify any root at any issuer."""
+    stranger = make_permitted_agent(make_tenant("Beside"))
+    parent = token_of(stranger, subject=VERIFIED)
+    chain = as_chain([*CHAIN, {"sub": "next", "type": "sub_agent"}])
+    for token in (parent, token_of(agent, chain=chain, parent_token=parent)):
+        gateway.route = make_route(gateway.tenant, agents="any").name
+        assert gateway.ask_bearer(token)["X-Service-Assurance"] == "asserted"
+
+        gateway.route = make_route(gateway.tenant, root="verified", agents="any", credentials=["bearer"]).name
+        assert refusal(gateway.ask_bearer(token))[::2] == (403, "root_not_verified")

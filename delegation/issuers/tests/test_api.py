@@ -110,6 +110,7 @@ def test_everything_can_be_said(client: ApiClient) -> None:
         ({"required_claims": {"a": "b"}}, "required_claims: "),
         ({"required_claims": {"a": [1]}}, "required_claims: "),
         ({"required_claims": {str(number): ["x"] for number in range(11)}}, "required_claims: "),
+        ({"required_claims": {"n" * 256: ["x"]}}, "required_claims: "),
         ({"max_age_seconds": 59}, "max_age_seconds: "),
         ({"max_age_seconds": 86_401}, "max_age_seconds: "),
         ({"max_age_seconds": "60"}, "max_age_seconds: "),

@@ -1,13 +1,16 @@
 """Fetching issuers' keys over real HTTP: from whom, how often, and what becomes of bad answers."""
 
 import json
+import socket
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from werkzeug import Response
 
+from compliance.serving.worker import DEFAULT_THREADS
 from delegation.issuers import fetching
 from delegation.issuers.errors import IssuerKeysUnavailable
 from delegation.issuers.fetching import KeyLocation
@@ -225,3 +228,60 @@ def test_many_at_once_fetch_once(provider: Provider, location: KeyLocation) -> N
 
     assert found == [["rsa", "ec"]] * 40
     assert provider.key_requests == 1
+
+
+class Held:
+    """Addresses that accept requests and don't answer before they are released."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._accepted: list[socket.socket] = []
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    def accept(self, requests: int) -> None:
+        """Return once so many requests have come."""
+        self._accepted += [self._listener.accept()[0] for _ in range(requests)]
+
+    def release(self) -> None:
+        """End all of them without an answer."""
+        for accepted in self._accepted:
+            accepted.close()
+
+
+@pytest.fixture
+def held(provider: Provider, settings: Any) -> Iterator[Held]:
+    settings.TRUSTED_ISSUER_TIMEOUT_SECONDS = 30.0
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(30)
+        found = Held(listener)
+        yield found
+        found.release()
+
+
+def test_slow_issuers_never_hold_all_threads(provider: Provider, location: KeyLocation, held: Held) -> None:
+    slow = [KeyLocation(str(number), f"{held.url}/{number}") for number in range(fetching.MOST_AT_ONCE)]
+    with ThreadPoolExecutor(len(slow)) as pool:
+        asked = [pool.submit(names, one) for one in slow]
+        held.accept(len(slow))
+
+        # No slot is left, and nothing was tried: there is no next try to compute either.
+        with pytest.raises(IssuerKeysUnavailable) as refused:
+            names(location)
+        held.release()
+
+    assert len(slow) < DEFAULT_THREADS
+    assert refused.value.retry_after == 1
+    assert all(isinstance(one.exception(), IssuerKeysUnavailable) for one in asked)
+
+
+def test_nobody_waits_long_for_a_slow_issuer(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "PATIENCE_SECONDS", 0.0)
+    slow = KeyLocation("slow", held.url)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(names, slow)
+        held.accept(1)
+
+        with pytest.raises(IssuerKeysUnavailable):
+            names(slow)
+        assert not first.done()
+        held.release()
