@@ -30,7 +30,7 @@ from delegation.issued import revocation, rows, status_entries
 from delegation.jose import jws, keyring, keys, tokens
 from delegation.jose.tokens import Chain, Confirmation, Delegation, SubjectIdentifier
 from delegation.models import TokenKey
-from delegation.standing import Standing, standings
+from delegation.standing import Introspection, standings
 
 DEFAULT_TTL = timedelta(hours=1)
 PRESENTED = "Revoked at /oauth/revoke"
@@ -77,14 +77,6 @@ class TokenVerification:
     @property
     def valid(self) -> bool:
         return self.delegation is not None
-
-
-@dataclass(frozen=True)
-class Introspection:
-    """A token that stands, and what its agent is now."""
-
-    delegation: Delegation
-    standing: Standing
 
 
 def bootstrap(*, now: datetime) -> TokenKey:
