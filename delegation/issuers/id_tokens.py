@@ -54,7 +54,7 @@ class UnverifiedToken:
 
 @dataclass(frozen=True)
 class VerifiedHuman:
-    """The human an ID token names: `name` by the tenant's `subject_claim`, `identifier` by `iss` and `sub`."""
+    """The human an ID token names: `name` by `subject_claim`, `identifier` by `iss` and `sub`."""
 
     name: str
     identifier: SubjectIdentifier
