@@ -33,9 +33,10 @@ class Party(NamedTuple):
 
 
 def party(*, tenant_id: UUID, agent_id: Any, locked: bool = False) -> Party:
-    """The agent with an id from a client; raises `AgentNotFound`, also if malformed.
+    """Return the tenant's agent with an id from a client, and its latest certificate.
 
-    `locked`: locked until the transaction ends, and its certificate as it was when the lock was acquired.
+    With `locked` the agent's row stays locked until the transaction ends, and the certificate is read after
+    the lock is acquired. Raises: AgentNotFound, also for a malformed id.
     """
     parsed = parse_id(str(agent_id))
     agents, certificates = sql.read_together(
@@ -48,7 +49,7 @@ def party(*, tenant_id: UUID, agent_id: Any, locked: bool = False) -> Party:
 
 
 def parties(agent_ids: Collection[UUID]) -> dict[UUID, Party]:
-    """The agents of any tenant that there are among these, by id."""
+    """Return the existing agents, of any tenant, with these ids; by id."""
     ids = sql.array(agent_ids)
     agents, certificates = sql.read_together((Agent, _AGENTS, (ids,)), (Certificate, _LATEST_OF_EACH, (ids,)))
     latest = {certificate.agent_id: certificate for certificate in certificates}
@@ -57,7 +58,11 @@ def parties(agent_ids: Collection[UUID]) -> dict[UUID, Party]:
 
 @dataclass(frozen=True)
 class Authority:
-    """What an agent may delegate, as in `certified_actions()`; without certificate if it never had one."""
+    """What an agent may delegate.
+
+    `permitted_actions` is as in `certified_actions()`: None permits any. The other fields are None for an
+    agent that never had a certificate.
+    """
 
     permitted_actions: Sequence[str] | None = None
     certificate_serial: str | None = None

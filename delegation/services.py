@@ -107,7 +107,7 @@ def issue(*, tenant_id: UUID, agent_id: Any, grant: Grant, actor: Actor, now: da
 
 
 def verify(*, token: str, now: datetime) -> TokenVerification:
-    """Whether a token of either environment counts: signature, issuer and times, in that order; reads no row.
+    """Verify a token of either environment: signature, issuer and times, in that order; reads no row.
 
     Raises `KeyRingUnavailable` for an unknown key while the keys can't be read.
     """
@@ -138,7 +138,7 @@ def introspect(*, token: str, now: datetime) -> Introspection | None:
 
 
 def revoke_token(*, tenant_id: UUID, token: str, actor: Actor, now: datetime) -> None:
-    """Revoke a token that is shown, and all that came of it; one that does not count is left alone.
+    """Revoke a token by its text, and with it every token handed on from it; ignore an invalid token.
 
     Raises `IssuedByAnother`, and `KeyRingUnavailable` as `verify`.
     """
