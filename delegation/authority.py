@@ -37,7 +37,10 @@ class Party(NamedTuple):
 
 
 class Ground(NamedTuple):
-    """What issuing rests on: the agent, and behind a parent token the agents of any tenant and the tokens."""
+    """The rows that issuing is decided on: the issuing agent and, with a parent token, its agents and tokens.
+
+    `behind` holds the agents behind the parent, of any tenant, by id; `tokens` the parent and its ancestors.
+    """
 
     issuer: Party
     behind: Mapping[UUID, Party]
@@ -52,10 +55,11 @@ def party(*, tenant_id: UUID, agent_id: Any) -> Party:
 def ground(
     *, tenant_id: UUID, agent_id: Any, parent: Delegation | None = None, locked: bool = False
 ) -> Ground:
-    """The agent with an id from a client, and what is behind a parent token, in one round trip.
+    """Read the agent with an id from a client, and what is behind a parent token, in one round trip.
 
-    `locked`: the agent is locked until the transaction ends, the rest is as it was when the lock was
-    acquired, and nobody revokes the tokens before. Raises `AgentNotFound`, also for a malformed id.
+    With `locked` the agent's row is locked until the transaction ends, the other rows are read after the lock
+    is acquired, and no token among them can be revoked before the end. Raises: AgentNotFound, also for a
+    malformed id.
     """
     parsed = parse_id(str(agent_id))
     lineage = parent.lineage if parent else ()
@@ -87,7 +91,11 @@ def _of_parent(
 
 @dataclass(frozen=True)
 class Authority:
-    """What an agent may delegate, as in `certified_actions()`; without certificate if it never had one."""
+    """What an agent may delegate.
+
+    `permitted_actions` is as in `certified_actions()`: None permits any. The other fields are None for an
+    agent that never had a certificate.
+    """
 
     permitted_actions: Sequence[str] | None = None
     certificate_serial: str | None = None

@@ -30,7 +30,7 @@ from delegation.issued import revocation, rows, status_entries
 from delegation.jose import jws, keyring, keys, tokens
 from delegation.jose.tokens import Chain, Confirmation, Delegation, SubjectIdentifier
 from delegation.models import TokenKey
-from delegation.standing import Standing, standings
+from delegation.standing import Introspection, standings
 
 DEFAULT_TTL = timedelta(hours=1)
 PRESENTED = "Revoked at /oauth/revoke"
@@ -79,14 +79,6 @@ class TokenVerification:
         return self.delegation is not None
 
 
-@dataclass(frozen=True)
-class Introspection:
-    """A token that stands, and what its agent is now."""
-
-    delegation: Delegation
-    standing: Standing
-
-
 def bootstrap(*, now: datetime) -> TokenKey:
     """Make the current environment's first token key, unless it has one; safe to repeat."""
     return keys.bootstrap(actor=Actor.system("bootstrap"), now=now)
@@ -116,7 +108,7 @@ def issue(*, tenant_id: UUID, agent_id: Any, grant: Grant, actor: Actor, now: da
 
 
 def verify(*, token: str, now: datetime) -> TokenVerification:
-    """Whether a token of either environment counts: signature, issuer and times, in that order; reads no row.
+    """Verify a token of either environment: signature, issuer and times, in that order; reads no row.
 
     Raises `KeyRingUnavailable` for an unknown key while the keys can't be read.
     """
@@ -147,7 +139,7 @@ def introspect(*, token: str, now: datetime) -> Introspection | None:
 
 
 def revoke_token(*, tenant_id: UUID, token: str, actor: Actor, now: datetime) -> None:
-    """Revoke a token that is shown, and all that came of it; one that does not count is left alone.
+    """Revoke a token by its text, and with it every token handed on from it; ignore an invalid token.
 
     Raises `IssuedByAnother`, and `KeyRingUnavailable` as `verify`.
     """

@@ -87,6 +87,14 @@ class Standing:
         return band_of(self.highest_risk_score)
 
 
+@dataclass(frozen=True)
+class Introspection:
+    """A token that stands, with the state of the agent that issued it."""
+
+    delegation: Delegation
+    standing: Standing
+
+
 class _Behind(NamedTuple):
     """A row of the statement: a token behind the one asked about, or itself, its agent and the agent's latest
     certificate. `declared` holds the permitted actions: certified ones, before that the profile's.

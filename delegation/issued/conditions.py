@@ -1,4 +1,4 @@
-"""The rule of `delegation.standing` as SQL, for where many rows are searched instead of a few asked about."""
+"""The rule of `delegation.standing` as SQL conditions, for queries that filter many rows."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Issued tokens as a tenant sees them: the row, and how it stands now."""
+"""Issued tokens as a tenant sees them: the row, and its state now."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def state_of(row: IssuedToken, *, stands: bool, now: datetime) -> TokenState:
 
 
 def listed(found: Sequence[IssuedToken], *, now: datetime) -> list[ListedToken]:
-    """The rows with how they stand, by one statement for all of them."""
+    """Return the rows with their states at `now`, in order; one statement serves all of them."""
     delegations = [rows.delegation_of(row) for row in found]
     standing = standings(delegations, now=now)
     return [

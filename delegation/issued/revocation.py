@@ -1,4 +1,4 @@
-"""The end of a token before its time, and with it of all that came of it."""
+"""Revocation of a token, and thereby of every token handed on from it."""
 
 from datetime import datetime
 from typing import Any

@@ -60,7 +60,7 @@ def row_of(tenant_id: UUID, delegation: Delegation) -> IssuedToken:
 
 
 def delegation_of(row: IssuedToken) -> Delegation:
-    """The claims that a row tells again; unknown ids of the oldest ancestors stay unknown."""
+    """Rebuild a token's claims from its row; ancestors whose ids the token did not name have none here."""
     unnamed = len(row.lineage_agent_ids) - len(row.ancestor_ids) - 1
     token_ids = [*[None] * unnamed, *row.ancestor_ids]
     return Delegation.of(

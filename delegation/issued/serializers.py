@@ -9,8 +9,7 @@ from compliance.api.rest.fields import StrictCharField
 from delegation.issued.listing import ListedToken, TokenState
 from delegation.jose import tokens
 from delegation.serializers import BOUND_TO, ChainActorSerializer, RootSerializer
-from delegation.services import Introspection
-from delegation.standing import NotStanding
+from delegation.standing import Introspection, NotStanding
 
 TOLD_CLAIMS = (
     *("scope", "exp", "iat", "nbf", "sub", "sub_type", "aud", "iss", "jti", "act", "cnf", "sub_id"),

@@ -1,1 +1,1 @@
-"""Trusted issuers: whose ID tokens a tenant takes for the word of who a human is."""
+"""Trusted issuers: the OpenID providers whose ID tokens a tenant accepts as proof of who a human is."""

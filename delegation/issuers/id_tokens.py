@@ -8,25 +8,24 @@ from typing import Any, Final
 import jwt
 import msgspec
 
-from compliance.core.encodings import b64url_decode
 from delegation.issuers import key_sets
 from delegation.issuers.errors import IdTokenFault, IdTokenRefused
 from delegation.issuers.key_sets import IssuerKey
-from delegation.jose.jws import json_object
+from delegation.jose import compact
 from delegation.jose.tokens import LATEST_TIME, SubjectIdentifier
 
 MAX_LENGTH: Final = 16_384
 LEEWAY_SECONDS: Final = 60
 MOST_AUDIENCES: Final = 20
 REFUSED_HEADERS: Final = frozenset({"crit", "jku", "jwk", "x5u", "x5c", "b64", "zip", "enc", "cty"})
-"""What brings a key along, or asks for what we don't do; `x5t` and names without meaning are ignored."""
+"""Members that bring a key or ask for an unsupported extension; `x5t` and unknown members are ignored."""
 
 _pyjws: Final = jwt.PyJWS(algorithms=list(key_sets.ALGORITHMS))
 
 
 @dataclass(frozen=True)
 class IssuerTrust:
-    """What a tenant demands of an issuer's ID tokens."""
+    """What a tenant requires of ID tokens; `required_claims` maps a name to its permitted values."""
 
     issuer: str
     audiences: frozenset[str]
@@ -55,7 +54,7 @@ class UnverifiedToken:
 
 @dataclass(frozen=True)
 class VerifiedHuman:
-    """Whom an ID token names: `name` is the claim that the tenant chose, `identifier` the issuer's own."""
+    """The human an ID token names: `name` by `subject_claim`, `identifier` by `iss` and `sub`."""
 
     name: str
     identifier: SubjectIdentifier
@@ -63,15 +62,11 @@ class VerifiedHuman:
 
 def parse(text: str) -> UnverifiedToken:
     """Parse a token without trusting it. Raises: IdTokenRefused."""
-    segments = text.split(".")
-    if len(text) > MAX_LENGTH or len(segments) != 3:
-        raise IdTokenRefused(IdTokenFault.MALFORMED)
     try:
-        header, claims = map(json_object, segments[:2])
-        b64url_decode(segments[2])
-    except (ValueError, RecursionError) as error:
+        parsed = compact.parse(text, max_length=MAX_LENGTH)
+    except ValueError as error:
         raise IdTokenRefused(IdTokenFault.MALFORMED) from error
-    return UnverifiedToken(text, header, claims)
+    return UnverifiedToken(text, parsed.header, parsed.payload)
 
 
 def verify(
@@ -81,7 +76,7 @@ def verify(
     keys: Callable[[str | None], Sequence[IssuerKey]],
     now: datetime,
 ) -> VerifiedHuman:
-    """The human of an ID token that the issuer made for this audience, not long ago.
+    """Return the human of an ID token that the issuer made for one of the audiences, within `max_age`.
 
     `keys(kid)` gives the issuer's keys, fetched again if the named one was not among them. Raises:
     IdTokenRefused, and what `keys` raises.
@@ -91,7 +86,7 @@ def verify(
     claims = token.claims
     if claims.get("iss") != trust.issuer:
         raise IdTokenRefused(IdTokenFault.UNTRUSTED_ISSUER)
-    # Logout tokens and security events have `events`; a token with `cnf` is not for those who merely hold it.
+    # Logout tokens and security event tokens have `events`; a token with `cnf` is no bearer token.
     if "events" in claims or "cnf" in claims:
         raise IdTokenRefused(IdTokenFault.NOT_AN_ID_TOKEN)
     _check_audience(claims, trust)
@@ -102,7 +97,7 @@ def verify(
 
 
 def _check_header(header: dict[str, Any], trust: IssuerTrust) -> tuple[str, str | None]:
-    """Algorithm and key id, which nobody has vouched for yet."""
+    """Return the algorithm and the key id, both unverified. Raises: IdTokenRefused."""
     algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
     if not isinstance(algorithm, str) or algorithm not in trust.algorithms.intersection(key_sets.ALGORITHMS):
         raise IdTokenRefused(IdTokenFault.UNSUPPORTED_ALGORITHM)
@@ -126,7 +121,7 @@ def _check_signature(token: UnverifiedToken, algorithm: str, fitting: Sequence[I
 
 
 def _check_audience(claims: dict[str, Any], trust: IssuerTrust) -> None:
-    """Core §3.1.3.7: made for us, for no stranger beside us, and at the request of one of us."""
+    """Check that each `aud`, and `azp`, is an audience the tenant accepts (Core §3.1.3.7)."""
     stated, party = claims.get("aud"), claims.get("azp")
     audiences = [stated] if isinstance(stated, str) else stated
     if not isinstance(audiences, list) or not 1 <= len(audiences) <= MOST_AUDIENCES:

@@ -8,11 +8,12 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt import PyJWTError
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
+from delegation.jose.holder_keys import PRIVATE_NAMES
+
 MOST_KEYS: Final = 100
 SMALLEST_RSA_KEY: Final = 2048
 LARGEST_RSA_KEY: Final = 8192
 """Verifying takes longer with larger keys, and nobody signs with them."""
-PRIVATE_MEMBERS: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
 
@@ -56,7 +57,7 @@ def candidates(keys: Sequence[IssuerKey], *, algorithm: str, kid: str | None) ->
 
 
 def _read_key(jwk: Any) -> IssuerKey | None:
-    if not isinstance(jwk, dict) or not PRIVATE_MEMBERS.isdisjoint(jwk):
+    if not isinstance(jwk, dict) or not PRIVATE_NAMES.isdisjoint(jwk):
         return None
     kid, stated, uses = jwk.get("kid"), jwk.get("alg"), jwk.get("key_ops", ["verify"])
     if jwk.get("use", "sig") != "sig" or not isinstance(uses, list) or "verify" not in uses:

@@ -22,8 +22,9 @@ from delegation.issuers.errors import (
 )
 from delegation.issuers.fetching import KeyLocation
 from delegation.issuers.id_tokens import VerifiedHuman
-from delegation.issuers.key_sets import PRIVATE_MEMBERS, InvalidKeySet
+from delegation.issuers.key_sets import InvalidKeySet
 from delegation.issuers.models import TrustedIssuer
+from delegation.jose.holder_keys import PRIVATE_NAMES
 from webhooks.sending.addresses import UrlRefused, check_url
 
 MOST_ISSUERS = 50
@@ -118,7 +119,7 @@ def _check_pinned(jwks: Any) -> None:
         key_sets.read(jwks)
     except InvalidKeySet as error:
         raise InvalidIssuer(f"jwks: {error}") from error
-    if any(isinstance(key, dict) and not PRIVATE_MEMBERS.isdisjoint(key) for key in jwks["keys"]):
+    if any(isinstance(key, dict) and not PRIVATE_NAMES.isdisjoint(key) for key in jwks["keys"]):
         raise InvalidIssuer("jwks: holds a private or secret key; give public keys only")
 
 

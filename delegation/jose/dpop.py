@@ -1,7 +1,7 @@
 """DPoP proofs (RFC 9449): one signed statement for one request, by the key that a token is bound to.
 
-A proof is checked against its request, the token it came with and the time. Whether it was used before, and
-whether its nonce counts, needs more than the proof: `delegation.proofs` asks that too.
+This module checks a proof against its request, the token it came with and the time. `delegation.proofs` also
+checks that the proof was not used before and that its nonce is one of the service's.
 """
 
 import hashlib
@@ -10,11 +10,10 @@ from datetime import UTC, datetime, timedelta
 from hmac import compare_digest
 from typing import Any
 
-from compliance.core.encodings import b64url_decode, b64url_encode
+from compliance.core.encodings import b64url_encode
 from delegation.errors import ProofRejected
-from delegation.jose import http_uris
+from delegation.jose import compact, http_uris
 from delegation.jose.holder_keys import ALGORITHMS, HolderKey, holder_key
-from delegation.jose.jws import json_object
 
 TYPE = "dpop+jwt"
 WINDOW = timedelta(seconds=60)
@@ -45,15 +44,18 @@ def check(text: str, *, method: str, uri: str, access_token: str | None, now: da
     Query and fragment of `uri` are ignored. The hash of `access_token` must be in the proof; without a
     token the request presents none. Raises: ProofRejected.
     """
-    header, claims, signed, signature = _parsed(text)
-    key = _key(header)
-    proof = _proof(claims, key.jkt)
+    try:
+        parsed = compact.parse(text, max_length=MAX_LENGTH)
+    except ValueError as error:
+        raise ProofRejected("the proof is not one compact JWS") from error
+    key = _key(parsed.header)
+    proof = _proof(parsed.payload, key.jkt)
     _check_request(proof, method, uri)
     if abs(proof.issued_at - now) > WINDOW:
         raise ProofRejected("iat is too far from the time of this service")
     if access_token is not None:
-        _check_hash(claims.get("ath"), access_token)
-    if not key.signed(signed, signature):
+        _check_hash(parsed.payload.get("ath"), access_token)
+    if not key.signed(parsed.signed, parsed.signature):
         raise ProofRejected("the signature is not valid")
     return proof
 
@@ -61,19 +63,6 @@ def check(text: str, *, method: str, uri: str, access_token: str | None, now: da
 def token_hash(access_token: str) -> str:
     """The `ath` of a token (RFC 9449 §4.2)."""
     return b64url_encode(hashlib.sha256(access_token.encode("utf-8", "surrogatepass")).digest())
-
-
-def _parsed(text: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
-    """Header, claims, signed octets and signature of a compact JWS."""
-    segments = text.split(".")
-    if len(text) > MAX_LENGTH or len(segments) != 3:
-        raise ProofRejected("the proof is not one compact JWS")
-    try:
-        header, claims = map(json_object, segments[:2])
-        signature = b64url_decode(segments[2])
-    except (ValueError, RecursionError) as error:
-        raise ProofRejected("the proof is not one compact JWS") from error
-    return header, claims, ".".join(segments[:2]).encode("ascii"), signature
 
 
 def _key(header: dict[str, Any]) -> HolderKey:

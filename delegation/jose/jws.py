@@ -1,7 +1,7 @@
 """Compact JWS of one kind only: ES256, a `typ`, a `kid`, and nothing else in the header.
 
-PyJWT signs and verifies. What it would accept is refused before: duplicate JSON names, non-canonical
-base64url, and headers that bring a key (`jwk jku x5u x5c`) or ask for extensions (`crit`).
+PyJWT signs and verifies. Before it verifies, `compact` parses strictly, and `parse` refuses headers that
+bring a key (`jwk jku x5u x5c`) or ask for extensions (`crit`).
 """
 
 import json
@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from compliance.core.encodings import b64url_decode, b64url_encode
 from delegation.errors import RejectionReason, TokenRejected
+from delegation.jose import compact
 
 ALGORITHM = "ES256"
 TYPE = "delegation+jwt"
@@ -46,19 +47,17 @@ def sign(payload: dict[str, Any], *, kid: str, key: ec.EllipticCurvePrivateKey, 
 
 def parse(text: str) -> Jws:
     """Parse a token without trusting it; raises `TokenRejected(malformed | unsupported_algorithm)`."""
-    segments = text.split(".")
-    if len(text) > MAX_LENGTH or len(segments) != 3:
-        raise TokenRejected(RejectionReason.MALFORMED)
     try:
-        header, payload, signature = *map(json_object, segments[:2]), b64url_decode(segments[2])
-    except (ValueError, RecursionError) as error:
+        parsed = compact.parse(text, max_length=MAX_LENGTH)
+    except ValueError as error:
         raise TokenRejected(RejectionReason.MALFORMED) from error
+    header = parsed.header
     if header.get("alg") != ALGORITHM:
         raise TokenRejected(RejectionReason.UNSUPPORTED_ALGORITHM)
     kid = header.get("kid")
     if set(header) != HEADER_NAMES or header["typ"] != TYPE or not isinstance(kid, str):
         raise TokenRejected(RejectionReason.MALFORMED)
-    return Jws(text, kid, payload, signature)
+    return Jws(text, kid, parsed.payload, parsed.signature)
 
 
 def verify(jws: Jws, key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
@@ -79,24 +78,3 @@ def with_lower_s(signature: bytes) -> bytes:
     if not P256_ORDER // 2 < s < P256_ORDER:
         return signature
     return signature[:half] + (P256_ORDER - s).to_bytes(half, "big")
-
-
-def json_object(segment: str) -> dict[str, Any]:
-    """The JSON object in a segment of a JWS; ValueError or RecursionError for anything less strict."""
-    text = b64url_decode(segment).decode("utf-8")
-    value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
-    if not isinstance(value, dict):
-        raise ValueError("not a JSON object")  # noqa: TRY004  (the caller catches ValueErrors)
-    return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names are unique (RFC 7515 §4): parsers differ on which of two to use."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("duplicate name")
-    return found
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")

@@ -16,7 +16,7 @@ from delegation.oauth.forms import Form
 class OAuthViewSet(ApiViewSet):
     """An endpoint for clients: `form_of(request)` is its input, an `OAuthError` its refusal.
 
-    A request is acted on in the environment of the client's key, wherever in the request that stands.
+    A request runs in the environment of the client's key, whether a header or the body presents the key.
     """
 
     authentication_classes = (clients.ClientAuthentication,)

@@ -1,6 +1,6 @@
-"""Errors of the OAuth endpoints: RFC 6749 §5.2's body, whatever went wrong.
+"""Errors of the OAuth endpoints: every error has the body of RFC 6749 §5.2.
 
-`error` is a code there, and `error_description` holds the message that the rest of the API has in `error`.
+`error` is a code, and `error_description` is the message that the other endpoints show as `error`.
 """
 
 import logging
@@ -91,7 +91,7 @@ class InvalidTarget(OAuthError):
     message = "The audience or resource is malformed, or not permitted"
 
 
-# The codes of errors that have none of their own, and the status of their answer.
+# By the status of an error without a code of its own: the code, and the status of the answer.
 _CODES: Mapping[int, tuple[OAuthErrorCode, int]] = {
     401: (OAuthErrorCode.INVALID_CLIENT, 401),
     403: (OAuthErrorCode.UNAUTHORIZED_CLIENT, 400),
@@ -109,7 +109,7 @@ def body(code: OAuthErrorCode, message: str) -> dict[str, str]:
 
 
 def body_of_status(status: int, message: str) -> tuple[int, dict[str, str]]:
-    """Status and JSON for an error that was raised for the rest of the API."""
+    """Return the status and the JSON for an error of the API that has no OAuth code of its own."""
     code, shown = _CODES.get(status, (OAuthErrorCode.INVALID_REQUEST, status))
     return shown, body(code, message)
 

@@ -70,7 +70,7 @@ class Possession:
 
 @dataclass(frozen=True)
 class Subject:
-    """On whose behalf: what begins the chain. A delegation token is the parent of the new one."""
+    """What the subject token says: the start of the chain, and the parent if it is a delegation token."""
 
     chain: Chain
     identifier: SubjectIdentifier | None = None
@@ -107,10 +107,10 @@ def read(form: Form) -> ExchangeRequest:
 def exchange(
     *, tenant_id: UUID, request: ExchangeRequest, possession: Possession, actor: Actor, now: datetime
 ) -> IssuedDelegation:
-    """Issue the delegation that a client asks for; it is the agent's, and lasts an hour at most.
+    """Issue the delegation that a client asks for, for the agent of its actor token, for at most an hour.
 
-    An ID token may make us fetch its issuer's keys: not for use inside a transaction. Raises: OAuthError,
-    ServiceError.
+    Don't call it inside a transaction: it may fetch the keys of an ID token's issuer over the network.
+    Raises: OAuthError, ServiceError.
     """
     party = _party(tenant_id, request, possession, now)
     agent = party.agent
@@ -176,7 +176,7 @@ def _check_resource(resource: str) -> None:
 
 
 def _party(tenant_id: UUID, request: ExchangeRequest, possession: Possession, now: datetime) -> Party:
-    """The client's agent that the actor token names; another tenant's is as one that does not exist."""
+    """Return the agent of the tenant that the actor token names. Raises: OAuthError for any other agent."""
     if request.actor_type == agent_type():
         did = parse_did(request.actor_token)
         is_ours = did is None or did.environment is environments.current()
@@ -225,7 +225,10 @@ def _link(chain: Chain, agent: Agent) -> ChainActor:
 
 
 def _granted_scope(asked: str | None, parent: Delegation | None, party: Party, now: datetime) -> str:
-    """What is asked, else what of the parent's scope the agent may do. An ID token grants no action."""
+    """Return the scope asked for; if omitted, the part of the parent's scope that the agent is permitted.
+
+    Without a parent (an ID token) an omitted scope is empty. Raises: InvalidScope.
+    """
     if asked is not None and parent is not None:
         beyond = [name for name in asked.split() if name not in parent.scope.split()]
         if beyond:

@@ -1,4 +1,4 @@
-"""What goes for every answer under `/oauth/`: it is kept nowhere, and its errors are RFC 6749's."""
+"""Headers and error bodies of every answer under `/oauth/`: never cached, errors as in RFC 6749 §5.2."""
 
 import json
 from collections.abc import Callable
@@ -13,7 +13,7 @@ PREFIX = "/oauth/"
 
 
 class OAuthMiddleware:
-    """Give refusals from outside the views (limits, unknown paths, a database that is away) OAuth's form."""
+    """Rewrite errors made outside the views (rate limits, unknown paths, database down) as RFC 6749's."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -10,7 +10,7 @@ from delegation.proofs.replay import WithoutStore
 
 
 def check_without_replay_store(**kwargs: Any) -> list[CheckMessage]:
-    """Check that the setting has a known value: every other one would refuse."""
+    """Report an unknown value of DPOP_WITHOUT_REPLAY_STORE; at run time it would count as `refuse`."""
     if settings.DPOP_WITHOUT_REPLAY_STORE in list(WithoutStore):
         return []
     text = f"DPOP_WITHOUT_REPLAY_STORE is {settings.DPOP_WITHOUT_REPLAY_STORE!r}."

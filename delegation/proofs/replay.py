@@ -1,4 +1,4 @@
-"""The DPoP proofs used lately, in Redis, so that each is accepted once over all processes."""
+"""The DPoP proofs used recently, in Redis, so that all processes together accept each proof once."""
 
 import hashlib
 import logging
@@ -16,7 +16,7 @@ from delegation.jose.dpop import WINDOW, Proof
 log = logging.getLogger(__name__)
 
 REMEMBERED = 2 * WINDOW + timedelta(seconds=10)
-"""A proof from the far end of the window counts for twice its length; the rest is for clocks that differ."""
+"""A proof dated `WINDOW` ahead is valid for twice that; 10 s more allow for clocks that differ."""
 
 
 class WithoutStore(StrEnum):
@@ -44,7 +44,7 @@ def use_each(proofs: Sequence[Proof]) -> list[bool]:
 
 
 def _marked(proofs: Sequence[Proof]) -> list[bool]:
-    """What SET NX says of each: of two with one name the first is new, in whichever process."""
+    """Set each proof's name if it is absent (SET NX); return for each whether it was."""
     with redis.client().pipeline(transaction=False) as pipeline:
         for proof in proofs:
             pipeline.set(_name(proof), b"", nx=True, px=REMEMBERED)

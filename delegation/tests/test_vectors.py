@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from compliance.core.encodings import b64url_decode
 from delegation.errors import ProofRejected, TokenRejected
-from delegation.jose import dpop, jws
+from delegation.jose import compact, dpop, jws
 from delegation.jose.dpop import Proof
 from delegation.jose.holder_keys import holder_key, thumbprint
 from delegation.jose.jws import Jws
@@ -28,7 +28,7 @@ def holder_verifies(jwk: dict[str, Any], text: str) -> bool:
     """Whether a signature holds as that of a proof would, under a key given beside it."""
     try:
         header, payload, signature = text.split(".")
-        key = holder_key(jwk, algorithm=jws.json_object(header)["alg"])
+        key = holder_key(jwk, algorithm=compact.json_object(header)["alg"])
         return key.signed(f"{header}.{payload}".encode(), b64url_decode(signature))
     except ValueError:
         return False
@@ -40,7 +40,7 @@ def service_verifies(jwk: dict[str, Any], text: str) -> bool:
     assert isinstance(key, ec.EllipticCurvePublicKey)
     try:
         header, _, signature = text.split(".")
-        jws.verify(Jws(text, jws.json_object(header)["kid"], {}, b64url_decode(signature)), key)
+        jws.verify(Jws(text, compact.json_object(header)["kid"], {}, b64url_decode(signature)), key)
     except (ValueError, TokenRejected):
         return False
     return True
