@@ -89,7 +89,7 @@ def test_operation_sends_what_the_service_describes(operation_id: str) -> None:
 
 
 def sent_fields(request: Request[Any]) -> set[str]:
-    """Those in lower case; names of other spelling are standards', or old ones that the service still takes."""
+    """Those in lower case: other spellings are a standard's, or second names."""
     kind = request.headers.get("Content-Type")
     if kind == "application/json":
         assert request.content is not None

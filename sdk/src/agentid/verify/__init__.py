@@ -1,4 +1,4 @@
-"""Checks that need no call of the service: tokens, certificates, messages, cards, signals, webhooks and audit proofs."""
+"""Checks that need no call: tokens, certificates, messages, cards, signals, webhooks and audit proofs."""
 
 from agentid.reasons import NotValid, Reason
 from agentid.verify.audit import (

@@ -66,7 +66,8 @@ class Polled:
         """Read a poll's answer (RFC 8936 §2.3). Raises: UnexpectedAnswer."""
         body = json_object(answer)
         tokens, more = body.get("sets"), body.get("moreAvailable", False)
-        is_read = isinstance(tokens, dict) and isinstance(more, bool)
-        if not is_read or not all(isinstance(each, str) for each in tokens.values()):
+        if not isinstance(tokens, dict) or not isinstance(more, bool):
             raise UnexpectedAnswer("not an answer to a poll")
+        if not all(isinstance(each, str) for each in tokens.values()):
+            raise UnexpectedAnswer("sets: a token that is no text")
         return cls(tokens, more)
