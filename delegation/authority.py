@@ -1,10 +1,12 @@
 """Whether an agent may delegate, what, and for how long: by status, certificate, scope and parent token."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
+
+from django.db.models import Model
 
 from agents.errors import AgentNotFound
 from agents.models import Agent, AgentStatus
@@ -13,9 +15,11 @@ from compliance.core.identifiers import parse_id
 from compliance.stores import sql
 from delegation import errors
 from delegation.jose.tokens import Chain, Delegation, Delegator, SubjectIdentifier
+from delegation.models import IssuedToken
 
 _AGENT: Final = "WHERE tenant_id = %s AND id = %s"
 _LATEST: Final = "WHERE agent_id = %s ORDER BY issued_at DESC, id DESC LIMIT 1"
+_TOKENS: Final = "WHERE id = ANY(%s::uuid[]) ORDER BY id"
 _AGENTS: Final = "WHERE id = ANY(%s::uuid[])"
 _LATEST_OF_EACH: Final = f"""
 WHERE id = ANY(ARRAY(
@@ -32,27 +36,53 @@ class Party(NamedTuple):
     certificate: Certificate | None
 
 
-def party(*, tenant_id: UUID, agent_id: Any, locked: bool = False) -> Party:
-    """The agent with an id from a client; raises `AgentNotFound`, also if malformed.
+class Ground(NamedTuple):
+    """What issuing rests on: the agent, and behind a parent token the agents of any tenant and the tokens."""
 
-    `locked`: locked until the transaction ends, and its certificate as it was when the lock was acquired.
+    issuer: Party
+    behind: Mapping[UUID, Party]
+    tokens: Mapping[UUID, IssuedToken]
+
+
+def party(*, tenant_id: UUID, agent_id: Any) -> Party:
+    """The agent with an id from a client; raises `AgentNotFound`, also if malformed."""
+    return ground(tenant_id=tenant_id, agent_id=agent_id).issuer
+
+
+def ground(
+    *, tenant_id: UUID, agent_id: Any, parent: Delegation | None = None, locked: bool = False
+) -> Ground:
+    """The agent with an id from a client, and what is behind a parent token, in one round trip.
+
+    `locked`: the agent is locked until the transaction ends, the rest is as it was when the lock was
+    acquired, and nobody revokes the tokens before. Raises `AgentNotFound`, also for a malformed id.
     """
     parsed = parse_id(str(agent_id))
-    agents, certificates = sql.read_together(
+    lineage = parent.lineage if parent else ()
+    behind = sql.array({one.agent_id for one in lineage})
+    tokens = sql.array(sorted(one.token_id for one in lineage if one.token_id is not None))
+    of_parent: list[tuple[type[Model], str, Sequence[Any]]] = [
+        (IssuedToken, f"{_TOKENS} FOR SHARE" if locked else _TOKENS, (tokens,)),
+        (Agent, _AGENTS, (behind,)),
+        (Certificate, _LATEST_OF_EACH, (behind,)),
+    ]
+    agents, certificates, *found = sql.read_together(
         (Agent, f"{_AGENT} FOR NO KEY UPDATE" if locked else _AGENT, (tenant_id, parsed)),
         (Certificate, _LATEST, (parsed,)),
+        *(of_parent if parent else ()),
     )
     if not agents:
         raise AgentNotFound()
-    return Party(agents[0], certificates[0] if certificates else None)
+    issuer = Party(agents[0], certificates[0] if certificates else None)
+    return Ground(issuer, *_of_parent(*found)) if parent else Ground(issuer, {}, {})
 
 
-def parties(agent_ids: Collection[UUID]) -> dict[UUID, Party]:
-    """The agents of any tenant that there are among these, by id."""
-    ids = sql.array(agent_ids)
-    agents, certificates = sql.read_together((Agent, _AGENTS, (ids,)), (Certificate, _LATEST_OF_EACH, (ids,)))
+def _of_parent(
+    tokens: list[IssuedToken], agents: list[Agent], certificates: list[Certificate]
+) -> tuple[dict[UUID, Party], dict[UUID, IssuedToken]]:
     latest = {certificate.agent_id: certificate for certificate in certificates}
-    return {agent.id: Party(agent, latest.get(agent.id)) for agent in agents}
+    behind = {agent.id: Party(agent, latest.get(agent.id)) for agent in agents}
+    return behind, {token.id: token for token in tokens}
 
 
 @dataclass(frozen=True)
@@ -117,16 +147,17 @@ def check_subject(parent: Delegation, subject: SubjectIdentifier | None) -> None
         raise errors.ParentExceeded("The verified root must be the parent token's")
 
 
-def check_lineage(lineage: Sequence[Delegator], *, scope: str, now: datetime) -> None:
+def check_lineage(
+    lineage: Sequence[Delegator], behind: Mapping[UUID, Party], *, scope: str, now: datetime
+) -> None:
     """Raise `ParentTokenRejected` unless every agent behind the parent token could issue it today.
 
     Each must hold the certificate it had then, or still none, and its scope must permit what is delegated.
     The agents may belong to other tenants: the holder of a token may learn that it is no longer valid.
     """
-    found = parties({delegator.agent_id for delegator in lineage})
     try:
         for delegator in lineage:
-            authority = authority_of(found[delegator.agent_id], now=now)
+            authority = authority_of(behind[delegator.agent_id], now=now)
             check_certificate(authority, delegator.certificate_serial)
             check_scope(authority, scope)
     except (

@@ -1,6 +1,5 @@
 """Reads of token keys and issued tokens."""
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -10,7 +9,6 @@ from django.db.models import Q
 from django.db.models.expressions import RawSQL
 
 from compliance.core.identifiers import parse_id
-from compliance.stores import sql
 from delegation.errors import IssuedTokenNotFound
 from delegation.issued import conditions
 from delegation.lifecycle import PUBLISHED_AFTER_RETIREMENT, KeyStatus
@@ -58,14 +56,8 @@ class IssuedTokenQuerySet(models.QuerySet["IssuedToken"]):
         return self.filter(parent_token_id__isnull=False, ancestor_ids__contains=[token_id])
 
     def locked(self) -> "IssuedTokenQuerySet":
-        """Lock the rows until the transaction ends; `shared()` locks wait for them."""
+        """Lock the rows until the transaction ends; who hands them on waits for that."""
         return self.select_for_update(of=("self",), no_key=True)
-
-    def shared(self, token_ids: Iterable[UUID]) -> list["IssuedToken"]:
-        """Read rows that no other transaction may change until this one ends; several may share them."""
-        where = "WHERE id = ANY(%s::uuid[]) ORDER BY id FOR SHARE"
-        (found,) = sql.read_together((self.model, where, (sql.array(token_ids),)))
-        return found
 
     def find(self, token_id: Any) -> "IssuedToken":
         """The token with this id; raises `IssuedTokenNotFound`, also for invalid text."""

@@ -16,7 +16,7 @@ from compliance.stores import sql
 from delegation import errors
 from delegation.authority import (
     Authority,
-    Party,
+    Ground,
     authority_of,
     check_certificate,
     check_extends,
@@ -24,7 +24,7 @@ from delegation.authority import (
     check_possession,
     check_scope,
     check_subject,
-    party,
+    ground,
 )
 from delegation.issued import revocation, rows, status_entries
 from delegation.jose import jws, keyring, keys, tokens
@@ -99,17 +99,18 @@ def issue(*, tenant_id: UUID, agent_id: Any, grant: Grant, actor: Actor, now: da
     repeated under that lock, so that no token is issued after a revocation.
     """
     parent = _read_parent(grant.parent_token, now)
-    issuer = party(tenant_id=tenant_id, agent_id=agent_id)
-    delegation = _authorised(issuer, grant, parent, now)
+    found = ground(tenant_id=tenant_id, agent_id=agent_id, parent=parent)
+    delegation = _authorised(found, grant, parent, now)
     key = keys.signing_key()
     token = jws.sign(tokens.to_claims(delegation), kid=key.kid, key=keys.private_half(key))
     with environments.atomic():
-        issuer = party(tenant_id=tenant_id, agent_id=issuer.agent.id, locked=True)
-        authority = _check(issuer, grant, parent, now)
+        agent = found.issuer.agent
+        found = ground(tenant_id=tenant_id, agent_id=agent.id, parent=parent, locked=True)
+        authority = _check(found, grant, parent, now)
         check_certificate(authority, delegation.certificate_serial)
         with sql.pipelined():
-            rows.write(issuer.agent, delegation)
-            _record(issuer.agent, delegation, authority, key, parent, actor, now)
+            rows.write(agent, delegation)
+            _record(agent, delegation, authority, key, parent, actor, now)
     keyring.add(key)
     return IssuedDelegation(token, delegation)
 
@@ -180,22 +181,22 @@ def _read_parent(token: str | None, now: datetime) -> Delegation | None:
     return found.delegation
 
 
-def _check(issuer: Party, grant: Grant, parent: Delegation | None, now: datetime) -> Authority:
-    authority = authority_of(issuer, now=now)
+def _check(found: Ground, grant: Grant, parent: Delegation | None, now: datetime) -> Authority:
+    authority = authority_of(found.issuer, now=now)
     check_scope(authority, grant.scope)
     if parent is not None:
-        rows.check_unrevoked(parent)
+        rows.check_unrevoked(parent, found.tokens)
         check_possession(parent, proven_key=grant.proven_key)
         check_subject(parent, grant.subject)
-        check_lineage(parent.lineage, scope=grant.scope, now=now)
+        check_lineage(parent.lineage, found.behind, scope=grant.scope, now=now)
         audience = grant.audience or parent.audience
         check_extends(parent, chain=grant.chain, scope=grant.scope, audience=audience)
     return authority
 
 
-def _authorised(issuer: Party, grant: Grant, parent: Delegation | None, now: datetime) -> Delegation:
+def _authorised(found: Ground, grant: Grant, parent: Delegation | None, now: datetime) -> Delegation:
     """The delegation for a grant; it ends no later than the agent's certificate and its parent."""
-    authority = _check(issuer, grant, parent, now)
+    authority = _check(found, grant, parent, now)
     issued_at = int(now.timestamp())
     expires_at = int(min(filter(None, (now + grant.ttl, authority.certificate_expires_at))).timestamp())
     if expires_at <= issued_at:
@@ -205,7 +206,7 @@ def _authorised(issuer: Party, grant: Grant, parent: Delegation | None, now: dat
         issuer=settings.TOKEN_ISSUER,
         environment=environments.current().value,
         token_id=new_id(),
-        agent_id=issuer.agent.id,
+        agent_id=found.issuer.agent.id,
         issued_at=issued_at,
         not_before=issued_at,
         expires_at=min(expires_at, parent.expires_at) if parent else expires_at,

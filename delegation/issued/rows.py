@@ -1,5 +1,6 @@
 """The rows of issued tokens: written with the token, deleted once it has long expired."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -88,17 +89,14 @@ def ancestor_ids(delegation: Delegation) -> list[UUID]:
     return [one.token_id for one in delegation.lineage[:-1] if one.token_id is not None]
 
 
-def check_unrevoked(parent: Delegation) -> None:
-    """Raise `ParentTokenRevoked` if a parent or one of its ancestors is revoked.
+def check_unrevoked(parent: Delegation, known: Mapping[UUID, IssuedToken]) -> None:
+    """Raise `ParentTokenRevoked` if one of the known rows, a parent's and its ancestors', is revoked.
 
-    Inside a transaction nobody revokes them until it ends. Raises `ParentTokenRejected` for a parent that
-    should have a row and has none.
+    Raises `ParentTokenRejected` for a parent that should have a row and has none.
     """
-    ids = [one.token_id for one in parent.lineage if one.token_id is not None]
-    found = {row.id: row for row in IssuedToken.objects.shared(ids)}
-    if parent.status is not None and parent.token_id not in found:
+    if parent.status is not None and parent.token_id not in known:
         raise errors.ParentTokenRejected()
-    if any(row.revoked_at is not None for row in found.values()):
+    if any(row.revoked_at is not None for row in known.values()):
         raise errors.ParentTokenRevoked()
 
 

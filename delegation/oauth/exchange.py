@@ -12,13 +12,14 @@ from uuid import UUID
 from django.conf import settings
 
 from agents.did import parse_did
+from agents.errors import AgentNotFound
 from agents.models import Agent
 from auditlog.vocabulary import Actor
 from compliance.core import environments
 from compliance.core.identifiers import parse_id
 from compliance.core.plain_text import is_plain_text
-from delegation import errors, services
-from delegation.authority import authority_of, parties
+from delegation import authority, errors, services
+from delegation.authority import Party, authority_of
 from delegation.issuers import services as issuers
 from delegation.issuers.errors import IdTokenRefused
 from delegation.jose import tokens
@@ -111,14 +112,15 @@ def exchange(
     An ID token may make us fetch its issuer's keys: not for use inside a transaction. Raises: OAuthError,
     ServiceError.
     """
-    agent = _agent(tenant_id, request, possession, now)
+    party = _party(tenant_id, request, possession, now)
+    agent = party.agent
     subject = _subject(tenant_id, request, now)
     chain = (*subject.chain, _link(subject.chain, agent))
     if len(chain) > tokens.MAX_CHAIN:
         raise InvalidRequest(f"subject_token: chain_too_long: a chain has at most {tokens.MAX_CHAIN} actors")
     grant = Grant(
         chain=chain,
-        scope=_granted_scope(request.scope, subject.parent, agent, now),
+        scope=_granted_scope(request.scope, subject.parent, party, now),
         audience=_granted_audience(request.audience, subject.parent),
         parent_token=subject.parent_token,
         bound_to=possession.bound_to,
@@ -173,7 +175,7 @@ def _check_resource(resource: str) -> None:
         raise InvalidTarget("resource: must be an absolute URI without a fragment")
 
 
-def _agent(tenant_id: UUID, request: ExchangeRequest, possession: Possession, now: datetime) -> Agent:
+def _party(tenant_id: UUID, request: ExchangeRequest, possession: Possession, now: datetime) -> Party:
     """The client's agent that the actor token names; another tenant's is as one that does not exist."""
     if request.actor_type == agent_type():
         did = parse_did(request.actor_token)
@@ -187,11 +189,10 @@ def _agent(tenant_id: UUID, request: ExchangeRequest, possession: Possession, no
         (standing,) = standings([delegation], now=now)
         if not standing.stands:
             raise InvalidRequest("actor_token: stopped: it, or an agent behind it, counts no more")
-    ours = Agent.objects.for_tenant(tenant_id)
-    agent = ours.filter(id=agent_id).first() if is_ours and agent_id is not None else None
-    if agent is None:
-        raise InvalidRequest("actor_token: unknown_agent: this client has no such agent")
-    return agent
+    try:
+        return authority.party(tenant_id=tenant_id, agent_id=agent_id if is_ours else None)
+    except AgentNotFound as error:
+        raise InvalidRequest("actor_token: unknown_agent: this client has no such agent") from error
 
 
 def _subject(tenant_id: UUID, request: ExchangeRequest, now: datetime) -> Subject:
@@ -223,7 +224,7 @@ def _link(chain: Chain, agent: Agent) -> ChainActor:
     return ChainActor(agent.did, ChainActorType.SUB_AGENT if has_agent else ChainActorType.AGENT)
 
 
-def _granted_scope(asked: str | None, parent: Delegation | None, agent: Agent, now: datetime) -> str:
+def _granted_scope(asked: str | None, parent: Delegation | None, party: Party, now: datetime) -> str:
     """What is asked, else what of the parent's scope the agent may do. An ID token grants no action."""
     if asked is not None and parent is not None:
         beyond = [name for name in asked.split() if name not in parent.scope.split()]
@@ -231,16 +232,16 @@ def _granted_scope(asked: str | None, parent: Delegation | None, agent: Agent, n
             raise InvalidScope(f"The scope exceeds the subject token's: {beyond[0]}")
     if asked is not None or parent is None:
         return asked or ""
-    permitted = _permitted(agent, now)
+    permitted = _permitted(party, now)
     kept = [name for name in parent.scope.split() if permitted is None or name in permitted]
     if parent.scope and not kept:
         raise InvalidScope("The agent may do nothing of the subject token's scope")
     return " ".join(kept)
 
 
-def _permitted(agent: Agent, now: datetime) -> Sequence[str] | None:
+def _permitted(party: Party, now: datetime) -> Sequence[str] | None:
     try:
-        return authority_of(parties([agent.id])[agent.id], now=now).permitted_actions
+        return authority_of(party, now=now).permitted_actions
     except (errors.AgentMayNotDelegate, errors.CertificateDoesNotCount) as error:
         raise InvalidRequest(f"actor_token: {error.message}") from error
 
