@@ -24,6 +24,7 @@ from agentid.client.answers import data
 from agentid.client.records import Record
 from agentid.client.results.agents import Agent
 from agentid.client.retries import Retries
+from agentid.keys import DpopKey
 from tests.conftest import Reported
 from tests.served import Service
 
@@ -143,3 +144,11 @@ def test_names_that_lead_elsewhere_are_never_sent(client: Client) -> None:
         client.agents.get("..")
     with pytest.raises(NotFound):
         client.agents.get("../agents?limit=1#")
+
+
+def test_token_is_bound_to_the_key_that_proves_itself(client: Client, reported: Reported) -> None:
+    key, chain = DpopKey.generate(), [{"sub": "checker", "type": "agent"}]
+
+    issued = client.delegation.issue(str(reported.agent.id), chain=chain, proof=key.proof)
+
+    assert issued.bound_to == key.thumbprint

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx
 import pytest
@@ -19,6 +20,8 @@ from agentid.client import answers
 from agentid.client.request import Request
 from agentid.client.retries import Retries, Send, Wait, conversation
 from agentid.client.transport import Configuration
+from agentid.keys import DpopKey
+from tests.between import Canned, between
 
 GET = Request("GET", "/x", answers.json_object)
 POST = Request("POST", "/x", answers.json_object)
@@ -154,3 +157,21 @@ def test_unsafe_addresses_are_refused(url: str) -> None:
 def test_plain_http_is_for_this_machine_or_by_choice() -> None:
     assert Configuration("http://[::1]:8000").api_key is None
     assert Configuration("http://service.example", allow_http=True).allow_http
+
+
+def proofs_sent(proof: Any) -> list[str]:
+    quick = Retries(tries=3, first_wait=0.01)
+    with between("", Canned(503)) as path, Client(path.address, "k", retries=quick) as client:
+        with pytest.raises(Unavailable):
+            client.delegation.issue("a", chain=[], proof=proof)
+        return [each["dpop"] for each in path.seen]
+
+
+def test_each_try_has_a_proof_of_its_own() -> None:
+    sent = proofs_sent(DpopKey.generate().proof)
+
+    assert len(sent) == len(set(sent)) == 3
+
+
+def test_ready_made_proof_is_sent_once() -> None:
+    assert proofs_sent("once") == ["once"]

@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.drill]
 
 RATE = 1_000  # events a second
 SECONDS_EACH = 7.0
+OUTAGE_SECONDS = 60.0
 MOST_MEMORY = 32 * 1024 * 1024  # bytes: twice what may wait in memory
 SCRIPT = Path(__file__).with_name("reporting_alone.py")
 
@@ -91,7 +92,7 @@ def test_outage_with_processes_that_end_loses_and_doubles_nothing(
     def live(number: int, *, is_killed: bool, at_once: int) -> None:
         with life(service, reported, spool, first=number * 1_000_000) as one:
             lives.append(one)
-            assert eventually(lambda: one.reported >= at_once, seconds=60)
+            assert eventually(lambda: one.reported >= at_once, seconds=120)
             one.kill() if is_killed else one.end()
 
     events_each = int(RATE * SECONDS_EACH)
@@ -101,17 +102,20 @@ def test_outage_with_processes_that_end_loses_and_doubles_nothing(
         lives.append(one)
         assert eventually(lambda: one.reported >= RATE, seconds=60)
         service.kill()  # in the middle of it
+        away = time.monotonic()
         assert eventually(lambda: one.reported >= events_each, seconds=60)
         one.kill()
-    live(2, is_killed=False, at_once=events_each)
-    live(3, is_killed=True, at_once=events_each)
+    half = int(RATE * OUTAGE_SECONDS / 2)
+    live(2, is_killed=False, at_once=half)
+    live(3, is_killed=True, at_once=half)
+    outage = time.monotonic() - away
     service.start()
     live(4, is_killed=True, at_once=events_each)  # it sends what the others left; killed in that
     live(5, is_killed=False, at_once=events_each)
     ended = time.monotonic()
     last = make_reporter(service.address)
     assert eventually(lambda: last.statistics().sent > 0 or not _waits(spool), seconds=60)
-    assert last.flush(180), last.statistics()
+    assert last.flush(600), last.statistics()
 
     stored = Counter(reported.numbers())
     assert [number for number, times in stored.items() if times > 1] == []
@@ -119,10 +123,12 @@ def test_outage_with_processes_that_end_loses_and_doubles_nothing(
         promised = range(one.first, one.first + one.written)
         assert [number for number in promised if number not in stored] == []
     assert max(one.memory for one in lives) < MOST_MEMORY
+    assert outage >= OUTAGE_SECONDS
     clean = lives[2]
     assert sum(number // 1_000_000 == 2 for number in stored) >= clean.reported
     print(  # noqa: T201
         f"{sum(one.reported for one in lives)} reported by 6 processes in {ended - began:.0f} s, "
+        f"the service away for {outage:.0f} s, "
         f"{sum(one.written for one in lives)} written, {len(stored)} stored, "
         f"peak memory {max(one.memory for one in lives) / 2**20:.1f} MiB"
     )

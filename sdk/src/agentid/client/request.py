@@ -12,6 +12,8 @@ from uuid import UUID
 import httpx
 
 T = TypeVar("T")
+Prove = Callable[[str, str], str]
+"""Makes a DPoP proof for a method and a URL, as `DpopKey.proof` does."""
 
 
 class Unset(Enum):
@@ -31,7 +33,8 @@ class Request(Generic[T]):
     """A call of one endpoint.
 
     `key` is the Idempotency-Key; an empty one asks the transport to make one, None says that the endpoint
-    takes none. `repeatable` says that a second try does no harm even without a key.
+    takes none. `repeatable` says that a second try does no harm even without a key. `prove` makes a proof of
+    possession for each try.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
@@ -42,9 +45,15 @@ class Request(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     key: str | None = None
     repeatable: bool = False
+    prove: Prove | None = field(default=None, repr=False)
 
     @property
     def may_repeat(self) -> bool:
+        """A proof that was given ready-made counts once only."""
+        return "DPoP" not in self.headers and self._is_repeatable
+
+    @property
+    def _is_repeatable(self) -> bool:
         return self.method == "GET" or self.repeatable or self.key is not None
 
     def after(self, cursor: str) -> Self:
@@ -86,9 +95,13 @@ def as_form(fields: Mapping[str, str]) -> dict[str, Any]:
     return {"content": str(httpx.QueryParams(fields)).encode(), "headers": kind}
 
 
-def proven(sent: dict[str, Any], proof: str | None) -> dict[str, Any]:
+def proven(sent: dict[str, Any], proof: str | Prove | None) -> dict[str, Any]:
     """The arguments of a `Request` that shows a DPoP proof, if there is one (RFC 9449 §4.1)."""
-    return sent if proof is None else {**sent, "headers": {**sent["headers"], "DPoP": proof}}
+    if proof is None:
+        return sent
+    if isinstance(proof, str):
+        return {**sent, "headers": {**sent["headers"], "DPoP": proof}}
+    return {**sent, "prove": proof}
 
 
 def _plain(value: object) -> Any:

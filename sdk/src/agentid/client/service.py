@@ -16,6 +16,7 @@ from agentid.client.operations.messages import Messages
 from agentid.client.operations.oauth import OAuth
 from agentid.client.operations.report_schedules import ReportSchedules
 from agentid.client.operations.reports import Reports
+from agentid.client.operations.signals import Signals
 from agentid.client.operations.trusted_issuers import TrustedIssuers
 from agentid.client.operations.webhooks import Webhooks
 from agentid.client.transport import AsyncTransport, Configuration, Transport
@@ -38,6 +39,7 @@ class Operations(Generic[S]):
         self.oauth: OAuth[S] = OAuth(transport)
         self.report_schedules: ReportSchedules[S] = ReportSchedules(transport)
         self.reports: Reports[S] = Reports(transport)
+        self.signals: Signals[S] = Signals(transport)
         self.trusted_issuers: TrustedIssuers[S] = TrustedIssuers(transport)
         self.webhooks: Webhooks[S] = Webhooks(transport)
 

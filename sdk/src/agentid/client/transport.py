@@ -55,9 +55,11 @@ class Configuration:
         own = {"Accept": "application/json"}
         own |= {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         own |= {"Idempotency-Key": request.key} if request.key else {}
+        url = self.base_url + request.path
+        own |= {"DPoP": request.prove(request.method, url)} if request.prove else {}
         return {
             "method": request.method,
-            "url": self.base_url + request.path,
+            "url": url,
             "params": dict(request.query) or None,
             "content": request.content,
             "headers": own | dict(request.headers),

@@ -1,4 +1,4 @@
-"""Checks that need no call of the service: tokens, certificates, messages, webhooks and audit proofs."""
+"""Checks that need no call: tokens, certificates, messages, cards, signals, webhooks and audit proofs."""
 
 from agentid.reasons import NotValid, Reason
 from agentid.verify.audit import (
@@ -9,12 +9,15 @@ from agentid.verify.audit import (
     verify_checkpoint,
     verify_consistency,
 )
+from agentid.verify.cards import VerifiedCard, certificate_of, verify_card
 from agentid.verify.certificates import TrustedAuthorities, VerifiedCertificate, verify_certificate
 from agentid.verify.crl import RevocationLists
 from agentid.verify.key_sets import AsyncTokenKeys, TokenKeys
-from agentid.verify.messages import canonical, verify_message
+from agentid.verify.messages import canonical, verify_message, verify_message_jws
 from agentid.verify.ocsp import OcspAnswer, OcspQuestion
 from agentid.verify.proofs import PresentedProof
+from agentid.verify.revocations import RevocationFeed, Revocations
+from agentid.verify.signals import SignalKind, SignalRules, VerifiedSignal, verify_signal
 from agentid.verify.status_lists import check_status
 from agentid.verify.tokens import Actor, TokenRules, VerifiedToken, verify_token
 from agentid.verify.webhooks import VerifiedWebhook, verify_webhook
@@ -28,22 +31,32 @@ __all__ = [
     "OcspQuestion",
     "PresentedProof",
     "Reason",
+    "RevocationFeed",
     "RevocationLists",
+    "Revocations",
+    "SignalKind",
+    "SignalRules",
     "TokenKeys",
     "TokenRules",
     "TrustedAuthorities",
+    "VerifiedCard",
     "VerifiedCertificate",
     "VerifiedCheckpoint",
     "VerifiedEntry",
+    "VerifiedSignal",
     "VerifiedToken",
     "VerifiedWebhook",
     "canonical",
+    "certificate_of",
     "check_status",
     "verify_audit_proof",
+    "verify_card",
     "verify_certificate",
     "verify_checkpoint",
     "verify_consistency",
     "verify_message",
+    "verify_message_jws",
+    "verify_signal",
     "verify_token",
     "verify_webhook",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 from agentid.client import answers
 from agentid.client.operation import Group, S, listing, operation
 from agentid.client.records import Page
-from agentid.client.request import Request, as_json, given, path, proven
+from agentid.client.request import Prove, Request, as_json, given, path, proven
 from agentid.client.results.delegation import Delegation, DelegationVerdict, IssuedToken
 
 
@@ -32,10 +32,13 @@ class Delegations(Group[S]):
         ttl_seconds: int | None = None,
         parent_token: str | None = None,
         dpop_jkt: str | None = None,
-        proof: str | None = None,
+        proof: str | Prove | None = None,
         idempotency_key: str = "",
     ) -> Request[Delegation]:
-        """Issue a delegation token; a bound parent is handed on with a DPoP `proof` by its key."""
+        """Issue a delegation token; a bound parent is handed on with a DPoP `proof` by its key.
+
+        `proof` is `key.proof`, called for each try, or a ready-made text, which is sent once only.
+        """
         return Request(
             "POST",
             path("/v1/agents/{}/delegation", agent_id),

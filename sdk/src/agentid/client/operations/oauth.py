@@ -2,7 +2,7 @@
 
 from agentid.client import answers
 from agentid.client.operation import Group, S, operation
-from agentid.client.request import Request, as_form, given, proven
+from agentid.client.request import Prove, Request, as_form, given, proven
 from agentid.client.results.oauth import Introspection, Metadata, TokenResponse
 
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -51,10 +51,13 @@ class OAuth(Group[S]):
         resource: str | None = None,
         requested_token_type: str | None = None,
         dpop_jkt: str | None = None,
-        proof: str | None = None,
+        proof: str | Prove | None = None,
         grant_type: str = TOKEN_EXCHANGE,
     ) -> Request[TokenResponse]:
-        """Exchange a token for a delegation to an agent (RFC 8693); DPoP `proof` for a bound one."""
+        """Exchange a token for a delegation to an agent (RFC 8693); DPoP `proof` for a bound one.
+
+        `proof` is `key.proof`, or a ready-made text.
+        """
         return Request(
             "POST",
             "/oauth/token",

@@ -1,0 +1,207 @@
+"""What was revoked, followed by polling signals, so that an offline verifier refuses within a second."""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Final, Self
+
+from agentid.client.service import Client
+from agentid.errors import AgentIdError
+from agentid.reasons import NotValid, Reason
+from agentid.verify.key_sets import KeyAges
+from agentid.verify.signals import SignalKind, SignalRules, VerifiedSignal, signal_key_id, verify_signal
+from agentid.verify.tokens import VerifiedToken
+
+ENABLED: Final = "enabled"
+REST_SECONDS: Final = 0.2
+LONGEST_REST: Final = 5.0
+
+
+class Revocations:
+    """What signals told, in bounded memory; no I/O.
+
+    Revoked tokens are kept for `token_seconds` (the longest life of a token), agents and certificates for
+    `certificate_seconds`. More than `most` of all is remembered as `is_full`: then nothing is known for sure.
+    """
+
+    def __init__(
+        self, *, most: int = 100_000, token_seconds: int = 86_400, certificate_seconds: int = 400 * 86_400
+    ) -> None:
+        self.is_full = False
+        self._most = most
+        self._token_seconds, self._certificate_seconds = token_seconds, certificate_seconds
+        self._tokens: dict[str, float] = {}
+        self._serials: dict[str, float] = {}
+        self._keys: dict[str, float] = {}
+        self._agents: dict[str, tuple[float, bool]] = {}
+
+    def apply(self, signal: VerifiedSignal) -> None:
+        """Remember a signal; in the order they came, and a repeated one does no harm."""
+        at = signal.happened_at.timestamp()
+        if signal.event == SignalKind.SESSION_REVOKED and signal.token_id:
+            self._tokens[signal.token_id] = at
+        elif signal.event == SignalKind.SESSION_REVOKED and signal.agent_id:
+            until, _ = self._agents.get(signal.agent_id, (at, True))
+            self._agents[signal.agent_id] = (max(at, until), False)
+        elif signal.certificate_serial and signal.change == "revoke":
+            self._serials[signal.certificate_serial] = at
+        elif signal.certificate_serial:
+            self._serials.pop(signal.certificate_serial, None)
+            self._restore(signal.agent_id, at)
+        elif signal.key_id and signal.change == "revoke":
+            self._keys[signal.key_id] = at
+        if self._count() > self._most:
+            self._forget(time.time())
+            self.is_full = self._count() > self._most
+
+    def has_token(self, token: VerifiedToken) -> bool:
+        """Whether the token has ended: itself, one it came of, its agents or their certificates."""
+        behind = token.claims.get("via", [])
+        via = [each for each in behind if isinstance(each, dict)] if isinstance(behind, list) else []
+        agents = [token.agent_id, *(each.get("agent_id") for each in via)]
+        serials = [token.certificate_serial, *(each.get("cert_serial") for each in via)]
+        issued = int(token.issued_at.timestamp())
+        return (
+            any(str(each) in self._tokens for each in (token.token_id, *(one.get("jti") for one in via)))
+            or any(str(each).lower() in self._serials for each in serials)
+            or any(self._agents[str(each)][0] >= issued for each in agents if str(each) in self._agents)
+        )
+
+    def has_serial(self, serial: str) -> bool:
+        return serial.lower() in self._serials
+
+    def has_agent(self, agent_id: str) -> bool:
+        """Whether the agent was stopped and got no certificate, or its own back, since."""
+        return not self._agents.get(agent_id, (0.0, True))[1]
+
+    def has_key(self, key_id: str) -> bool:
+        return key_id in self._keys
+
+    def _restore(self, agent_id: str | None, at: float) -> None:
+        until, _ = self._agents.get(agent_id or "", (None, False))
+        if agent_id and until is not None and at >= until:
+            self._agents[agent_id] = (until, True)
+
+    def _count(self) -> int:
+        return len(self._tokens) + len(self._serials) + len(self._agents) + len(self._keys)
+
+    def _forget(self, now: float) -> None:
+        tokens, others = now - self._token_seconds, now - self._certificate_seconds
+        self._tokens = {each: at for each, at in self._tokens.items() if at > tokens}
+        self._serials = {each: at for each, at in self._serials.items() if at > others}
+        self._keys = {each: at for each, at in self._keys.items() if at > others}
+        self._agents = {each: kept for each, kept in self._agents.items() if kept[0] > others}
+
+
+class RevocationFeed:
+    """Follows a polled stream in a thread of its own: polls, verifies, remembers, acknowledges.
+
+    It knows what happened since the stream was made; CRL and status list tell of the time before. While it
+    cannot know (`silence_seconds` without an answer, a stream that is not enabled, a token that does not
+    verify, full memory) its answer is NotValid (status_unknown). Use it as a context manager.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        stream_id: str,
+        *,
+        rules: SignalRules,
+        environment: str = "live",
+        silence_seconds: float = 30.0,
+        revocations: Revocations | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.last_error: AgentIdError | None = None
+        self._client, self._stream_id, self._rules = client, stream_id, rules
+        self._environment = environment
+        self._silence_seconds = silence_seconds
+        self._known = revocations or Revocations()
+        self._clock = clock
+        self._heard_at = float("-inf")
+        self._has_gap = False
+        self._ages = KeyAges()
+        self._taken: list[str] = []
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="agentid-revocations", daemon=True)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the feed knows all that was told lately."""
+        is_heard = self._clock() - self._heard_at <= self._silence_seconds
+        return is_heard and not self._has_gap and not self._known.is_full
+
+    def is_revoked(
+        self,
+        token: VerifiedToken | None = None,
+        *,
+        serial: str | None = None,
+        agent_id: str | None = None,
+        key_id: str | None = None,
+    ) -> bool:
+        """Whether any of these was revoked. Raises: NotValid (status_unknown) where the feed cannot tell."""
+        with self._lock:
+            found = (
+                (token is not None and self._known.has_token(token))
+                or (serial is not None and self._known.has_serial(serial))
+                or (agent_id is not None and self._known.has_agent(agent_id))
+                or (key_id is not None and self._known.has_key(key_id))
+            )
+        if not found and not self.is_current:
+            raise NotValid(Reason.STATUS_UNKNOWN, "the feed of revocations is not current")
+        return found
+
+    def follow_once(self) -> int:
+        """Poll once and acknowledge what came before; how many signals came. Raises: AgentIdError."""
+        polled = self._client.signals.poll(self._stream_id, ack=self._taken or None)
+        self._taken = []
+        for token in polled.tokens.values():
+            self._take(self._verified(token))
+        self._taken = list(polled.tokens)
+        if not polled.tokens and self._client.signals.status(self._stream_id).status != ENABLED:
+            # What a disabled stream was not told never comes.
+            self._has_gap = True
+        self._heard_at = self._clock()
+        return len(polled.tokens)
+
+    def _verified(self, token: str) -> VerifiedSignal:
+        if self._ages.must_fetch(signal_key_id(token)):
+            self._ages.take(self._client.delegation.jwks(environment=self._environment))
+        keys = {kid: key for kid, key in self._ages.keys.items() if not self._known.has_key(kid)}
+        return verify_signal(token, keys=keys, rules=self._rules, now=datetime.now(UTC))
+
+    def _take(self, signal: VerifiedSignal) -> None:
+        with self._lock:
+            self._known.apply(signal)
+
+    def _follow(self) -> None:
+        rest = REST_SECONDS
+        while not self._stopping.is_set():
+            began = self._clock()
+            try:
+                count = self.follow_once()
+            except AgentIdError as error:
+                self.last_error = error
+                self._stopping.wait(rest)
+                rest = min(rest * 2, LONGEST_REST)
+                continue
+            rest = REST_SECONDS
+            if not count and self._clock() - began < REST_SECONDS:
+                self._stopping.wait(REST_SECONDS)  # the service would not let the poll wait
+
+    def close(self) -> None:
+        """Follow no more; a poll that waits ends on its own."""
+        self._stopping.set()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        self._thread.join(LONGEST_REST + 1)

@@ -1,0 +1,154 @@
+"""Signals (docs/signals.md): Security Event Tokens (RFC 8417) of the service, with the events of CAEP 1.0."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from agentid.jose import jws
+from agentid.reasons import NotValid, Reason
+
+KIND: Final = "secevent+jwt"
+HEADER_NAMES: Final = frozenset({"alg", "typ", "kid"})
+MAX_SET: Final = 16_384
+LATEST_TIME: Final = 253_402_300_799
+NOT_IN_A_SET: Final = frozenset({"sub", "exp"})
+"""Claims that SSF forbids, so that a SET is never taken for another token (RFC 8417 §4.5, §4.6)."""
+
+
+class SignalKind(StrEnum):
+    """The event types that the service sends."""
+
+    SESSION_REVOKED = "https://schemas.openid.net/secevent/caep/event-type/session-revoked"
+    CREDENTIAL_CHANGE = "https://schemas.openid.net/secevent/caep/event-type/credential-change"
+    VERIFICATION = "https://schemas.openid.net/secevent/ssf/event-type/verification"
+    STREAM_UPDATED = "https://schemas.openid.net/secevent/ssf/event-type/stream-updated"
+
+
+@dataclass(frozen=True)
+class SignalRules:
+    """What a receiver accepts: the transmitter's `issuer`, the stream's `aud`."""
+
+    issuer: str
+    audience: str
+    skew_seconds: int = 60
+
+
+@dataclass(frozen=True)
+class VerifiedSignal:
+    """An authentic signal; of agent, token, certificate and key those are set that it speaks of.
+
+    `change` is create, revoke or update, of a credential; `happened_at` is when authority changed.
+    """
+
+    id: str
+    event: str
+    issued_at: datetime
+    happened_at: datetime
+    agent_id: str | None
+    token_id: str | None
+    certificate_serial: str | None
+    key_id: str | None
+    change: str | None
+    details: Mapping[str, Any] = field(repr=False)
+
+
+def signal_key_id(token: str) -> str:
+    """The `kid` of a signal, to look its key up. Raises: NotValid."""
+    kid = _parse(token).header["kid"]
+    if not isinstance(kid, str):
+        raise NotValid(Reason.MALFORMED, "kid is no text")
+    return kid
+
+
+def verify_signal(
+    token: str,
+    *,
+    keys: Mapping[str, ec.EllipticCurvePublicKey],
+    rules: SignalRules,
+    now: datetime,
+) -> VerifiedSignal:
+    """Check a Security Event Token and read its event. Raises: NotValid.
+
+    Whether its `id` was seen before is the caller's to know.
+    """
+    parsed = _parse(token)
+    key = keys.get(signal_key_id(token))
+    if key is None:
+        raise NotValid(Reason.UNKNOWN_KEY)
+    jws.check_signature(parsed, key)
+    claims = parsed.payload
+    if claims.get("iss") != rules.issuer:
+        raise NotValid(Reason.INVALID_ISSUER)
+    if claims.get("aud") != rules.audience:
+        raise NotValid(Reason.WRONG_AUDIENCE)
+    if NOT_IN_A_SET & set(claims):
+        raise NotValid(Reason.MALFORMED, "a claim that no SET has")
+    issued = _moment(claims, "iat")
+    if issued.timestamp() > now.timestamp() + rules.skew_seconds:
+        raise NotValid(Reason.NOT_YET_VALID)
+    return _read(claims, issued)
+
+
+def _parse(token: str) -> jws.Jws:
+    return jws.parse(token, kind=KIND, names=HEADER_NAMES, max_length=MAX_SET)
+
+
+def _read(claims: Mapping[str, Any], issued: datetime) -> VerifiedSignal:
+    events = claims.get("events")
+    if not isinstance(events, dict) or len(events) != 1:
+        raise NotValid(Reason.MALFORMED, "not one event")
+    ((event, details),) = events.items()
+    if not isinstance(details, dict):
+        raise NotValid(Reason.MALFORMED, "an event that is no object")
+    is_about_authority = event in (SignalKind.SESSION_REVOKED, SignalKind.CREDENTIAL_CHANGE)
+    agent_id, token_id, key_id = _subject(claims) if is_about_authority else (None, None, None)
+    credential = details.get("credential_type") if event == SignalKind.CREDENTIAL_CHANGE else None
+    return VerifiedSignal(
+        id=_text(claims, "jti"),
+        event=event,
+        issued_at=issued,
+        happened_at=_moment(details, "event_timestamp") if is_about_authority else issued,
+        agent_id=agent_id,
+        token_id=token_id,
+        certificate_serial=_text(details, "x509_serial").lower() if credential == "x509" else None,
+        key_id=key_id,
+        change=_text(details, "change_type") if event == SignalKind.CREDENTIAL_CHANGE else None,
+        details=details,
+    )
+
+
+def _subject(claims: Mapping[str, Any]) -> tuple[str | None, str | None, str | None]:
+    """The agent, the token or the key that `sub_id` names (RFC 9493)."""
+    subject = claims.get("sub_id")
+    if not isinstance(subject, dict):
+        raise NotValid(Reason.MALFORMED, "no subject")
+    match subject.get("format"):
+        case "did":
+            return _text(subject, "url").rpartition(":")[2], None, None
+        case "jwt_id":
+            if _text(subject, "iss") != claims["iss"]:
+                raise NotValid(Reason.MALFORMED, "a token of another issuer")
+            return None, _text(subject, "jti"), None
+        case "opaque":
+            issuer, _, kid = _text(subject, "id").rpartition("#")
+            if issuer == claims["iss"] and kid:
+                return None, None, kid
+    raise NotValid(Reason.MALFORMED, "a subject of another format")
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    value = values.get(name)
+    if not isinstance(value, str) or not value:
+        raise NotValid(Reason.MALFORMED, f"{name} is missing or no text")
+    return value
+
+
+def _moment(values: Mapping[str, Any], name: str) -> datetime:
+    value = values.get(name)
+    if type(value) is not int or not 0 <= value <= LATEST_TIME:
+        raise NotValid(Reason.MALFORMED, f"{name} is no time")
+    return datetime.fromtimestamp(value, UTC)
