@@ -19,7 +19,7 @@ COMPACT = "eyJhbGciOiJFUzI1NiIsImtpZCI6Ik5fd0x5….eyJpc3MiOiJodHRwczovL….QWx3
 GRANTED = {"principal": "price-checker", "chain": CHAIN, "scope": "read_market_data"}
 HELD = {
     "token_id": "019a9f5e-70c1-7d0a-8a54-2f6b1c9d3e42",
-    "root": {"assurance": "asserted", "issuer": None, "subject": None},
+    "root": {"assurance": "asserted", "issuer": None, "subject": None, "vouched_by": None},
     "bound_to": None,
 }
 AUDIENCE, EXPIRY = "https://api.example.com", "2026-11-20T09:15:00Z"

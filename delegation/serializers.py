@@ -134,6 +134,11 @@ class RootSerializer(serializers.Serializer[Delegation]):
         allow_null=True,
         help_text="The root's name at the issuer.",
     )
+    vouched_by = serializers.UUIDField(
+        source="vouching_agent_id",
+        allow_null=True,
+        help_text="The agent whose tenant trusts the issuer, and chose its keys. Null unless verified.",
+    )
 
 
 class DelegationSerializer(serializers.Serializer[IssuedDelegation]):
@@ -239,10 +244,12 @@ def _chain(found: Delegation) -> list[dict[str, str]]:
 
 def _holding(found: Delegation) -> dict[str, Any]:
     subject = found.subject_identifier
+    vouching = found.vouching_agent_id
     root = {
         "assurance": found.root_assurance.value,
         "issuer": subject.issuer if subject else None,
         "subject": subject.subject if subject else None,
+        "vouched_by": str(vouching) if vouching else None,
     }
     return {"token_id": str(found.token_id), "root": root, "bound_to": found.bound_to}
 

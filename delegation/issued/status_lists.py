@@ -43,7 +43,7 @@ WITH listed AS MATERIALIZED (
     SELECT listed.status_index, one.agent_id, one.serial
     FROM listed, unnest(listed.lineage_agent_ids, listed.lineage_serials) AS one (agent_id, serial)
 ), stopped AS MATERIALIZED (
-    SELECT one.agent_id, coalesce(one.serial, '') AS serial
+    SELECT one.agent_id, one.serial
     FROM (SELECT DISTINCT agent_id, serial FROM behind) AS one {WITH_AGENT}
     WHERE {IS_STOPPED.format(now="$2")}
 )
@@ -51,7 +51,7 @@ SELECT status_index - $1 FROM listed WHERE revoked_at IS NOT NULL
 UNION SELECT listed.status_index - $1 FROM listed CROSS JOIN unnest(listed.ancestor_ids) AS up (id)
     JOIN {TABLE} AS ancestor ON ancestor.id = up.id AND ancestor.revoked_at IS NOT NULL
 UNION SELECT behind.status_index - $1 FROM behind
-    JOIN stopped ON stopped.agent_id = behind.agent_id AND stopped.serial = coalesce(behind.serial, '')
+    JOIN stopped ON stopped.agent_id = behind.agent_id AND stopped.serial IS NOT DISTINCT FROM behind.serial
 UNION ALL SELECT -1 FROM (SELECT FROM listed LIMIT 1) AS any_token
 """  # noqa: S608  (only names of tables and numbers are put into the text)
 """The places of the tokens that do not stand, and -1 if the list has any token."""

@@ -205,6 +205,11 @@ class Delegation(ActClaim, frozen=True, kw_only=True, omit_defaults=True, rename
         return RootAssurance.VERIFIED if self.subject_identifier else RootAssurance.ASSERTED
 
     @property
+    def vouching_agent_id(self) -> UUID | None:
+        """The agent whose tenant trusts the issuer of a verified root; None for an asserted one."""
+        return self.lineage[0].agent_id if self.subject_identifier else None
+
+    @property
     def chain_display(self) -> str:
         """The chain for people; names may contain the arrow too, so programs read `chain`."""
         return " → ".join(actor.sub for actor in self.chain)

@@ -53,6 +53,6 @@ def _marked(proofs: Sequence[Proof]) -> list[bool]:
 
 
 def _name(proof: Proof) -> str:
-    """The Redis key of a proof; the thumbprint has one length, so no two pairs give the same text."""
+    """The Redis key of a proof, in both environments the same; no two pairs of jkt and jti give one text."""
     text = f"{proof.jkt}{proof.jti}".encode("utf-8", "surrogatepass")
-    return redis.key("dpop", hashlib.sha256(text).hexdigest())
+    return f"{settings.SERVICE_NAME}:dpop:{hashlib.sha256(text).hexdigest()}"

@@ -70,7 +70,7 @@ def test_claims_are_those_of_rfc_8693(client: ApiClient, tenant: Tenant, setting
 def test_a_root_that_the_caller_names_is_asserted(client: ApiClient, tenant: Tenant) -> None:
     data = issue(client, make_agent(tenant)).json()["data"]
 
-    assert data["root"] == {"assurance": "asserted", "issuer": None, "subject": None}
+    assert data["root"] == {"assurance": "asserted", "issuer": None, "subject": None, "vouched_by": None}
     assert (data["bound_to"], data["token_id"]) == (None, claims_of(data["token"])["jti"])
 
 

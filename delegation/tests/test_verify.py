@@ -55,7 +55,7 @@ def test_a_valid_token_tells_its_chain(api: ApiClient, agent: Agent) -> None:
         "certificate_serial": None,
         "environment": "live",
         "token_id": str(issued.delegation.token_id),
-        "root": {"assurance": "asserted", "issuer": None, "subject": None},
+        "root": {"assurance": "asserted", "issuer": None, "subject": None, "vouched_by": None},
         "bound_to": None,
     }
 
@@ -65,7 +65,12 @@ def test_a_verified_root_and_a_bound_key_are_told(api: ApiClient, agent: Agent) 
 
     found = verify(api, token)
 
-    assert found["root"] == {"assurance": "verified", "issuer": VERIFIED.issuer, "subject": VERIFIED.subject}
+    assert found["root"] == {
+        "assurance": "verified",
+        "issuer": VERIFIED.issuer,
+        "subject": VERIFIED.subject,
+        "vouched_by": str(agent.id),
+    }
     assert found["bound_to"] == JKT
 
 

@@ -34,6 +34,14 @@ def check(proof: str, at: datetime | None = None, **how: Any) -> Proof:
     return proofs.check(proof=proof, now=at or now(), **asked)
 
 
+def test_proof_counts_once_in_both_environments_together() -> None:
+    proof = HOLDER.proof(uri=URI)
+    check(proof)
+
+    with environments.use(Environment.TEST), pytest.raises(ProofRejected, match="used before"):
+        check(proof)
+
+
 def test_proof_counts_once() -> None:
     proof = HOLDER.proof(uri=URI)
 

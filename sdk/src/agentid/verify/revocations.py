@@ -1,4 +1,4 @@
-"""What was revoked, followed by polling signals, so that an offline verifier refuses within a second."""
+"""What was revoked, followed by polling signals, so that an offline verifier refuses what they end."""
 
 import threading
 import time

@@ -21,6 +21,7 @@ class Root(Record):
     assurance: str
     issuer: str | None = None
     subject: str | None = None
+    vouched_by: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
