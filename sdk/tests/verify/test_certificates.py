@@ -26,7 +26,7 @@ from agentid.verify import (
     VerifiedCertificate,
     verify_certificate,
 )
-from agentid.verify.certificates import RevocationSource
+from agentid.verify.x509.certificates import RevocationSource
 from auditlog.vocabulary import Actor
 from certificates.lists import publication
 from certificates.models import CertificateAuthority

@@ -10,17 +10,17 @@ from agentid.verify.audit import (
     verify_consistency,
 )
 from agentid.verify.cards import VerifiedCard, certificate_of, verify_card
-from agentid.verify.certificates import TrustedAuthorities, VerifiedCertificate, verify_certificate
-from agentid.verify.crl import RevocationLists
 from agentid.verify.key_sets import AsyncTokenKeys, TokenKeys
 from agentid.verify.messages import canonical, verify_message, verify_message_jws
-from agentid.verify.ocsp import OcspAnswer, OcspQuestion
 from agentid.verify.proofs import PresentedProof
 from agentid.verify.revocations import RevocationFeed, Revocations
 from agentid.verify.signals import SignalKind, SignalRules, VerifiedSignal, verify_signal
 from agentid.verify.status_lists import check_status
 from agentid.verify.tokens import Actor, TokenRules, VerifiedToken, verify_token
 from agentid.verify.webhooks import VerifiedWebhook, verify_webhook
+from agentid.verify.x509.certificates import TrustedAuthorities, VerifiedCertificate, verify_certificate
+from agentid.verify.x509.crl import RevocationLists
+from agentid.verify.x509.ocsp import OcspAnswer, OcspQuestion
 
 __all__ = [
     "Actor",

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from agentid.jose.encodings import b64url_decode, b64url_encode, read_object
 from agentid.reasons import NotValid, Reason
-from agentid.verify.certificates import (
+from agentid.verify.messages import canonical, check_rsa
+from agentid.verify.x509.certificates import (
     RevocationSource,
     TrustedAuthorities,
     VerifiedCertificate,
     verify_certificate,
 )
-from agentid.verify.messages import canonical, check_rsa
 
 HEADER_NAMES: Final = frozenset({"alg", "kid", "typ"})
 PEM_BEGIN, PEM_END = "-----BEGIN CERTIFICATE-----\n", "\n-----END CERTIFICATE-----\n"

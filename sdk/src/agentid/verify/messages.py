@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from agentid.jose.encodings import b64_decode, b64url_decode, b64url_encode, read_object
 from agentid.reasons import NotValid, Reason
-from agentid.verify.certificates import VerifiedCertificate
+from agentid.verify.x509.certificates import VerifiedCertificate
 
 MESSAGE_TYPE: Final = "agent-message+jws"
 MAX_JWS: Final = 4_096

@@ -9,8 +9,8 @@ from cryptography import x509
 from cryptography.x509.oid import CRLEntryExtensionOID, ExtensionOID
 
 from agentid.reasons import NotValid, Reason
-from agentid.verify.certificates import STRONG
-from agentid.verify.parsing import parsing
+from agentid.verify.x509.certificates import STRONG
+from agentid.verify.x509.parsing import parsing
 
 E = TypeVar("E", bound=x509.ExtensionType)
 SKEW: Final = timedelta(seconds=60)

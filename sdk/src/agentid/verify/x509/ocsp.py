@@ -14,8 +14,8 @@ from cryptography.x509 import ocsp
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from agentid.reasons import NotValid, Reason
-from agentid.verify.certificates import STRONG, check_period, is_issued_by
-from agentid.verify.parsing import parsing
+from agentid.verify.x509.certificates import STRONG, check_period, is_issued_by
+from agentid.verify.x509.parsing import parsing
 
 SKEW: Final = timedelta(seconds=60)
 NONCE_OCTETS: Final = 32

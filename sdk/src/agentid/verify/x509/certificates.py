@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.x509.oid import ExtensionOID, NameOID
 
 from agentid.reasons import NotValid, Reason
-from agentid.verify.identity import Identity, read_identity
-from agentid.verify.parsing import parsing
+from agentid.verify.x509.identity import Identity, read_identity
+from agentid.verify.x509.parsing import parsing
 
 E = TypeVar("E", bound=x509.ExtensionType)
 IDENTITY_OID: Final = "1.3.6.1.4.1.32473.1.1"
