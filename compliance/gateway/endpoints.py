@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError
-
 from compliance.api import gate
 from compliance.api.endpoint import Deferred, EndpointRequest, ThreadEndpoint
 from compliance.api.gate import GateRequest
@@ -47,10 +45,7 @@ class Authorize(ThreadEndpoint[DecisionRequest, Passage]):
 
     def warm(self) -> None:
         """Connect the thread to the database."""
-        try:
-            sql.reach()
-        except (DatabaseError, InterfaceError):
-            return
+        sql.reach()
 
 
 def gateway_key(request: GateRequest) -> str:

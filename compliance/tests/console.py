@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -20,6 +21,7 @@ from compliance.core.clock import now
 from compliance.core.encryption import encrypt
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id_at
+from compliance.core.plain_text import is_plain_text
 from compliance.gateway.models import GatewayRoute
 from compliance.incidents.tests.factories import make_incident
 from compliance.people.models import Person
@@ -148,7 +150,12 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             **_authority_rows(agent, label),
             **_event_rows(agent, label),
             **_webhook_rows(mirrored, label),
-            "issuers_trustedissuer": make_issuer(mirrored, f"https://{label.replace(' ', '-')}.example.com"),
+            "issuers_trustedissuer": make_issuer(
+                mirrored,
+                f"https://example.com/{quote(label.replace(' ', '-'))}",
+                audiences=["".join(filter(is_plain_text, label))],
+                required_claims={"groups": [label]},
+            ),
         }
 
 
@@ -172,7 +179,7 @@ def _authority_rows(agent: Agent, label: str) -> dict[str, Any]:
         "certificates_pooledkey": PooledKey.objects.create(
             id=UUID(new_id_at(tomorrow)), key_uri=f"pkcs11:object={label}", spki=b"", created_at=tomorrow
         ),
-        "delegation_issuedtoken": make_issued_token(agent, principal=f"{label} principal"),
+        "delegation_issuedtoken": make_issued_token(agent, principal="".join(filter(is_plain_text, label))),
         "delegation_tokenkey": TokenKey.objects.create(
             kid=f"{label} kid"[:64],
             uri="pkcs11:object=kept",

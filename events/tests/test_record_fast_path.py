@@ -77,7 +77,7 @@ def test_fast_path_is_connected_before_its_first_request(web: Web) -> None:
 
     web.fast_path.warm()
 
-    assert eventually(lambda: sessions_since(before) == 2), "one for keys, one for groups"
+    assert eventually(lambda: sessions_since(before) == 3), "keys, events, decisions"
 
 
 def sessions_since(moment: datetime) -> int:

@@ -19,7 +19,6 @@ from agentid.keys import DpopAuth, DpopKey
 from agentid.verify import PresentedProof
 from agentid.verify.proofs import target, verify_proof
 
-NOW = datetime.now(UTC)
 URL = "https://api.example.com/prices"
 
 
@@ -86,7 +85,7 @@ def test_proof_verifies(tmp_path: Path) -> None:
     key = DpopKey.generate()
     proof = PresentedProof(key.proof("GET", f"{URL}?page=2", access_token="t"), "GET", URL)
 
-    assert verify_proof(proof, access_token="t", now=NOW) == key.thumbprint
+    assert verify_proof(proof, access_token="t", now=datetime.now(UTC)) == key.thumbprint
 
 
 def test_nonce_is_sent_once_it_is_asked_for_and_then_kept() -> None:
