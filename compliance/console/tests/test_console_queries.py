@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.db import connections
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from auditlog.models import AuditEntry
 from auditlog.tests.factories import seal_and_sign
@@ -33,7 +34,8 @@ def acme() -> Tenant:
 
 
 @pytest.fixture
-def rows(acme: Tenant) -> dict[str, Any]:
+def rows(acme: Tenant, settings: Settings) -> dict[str, Any]:
+    settings.SIGNAL_STREAMS_PER_TENANT = ROWS
     for number in range(ROWS):
         made = populate(acme, Environment.LIVE, f"row{number}")
     seal_and_sign()
