@@ -108,6 +108,7 @@ def absent(like: Holdings) -> Holdings:
     return replace(
         like,
         agent=str(uuid4()),
+        serial=uuid4().hex,
         certificate=str(uuid4()),
         event=str(uuid4()),
         webhook=str(uuid4()),

@@ -78,6 +78,12 @@ class GatewayForwardViewSet(GatewayDecisionViewSet):
 
     http_method_names = list(METHODS)
 
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        found = super().initialize_request(request, *args, **kwargs)
+        # REST framework calls OPTIONS "metadata", an action that needs no scope.
+        self.action = "check"
+        return found
+
     @extend_schema(exclude=True)
     def check(self, request: ApiRequest, target: str) -> Response:
         # What a client sent under these names does not count: here the request itself says it.

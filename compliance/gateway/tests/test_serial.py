@@ -262,3 +262,11 @@ def test_gateways_may_ask_with_the_clients_own_method_and_path(
     answer = gateway.ask(f"{PATH}{path}", method=method, **serial)
 
     assert (answer.status_code, answer["X-Service-Agent-Id"]) == (200, str(agent.id))
+
+
+def test_asking_by_options_needs_the_scope_too(tenant: Tenant, api: ApiClient) -> None:
+    key = make_key(tenant, scopes=[Scope.AGENTS_READ])
+
+    answer = api._send("OPTIONS", "/v1/gateway/authorize/orders", {}, {"X-Service-Gateway-Key": key})
+
+    assert answer.status_code == 403
