@@ -13,6 +13,7 @@ from certificates.tests.factories import (
     revoke_certificate,
     suspend_agent,
 )
+from compliance.api.rest.permissions import Scope
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
