@@ -154,7 +154,7 @@ class IssuedTokenAdmin(TenantScopedAdmin):
 
     @display(description="holder")
     def binding(self, row: Any) -> str:
-        return chip("bound to a key", "success") if row.bound_to else chip("whoever has it", "default")
+        return chip("bound to a key", "success") if row.bound_to else chip("bearer", "default")
 
 
 @admin.register(TokenKey)

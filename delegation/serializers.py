@@ -14,7 +14,7 @@ from delegation.lifecycle import MAX_TTL
 from delegation.services import DEFAULT_TTL, Grant, IssuedDelegation, TokenVerification
 
 MIN_TTL = timedelta(minutes=1)
-BOUND_TO = "RFC 7638 thumbprint of the key that a holder must prove to possess; null: whoever holds it."
+BOUND_TO = "RFC 7638 thumbprint of the key that a holder must prove to possess; null for a bearer token."
 ACTOR_TYPES = [kind.value for kind in ChainActorType]
 
 
@@ -212,7 +212,7 @@ def shown_verification(outcome: TokenVerification) -> dict[str, Any]:
     return {
         "valid": True,
         "principal": found.principal,
-        "chain": _chain(found),
+        "chain": tokens.shown_chain(found.chain),
         "chain_display": found.chain_display,
         "scope": found.scope,
         "agent_id": str(found.agent_id),
@@ -229,17 +229,13 @@ def shown_issued(outcome: IssuedDelegation) -> dict[str, Any]:
     found = outcome.delegation
     return {
         "token": outcome.token,
-        "chain": _chain(found),
+        "chain": tokens.shown_chain(found.chain),
         "principal": found.principal,
         "scope": found.scope,
         "issued_at": _moment(found.issued),
         "expires_at": _moment(found.expires),
         **_holding(found),
     }
-
-
-def _chain(found: Delegation) -> list[dict[str, str]]:
-    return [{"sub": actor.sub, "type": actor.type.value} for actor in found.chain]
 
 
 def _holding(found: Delegation) -> dict[str, Any]:

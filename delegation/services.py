@@ -229,7 +229,7 @@ def _record(
         metadata={
             "agent_id": str(agent.id),
             "principal": delegation.principal,
-            "chain": [{"sub": link.sub, "type": link.type.value} for link in delegation.chain],
+            "chain": tokens.shown_chain(delegation.chain),
             "scope": delegation.scope,
             "scope_checked": authority.permitted_actions is not None,
             "audience": delegation.audience,

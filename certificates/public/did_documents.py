@@ -1,4 +1,4 @@
-"""An agent's DID document: its key with the certificates above it, and where its state is told."""
+"""An agent's DID document: its key with the certificates above it, and the addresses of its status."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -38,7 +38,7 @@ def did_document(did: str, *, chain: list[x509.Certificate], base_url: str) -> d
 
 
 def _status_endpoints(leaf: x509.Certificate) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Where the certificate itself says that its revocation is told (RFC 5280 §4.2.1.13, §4.2.2.1)."""
+    """The revocation services that the certificate names (RFC 5280 §4.2.1.13, §4.2.2.1)."""
     points = leaf.extensions.get_extension_for_class(x509.CRLDistributionPoints).value
     for point in points:
         for name in point.full_name or ():

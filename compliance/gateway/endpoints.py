@@ -38,7 +38,7 @@ class Authorize(ThreadEndpoint[DecisionRequest, Passage]):
         return authorizing.decide_each(questions)
 
     def show(self, outcome: Passage) -> Mapping[str, Any]:
-        return {"data": serializers.PassageSerializer(outcome).data}
+        return {"data": serializers.shown_passage(outcome)}
 
     def headers_of(self, outcome: Passage) -> Mapping[str, str]:
         return identity.headers_of(outcome)

@@ -9,6 +9,7 @@ from rest_framework import serializers
 from agents.risk import BANDS
 from compliance.api.rest import fields
 from compliance.api.rest.serializers import ChangesSerializer
+from compliance.gateway.deciding.decisions import Passage
 from compliance.gateway.models import (
     MAX_ACTION_LENGTH,
     MAX_ROUTE_NAME,
@@ -17,8 +18,8 @@ from compliance.gateway.models import (
     GatewayRoot,
     GatewayRoute,
 )
-from delegation.jose.tokens import ChainActorType, RootAssurance
-from delegation.serializers import NameField
+from delegation.jose.tokens import RootAssurance, shown_chain
+from delegation.serializers import ChainActorSerializer, NameField
 
 NAME_PATTERN = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 ACTION_PATTERN = r"[\u0021\u0023-\u005B\u005D-\u007E]+"
@@ -126,13 +127,6 @@ class GatewayRouteSerializer(serializers.ModelSerializer[GatewayRoute]):
         read_only_fields = fields
 
 
-class PassageActorSerializer(serializers.Serializer[Any]):
-    """One actor of a chain."""
-
-    sub = serializers.CharField()
-    type = serializers.ChoiceField([(kind.value, kind.value) for kind in ChainActorType])
-
-
 class PassageSerializer(serializers.Serializer[Any]):
     """Who may pass, and how sure that is."""
 
@@ -143,7 +137,7 @@ class PassageSerializer(serializers.Serializer[Any]):
     did = serializers.CharField()
     tenant_id = serializers.UUIDField()
     principal = serializers.CharField()
-    chain = PassageActorSerializer(many=True, help_text="Root to current.")
+    chain = ChainActorSerializer(many=True, help_text="Root to current.")
     scope = serializers.ListField(child=serializers.CharField())
     risk_band = serializers.ChoiceField([(band, band) for band in BANDS])
     certificate_serial = serializers.CharField(source="serial", allow_null=True)
@@ -151,3 +145,22 @@ class PassageSerializer(serializers.Serializer[Any]):
     assurance = serializers.ChoiceField(
         [(one.value, one.value) for one in RootAssurance], help_text="Of the chain's root."
     )
+
+
+def shown_passage(passage: Passage) -> dict[str, Any]:
+    """The JSON of `PassageSerializer`, made without its fields: gateways wait for it."""
+    return {
+        "route": passage.route,
+        "action": passage.action,
+        "credential": passage.credential.value,
+        "agent_id": str(passage.agent_id),
+        "did": passage.did,
+        "tenant_id": str(passage.tenant_id),
+        "principal": passage.principal,
+        "chain": shown_chain(passage.chain),
+        "scope": list(passage.scope),
+        "risk_band": passage.risk_band,
+        "certificate_serial": passage.serial,
+        "environment": passage.environment,
+        "assurance": passage.assurance.value,
+    }

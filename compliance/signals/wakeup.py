@@ -6,11 +6,10 @@ from typing import Final
 
 from auditlog.services import SEALED
 from compliance.core.environments import Environment
-from compliance.stores import announcements, redis
+from compliance.stores import announcements
 
 CHANNEL: Final = ("signals", "due")
 ALIVE: Final = ("signals", "sender")
-ALIVE_SECONDS: Final = 10
 
 
 def notify_on_commit() -> None:
@@ -24,10 +23,10 @@ def listen(environment: Environment, wake: Callable[[], None], stopping: threadi
 
 
 def mark_sender_alive() -> None:
-    """Show for `ALIVE_SECONDS` that a sender of the current environment runs."""
-    announcements.tell(lambda: redis.client().set(redis.key(*ALIVE), b"1", ex=ALIVE_SECONDS))
+    """Show for some seconds that a sender of the current environment runs."""
+    announcements.mark_alive(ALIVE)
 
 
 def is_sender_alive() -> bool:
     """Whether a sender of the current environment runs; raises `RedisError`."""
-    return bool(redis.client().exists(redis.key(*ALIVE)))
+    return announcements.is_alive(ALIVE)

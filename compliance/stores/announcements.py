@@ -1,4 +1,4 @@
-"""Wake processes through Redis as soon as there is something to do.
+"""Wake processes through Redis as soon as there is something to do, and show that they run.
 
 Who misses a message finds the work at its next poll.
 """
@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 RECONNECT_SECONDS: Final = 1.0
 LISTEN_SECONDS: Final = 1.0
+ALIVE_SECONDS: Final = 10
 
 Channel = tuple[str, ...]
 """The parts of a key in the environment's namespace."""
@@ -44,6 +45,16 @@ def listen(
             except (RedisError, OSError) as error:
                 log.warning("no announcements, polling only: %s", type(error).__name__)
                 stopping.wait(RECONNECT_SECONDS)
+
+
+def mark_alive(process: Channel) -> None:
+    """Show for `ALIVE_SECONDS` that a process of the current environment runs."""
+    tell(lambda: redis.client().set(redis.key(*process), b"1", ex=ALIVE_SECONDS))
+
+
+def is_alive(process: Channel) -> bool:
+    """Whether such a process of the current environment runs; raises `RedisError`."""
+    return bool(redis.client().exists(redis.key(*process)))
 
 
 def tell(command: Callable[[], object]) -> None:

@@ -19,6 +19,7 @@ from delegation.jose.tokens import (
     Delegation,
     Delegator,
     SubjectIdentifier,
+    shown_chain,
 )
 from delegation.models import IssuedToken
 
@@ -46,7 +47,7 @@ def row_of(tenant_id: UUID, delegation: Delegation) -> IssuedToken:
         ancestor_ids=ancestors,
         lineage_agent_ids=[one.agent_id for one in delegation.lineage],
         lineage_serials=[one.certificate_serial for one in delegation.lineage],
-        chain=[{"sub": actor.sub, "type": actor.type.value} for actor in delegation.chain],
+        chain=shown_chain(delegation.chain),
         principal=delegation.principal,
         scope=delegation.scope,
         audience=delegation.audience,

@@ -223,6 +223,11 @@ class Delegation(ActClaim, frozen=True, kw_only=True, omit_defaults=True, rename
         return datetime.fromtimestamp(self.expires_at, UTC)
 
 
+def shown_chain(chain: Chain) -> list[dict[str, str]]:
+    """The actors as JSON outside of a token: `sub` and `type`, root to current."""
+    return [{"sub": actor.sub, "type": actor.type.value} for actor in chain]
+
+
 def to_claims(delegation: Delegation) -> dict[str, Any]:
     claims: dict[str, Any] = msgspec.to_builtins(delegation)
     return claims

@@ -38,13 +38,19 @@ class Reported:
 
 
 @pytest.fixture(scope="session")
-def service(
+def served(
     django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
     with django_db_blocker.unblock(), environments.use(Environment.LIVE):
         delegation.bootstrap(now=now())
     with django_db_blocker.unblock(), serving(tmp_path_factory.mktemp("service")) as found:
         yield found
+
+
+@pytest.fixture
+def service(committed: None, served: Service) -> Service:
+    """The service, over rows that are committed: its tests run after those in transactions."""
+    return served
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ import threading
 from collections.abc import Callable
 
 from compliance.core.environments import Environment
-from compliance.stores import announcements, redis
+from compliance.stores import announcements
 
 CHANNEL, ALIVE = ("webhooks", "due"), ("webhooks", "sender")
-ALIVE_SECONDS = 10
 
 
 def notify_on_commit() -> None:
@@ -19,13 +18,13 @@ def notify_on_commit() -> None:
 
 
 def mark_sender_alive() -> None:
-    """Show for `ALIVE_SECONDS` that a sender of the current environment runs."""
-    announcements.tell(lambda: redis.client().set(redis.key(*ALIVE), b"1", ex=ALIVE_SECONDS))
+    """Show for some seconds that a sender of the current environment runs."""
+    announcements.mark_alive(ALIVE)
 
 
 def is_sender_alive() -> bool:
     """Whether a sender of the current environment runs; raises `RedisError`."""
-    return bool(redis.client().exists(redis.key(*ALIVE)))
+    return announcements.is_alive(ALIVE)
 
 
 def listen(environment: Environment, wake: Callable[[], None], stopping: threading.Event) -> None:

@@ -106,7 +106,7 @@ def test_first_retry_comes_a_second_after_the_failure() -> None:
 
 
 def test_endpoints_that_hang_delay_no_other(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhooks.sending.sender.CLOSING_SECONDS", 0.1)
+    monkeypatch.setattr("webhooks.sending.loop.CLOSING_SECONDS", 0.1)
     settings.WEBHOOK_TIMEOUT_SECONDS = 9.0
     settings.WEBHOOK_SENDER_THREADS = 32
     settings.WEBHOOK_SLOW_SLOTS = 2
@@ -129,7 +129,7 @@ def test_endpoints_that_hang_delay_no_other(settings: Any, monkeypatch: pytest.M
 
 
 def test_lease_is_renewed_while_an_answer_is_awaited(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhooks.sending.sender.RENEW_SECONDS", 0.1)
+    monkeypatch.setattr("webhooks.sending.sender.Sender.renew_seconds", 0.1)
     settings.WEBHOOK_TIMEOUT_SECONDS = 1.0
     with receiving(silence) as receiver, at_work():
         webhook = make_webhook(make_tenant(), receiver.url)
@@ -156,7 +156,7 @@ def test_sender_that_loses_its_connection_goes_on() -> None:
 
 
 def test_what_a_stopped_sender_leaves_is_free_at_once(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhooks.sending.sender.CLOSING_SECONDS", 0.1)
+    monkeypatch.setattr("webhooks.sending.loop.CLOSING_SECONDS", 0.1)
     settings.WEBHOOK_TIMEOUT_SECONDS = 5.0
     with receiving(silence) as receiver:
         webhook = make_webhook(make_tenant(), receiver.url)

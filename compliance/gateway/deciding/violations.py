@@ -51,7 +51,7 @@ def recorded(
     Raises: Django's errors.
     """
     place = () if kind is GatewayCredential.SERIAL else (route, action)
-    # Whoever asks at another tenant's gateway keeps nothing from this one's records.
+    # Each tenant's gateway records for itself: a request at one hides nothing from another's records.
     parts = [str(violation.agent_id), str(request.tenant_id), *place]
     digest = hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
     with environments.atomic():

@@ -1,7 +1,7 @@
 """Derive signals from the audit log in the order of its tree.
 
-Entries have their position once they are sealed; whoever derives holds the row of the position reached, so
-that each entry counts once for each stream.
+An entry has a position once it is sealed. The process that derives signals locks the row of the position it
+has reached, so that each entry counts once for each stream.
 """
 
 import json

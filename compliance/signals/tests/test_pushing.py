@@ -126,8 +126,11 @@ def test_token_waits_for_a_receiver_that_fails(tenant: Tenant, script: Script) -
 
 def test_answer_without_end_holds_up_nothing(tenant: Tenant) -> None:
     with receiving(huge) as receiver:
-        stream_with_signals(tenant, receiver)
+        stream = stream_with_signals(tenant, receiver)
         send()
+
+    stream.refresh_from_db()
+    assert (receiver.connections, stream.lease) == (1, None)
 
 
 def test_repetition_is_the_same_token(tenant: Tenant) -> None:

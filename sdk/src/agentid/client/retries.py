@@ -1,7 +1,7 @@
 """When a call is tried again, as a conversation without I/O.
 
-The conversation asks for steps, `Send` or `Wait`, and is told what came of each; the transports, of which one
-blocks and one awaits, only carry them out.
+The conversation yields steps, `Send` or `Wait`, and receives the result of each. Two transports carry the
+steps out: one blocks, one awaits.
 """
 
 import random

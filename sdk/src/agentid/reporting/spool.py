@@ -1,8 +1,8 @@
 """Events on disk until the service has them: files of whole lines, each sent as one batch under one key.
 
-`<folder>/<writer>/<number>.ndjson`. A writer's folder is locked as long as its process lives; whoever gets
-the lock of a dead one sends what it left. A file is added to until it is sealed, and is on the disk (fsync)
-before it is first sent: what was sent under a key never differs from what is sent again under it.
+`<folder>/<writer>/<number>.ndjson`. A writer's folder is locked as long as its process lives. The process
+that acquires the lock of a dead writer sends what is left there. A file is added to until it is sealed, and
+is on the disk (fsync) before it is first sent: a repetition under one key has the same content.
 """
 
 import fcntl

@@ -122,43 +122,32 @@ class Agents(Group[S]):
     @operation("certifyAgent")
     def certify(self, agent_id: str, *, idempotency_key: str = "") -> Request[Certificate]:
         """Issue a certificate for an agent."""
-        return Request(
-            "POST", path("/v1/agents/{}/certify", agent_id), answers.data(Certificate), key=idempotency_key
-        )
+        return _certifying(path("/v1/agents/{}/certify", agent_id), idempotency_key)
 
     @operation("reinstateAgent")
     def reinstate(self, agent_id: str, *, reason: str) -> Request[Agent]:
         """Reinstate a suspended agent."""
-        return Request(
-            "POST",
-            path("/v1/agents/{}/reinstate", agent_id),
-            answers.data(Agent),
-            **as_json(given(reason=reason)),
-        )
+        return _with_reason(path("/v1/agents/{}/reinstate", agent_id), reason)
 
     @operation("renewAgentCertificate")
     def renew(self, agent_id: str, *, idempotency_key: str = "") -> Request[Certificate]:
         """Issue a successor of the agent's active certificate."""
-        return Request(
-            "POST", path("/v1/agents/{}/renew", agent_id), answers.data(Certificate), key=idempotency_key
-        )
+        return _certifying(path("/v1/agents/{}/renew", agent_id), idempotency_key)
 
     @operation("retireAgent")
     def retire(self, agent_id: str, *, reason: str) -> Request[Agent]:
         """Retire an agent for good."""
-        return Request(
-            "POST",
-            path("/v1/agents/{}/retire", agent_id),
-            answers.data(Agent),
-            **as_json(given(reason=reason)),
-        )
+        return _with_reason(path("/v1/agents/{}/retire", agent_id), reason)
 
     @operation("suspendAgent")
     def suspend(self, agent_id: str, *, reason: str) -> Request[Agent]:
         """Suspend an agent and put its certificate on hold."""
-        return Request(
-            "POST",
-            path("/v1/agents/{}/suspend", agent_id),
-            answers.data(Agent),
-            **as_json(given(reason=reason)),
-        )
+        return _with_reason(path("/v1/agents/{}/suspend", agent_id), reason)
+
+
+def _with_reason(address: str, reason: str) -> Request[Agent]:
+    return Request("POST", address, answers.data(Agent), **as_json(given(reason=reason)))
+
+
+def _certifying(address: str, idempotency_key: str) -> Request[Certificate]:
+    return Request("POST", address, answers.data(Certificate), key=idempotency_key)

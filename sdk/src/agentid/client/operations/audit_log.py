@@ -8,6 +8,8 @@ from agentid.client.records import Page
 from agentid.client.request import Request, given, path, segments
 from agentid.client.results.audit_log import AuditEntry, Consistency, LogState
 
+TREE, SANDBOX_TREE = "/v1/audit-log", "/v1/audit-log/test"
+
 
 class AuditLog(Group[S]):
     """The audit log: entries, proofs and the public tree."""
@@ -47,24 +49,17 @@ class AuditLog(Group[S]):
     @operation("getAuditLogProof")
     def proof(self, entry_id: str) -> Request[str]:
         """An entry's proof, to verify offline."""
-        return Request(
-            "GET", path("/v1/audit-log/{}/proof", entry_id), answers.text, headers={"Accept": "text/plain"}
-        )
+        return _text(path("/v1/audit-log/{}/proof", entry_id))
 
     @operation("audit_log_checkpoint_retrieve")
     def checkpoint(self) -> Request[str]:
         """The newest checkpoint."""
-        return Request("GET", "/v1/audit-log/checkpoint", answers.text, headers={"Accept": "text/plain"})
+        return _text(f"{TREE}/checkpoint")
 
     @operation("audit_log_consistency_retrieve")
     def consistency(self, *, from_: int | None = None, to: int | None = None) -> Request[Consistency]:
         """Prove that one tree begins with another."""
-        return Request(
-            "GET",
-            "/v1/audit-log/consistency",
-            answers.data(Consistency),
-            query=given(**{"from": from_}, to=to),
-        )
+        return _consistency(TREE, from_, to)
 
     @operation("exportAuditLog")
     def export(
@@ -102,74 +97,62 @@ class AuditLog(Group[S]):
     @operation("audit_log_keys_retrieve")
     def keys(self) -> Request[str]:
         """The log's verifier keys."""
-        return Request("GET", "/v1/audit-log/keys", answers.text, headers={"Accept": "text/plain"})
+        return _text(f"{TREE}/keys")
 
     @operation("audit_log_status_retrieve")
     def status(self) -> Request[LogState]:
         """How far the log is sealed, signed and witnessed."""
-        return Request("GET", "/v1/audit-log/status", answers.data(LogState))
+        return Request("GET", f"{TREE}/status", answers.data(LogState))
 
     @operation("audit_log_test_checkpoint_retrieve")
     def sandbox_checkpoint(self) -> Request[str]:
         """The newest checkpoint."""
-        return Request("GET", "/v1/audit-log/test/checkpoint", answers.text, headers={"Accept": "text/plain"})
+        return _text(f"{SANDBOX_TREE}/checkpoint")
 
     @operation("audit_log_test_consistency_retrieve")
     def sandbox_consistency(self, *, from_: int | None = None, to: int | None = None) -> Request[Consistency]:
         """Prove that one tree begins with another."""
-        return Request(
-            "GET",
-            "/v1/audit-log/test/consistency",
-            answers.data(Consistency),
-            query=given(**{"from": from_}, to=to),
-        )
+        return _consistency(SANDBOX_TREE, from_, to)
 
     @operation("audit_log_test_keys_retrieve")
     def sandbox_keys(self) -> Request[str]:
         """The log's verifier keys."""
-        return Request("GET", "/v1/audit-log/test/keys", answers.text, headers={"Accept": "text/plain"})
+        return _text(f"{SANDBOX_TREE}/keys")
 
     @operation("audit_log_test_status_retrieve")
     def sandbox_status(self) -> Request[LogState]:
         """How far the log is sealed, signed and witnessed."""
-        return Request("GET", "/v1/audit-log/test/status", answers.data(LogState))
+        return Request("GET", f"{SANDBOX_TREE}/status", answers.data(LogState))
 
     @operation("audit_log_test_tile_retrieve")
     def sandbox_tile(self, level: int, index: str) -> Request[bytes]:
         """A tile of hashes."""
-        return Request(
-            "GET",
-            path("/v1/audit-log/test/tile/{}/", level) + segments(index),
-            answers.octets,
-            headers={"Accept": "application/octet-stream"},
-        )
+        return _octets(path(f"{SANDBOX_TREE}/tile/{{}}/", level) + segments(index))
 
     @operation("audit_log_test_tile_entries_retrieve")
     def sandbox_entries(self, index: str) -> Request[bytes]:
         """A bundle of leaves."""
-        return Request(
-            "GET",
-            "/v1/audit-log/test/tile/entries/" + segments(index),
-            answers.octets,
-            headers={"Accept": "application/octet-stream"},
-        )
+        return _octets(f"{SANDBOX_TREE}/tile/entries/{segments(index)}")
 
     @operation("audit_log_tile_retrieve")
     def tile(self, level: int, index: str) -> Request[bytes]:
         """A tile of hashes."""
-        return Request(
-            "GET",
-            path("/v1/audit-log/tile/{}/", level) + segments(index),
-            answers.octets,
-            headers={"Accept": "application/octet-stream"},
-        )
+        return _octets(path(f"{TREE}/tile/{{}}/", level) + segments(index))
 
     @operation("audit_log_tile_entries_retrieve")
     def entries(self, index: str) -> Request[bytes]:
         """A bundle of leaves."""
-        return Request(
-            "GET",
-            "/v1/audit-log/tile/entries/" + segments(index),
-            answers.octets,
-            headers={"Accept": "application/octet-stream"},
-        )
+        return _octets(f"{TREE}/tile/entries/{segments(index)}")
+
+
+def _text(address: str) -> Request[str]:
+    return Request("GET", address, answers.text, headers={"Accept": "text/plain"})
+
+
+def _octets(address: str) -> Request[bytes]:
+    return Request("GET", address, answers.octets, headers={"Accept": "application/octet-stream"})
+
+
+def _consistency(tree: str, from_: int | None, to: int | None) -> Request[Consistency]:
+    query = given(**{"from": from_}, to=to)
+    return Request("GET", f"{tree}/consistency", answers.data(Consistency), query=query)

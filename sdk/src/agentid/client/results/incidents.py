@@ -90,34 +90,9 @@ class TimelineEntry(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IncidentDetail(Record):
+class IncidentDetail(Incident):
     """An incident with its clocks, its first 200 certificates and the newest 200 rows of its timeline."""
 
-    reference: str
-    id: str
-    agent_id: str
-    agent_name: str
-    title: str
-    cause: str
-    state: str
-    severity: str
-    owner: str
-    detected_at: datetime
-    opened_at: datetime
-    contained_at: datetime | None
-    closed_at: datetime | None
-    updated_at: datetime
-    serious_harm: str
-    dora_class: str
-    aware_at: datetime | None
-    ai_act_reported_at: datetime | None
-    classified_at: datetime | None
-    dora_initial_at: datetime | None
-    dora_intermediate_at: datetime | None
-    dora_final_at: datetime | None
-    merged_into: str | None
-    agents: tuple[TouchedAgent, ...]
-    clocks: tuple[Clock, ...]
     certificates: tuple[TouchedCertificate, ...]
     timeline: tuple[TimelineEntry, ...]
 

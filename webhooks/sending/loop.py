@@ -1,0 +1,179 @@
+"""The loop of a sender: one thread owns the only database connection, each claim is worked on by another.
+
+The threads of claims have no connection, so receivers that hang hold none.
+"""
+
+import logging
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from queue import SimpleQueue
+from typing import ClassVar, Generic, Protocol, TypeVar
+from uuid import UUID
+
+from django.db import Error, connections
+
+from compliance.core import environments
+from compliance.core.environments import Environment
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 0.5
+CLOSING_SECONDS = 5.0
+
+
+class Leased(Protocol):
+    """What a sender has claimed; `lease` names the claim."""
+
+    @property
+    def lease(self) -> UUID: ...
+
+
+Claim = TypeVar("Claim", bound=Leased)
+Result = TypeVar("Result")
+
+
+class SendingLoop(ABC, Generic[Claim, Result]):
+    """Work on what is due in `environment`, on at most `size` claims at a time."""
+
+    name: ClassVar[str]
+    """What the threads are called."""
+    gather_seconds: ClassVar[float]
+    """The shortest turn, so that one transaction takes many results."""
+    renew_seconds: ClassVar[float]
+    """How often leases are extended."""
+    recoverable: ClassVar[tuple[type[Exception], ...]] = ()
+    """Errors besides the database's after which a turn is tried again."""
+
+    def __init__(self, environment: Environment, *, size: int) -> None:
+        self.environment = environment
+        self._size = size
+        self._in_flight: dict[UUID, Claim] = {}
+        self._finished: SimpleQueue[Result] = SimpleQueue()
+        self._unrecorded: list[Result] = []
+        self._awake = threading.Event()
+        self._stopping = threading.Event()
+        self._renewed = 0.0
+
+    @property
+    @abstractmethod
+    def poll_seconds(self) -> float:
+        """How often to look for work of which no message came."""
+
+    @property
+    @abstractmethod
+    def timeout_seconds(self) -> float:
+        """How long one request may take."""
+
+    @abstractmethod
+    def listen(self) -> None:
+        """Set `_awake` at each message that there is work, until `_stopping` is set."""
+
+    @abstractmethod
+    def take(self) -> Sequence[Claim]:
+        """Claim what is due, within `size`."""
+
+    @abstractmethod
+    def work(self, claim: Claim) -> None:
+        """Make the requests of a claim, and `finish()` each result; runs without the database."""
+
+    @abstractmethod
+    def record(self, ended: list[Result]) -> tuple[list[Result], Collection[UUID]]:
+        """Record results; return those to record later, and the leases of the claims that have ended."""
+
+    @abstractmethod
+    def renew(self, held: Collection[Claim]) -> None:
+        """Extend the leases of claims."""
+
+    @abstractmethod
+    def release(self, held: Collection[Claim]) -> None:
+        """Leave claims to other senders at once."""
+
+    def upkeep(self) -> None:
+        """Do what else belongs to a turn."""
+
+    def run(self) -> None:
+        """Work until `stop`; what the database refuses is tried again."""
+        threading.Thread(target=self.listen, daemon=True).start()
+        with environments.use(self.environment):
+            while not self._stopping.is_set():
+                began = time.monotonic()
+                self._try(self._turn)
+                self._wait(self.poll_seconds)
+                time.sleep(max(0.0, began + self.gather_seconds - time.monotonic()))
+            self._close(CLOSING_SECONDS)
+            connections[self.environment.alias].close()
+
+    def run_until_idle(self, *, seconds: float) -> int:
+        """Work on what is due, begin nothing after `seconds`; return the number of claims."""
+        until = time.monotonic() + seconds
+        with environments.use(self.environment):
+            begun = self._turn()
+            while self._in_flight and time.monotonic() < until:
+                self._wait(self.poll_seconds)
+                begun += self._turn()
+            self._close(self.timeout_seconds + CLOSING_SECONDS)
+        return begun
+
+    def stop(self) -> None:
+        """Make `run` claim nothing more and return, at most `CLOSING_SECONDS` later."""
+        self._stopping.set()
+        self._awake.set()
+
+    def finish(self, result: Result) -> None:
+        """Hand a result to the thread that records."""
+        self._finished.put(result)
+        self._awake.set()
+
+    def _turn(self) -> int:
+        self._record()
+        self._renew()
+        self.upkeep()
+        claimed = self.take()
+        for claim in claimed:
+            self._in_flight[claim.lease] = claim
+            threading.Thread(target=self._work, args=(claim,), name=f"{self.name}-send", daemon=True).start()
+        return len(claimed)
+
+    def _work(self, claim: Claim) -> None:
+        with environments.use(self.environment):
+            self.work(claim)
+
+    def _wait(self, seconds: float) -> None:
+        self._awake.wait(seconds)
+        self._awake.clear()
+
+    def _try(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except Error as error:
+            # Whether the transaction took place or not, the next turn goes by what is stored.
+            log.warning("%s: the database refused: %s", self.environment.value, type(error).__name__)
+            connections[self.environment.alias].close()
+            self._stopping.wait(RETRY_SECONDS)
+        except self.recoverable as error:
+            log.warning("%s: nothing sent: %s", self.environment.value, error)
+            self._stopping.wait(RETRY_SECONDS)
+
+    def _record(self) -> None:
+        while not self._finished.empty():
+            self._unrecorded.append(self._finished.get())
+        if self._unrecorded:
+            self._unrecorded, ended = self.record(self._unrecorded)
+            for lease in ended:
+                self._in_flight.pop(lease, None)
+
+    def _renew(self) -> None:
+        if time.monotonic() - self._renewed >= self.renew_seconds:
+            self.renew(self._in_flight.values())
+            self._renewed = time.monotonic()
+
+    def _close(self, seconds: float) -> None:
+        """Record what ends within `seconds`, and leave the rest to other senders at once."""
+        until = time.monotonic() + seconds
+        while self._in_flight and time.monotonic() < until:
+            self._try(self._record)
+            self._try(self._renew)
+            self._wait(0.05)
+        self._try(lambda: self.release(self._in_flight.values()))
