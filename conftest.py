@@ -12,6 +12,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
+from django.conf import settings as django_settings
 from django.contrib import admin
 from django.db import connections
 from django.test.utils import setup_databases, teardown_databases
@@ -73,10 +74,14 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
     """
     with django_db_blocker.unblock(), as_owner("default"), as_owner("test"):
         made = setup_databases(verbosity=0, interactive=False, aliases={"default": False, "test": False})
+        for alias, direct in django_settings.DATABASES_DIRECT.items():
+            direct["NAME"] = connections[alias].settings_dict["NAME"]
     yield
     with django_db_blocker.unblock():
         connections.close_all()
-        teardown_databases(made, verbosity=0)
+        # A pooler keeps sessions open: `./test` ends them with the databases.
+        if not django_settings.DATABASES_DIRECT:
+            teardown_databases(made, verbosity=0)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Write to the audit log."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -7,9 +8,13 @@ from uuid import UUID
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
+from compliance.observing import correlation
 from compliance.stores import doorbell, sql
 
 SEAL: Final = "auditlog.seal"
+REQUEST_ID: Final = "request_id"
+TRACE_ID: Final = "trace_id"
+"""The names of the ids in an entry's metadata."""
 SEALED: Final = ("auditlog", "sealed")
 """The channel of `compliance.stores.announcements` on which sealed entries are announced."""
 
@@ -26,11 +31,34 @@ def record(
 ) -> AuditEntry:
     """Append one entry inside the caller's transaction, so that it commits with the change it records.
 
-    `metadata` must be JSON and hold no secret. Raises RuntimeError outside a transaction.
+    `metadata` must be JSON and hold no secret; the ids of the request that causes the entry are added to it.
+    They are a client's words, and are erased with it. Raises RuntimeError outside a transaction.
     """
-    if not environments.in_transaction():
-        raise RuntimeError("auditlog.record() belongs inside environments.atomic()")
-    entry = AuditEntry(
+    made = entry(
+        tenant_id=tenant_id,
+        action=action,
+        affected_id=affected_id,
+        description=description,
+        metadata=metadata,
+        actor=actor,
+        now=now,
+    )
+    record_all([made])
+    return made
+
+
+def entry(
+    *,
+    tenant_id: UUID,
+    action: AuditAction,
+    affected_id: object = None,
+    description: str | None = None,
+    metadata: dict[str, Any] | None = None,
+    actor: Actor,
+    now: datetime,
+) -> AuditEntry:
+    """An entry that is not yet recorded, with the fields of `record`."""
+    return AuditEntry(
         tenant_id=tenant_id,
         event_type=action,
         actor_type=actor.type,
@@ -38,9 +66,22 @@ def record(
         actor_id=actor.id[:255],
         description=description,
         affected_id=None if affected_id is None else str(affected_id),
-        metadata=metadata,
+        metadata=_with_ids(metadata),
         created_at=now,
     )
-    sql.insert(entry)
+
+
+def record_all(entries: Sequence[AuditEntry]) -> None:
+    """Append entries as `record` does, in their order. Raises RuntimeError outside a transaction."""
+    if not environments.in_transaction():
+        raise RuntimeError("auditlog.record() belongs inside environments.atomic()")
+    sql.insert_all(entries)
     doorbell.ring_on_commit(SEAL)
-    return entry
+
+
+def _with_ids(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The metadata with the ids of the work under way, if it has any."""
+    ids = correlation.current()
+    if ids is None:
+        return metadata
+    return {**(metadata or {}), REQUEST_ID: ids.request_id, TRACE_ID: ids.trace_id}

@@ -61,6 +61,7 @@ class AuditAction(models.TextChoices):
     CA_ROTATED = "ca.rotated"
     OCSP_RESPONDER_CREATED = "ocsp_responder.created"
     KEY_DESTROYED = "key.destroyed"
+    WRAPPING_KEY_CREATED = "wrapping_key.created"
     CRL_PUBLISHED = "crl.published"
     EVENT_HIGH_RISK = "event.high_risk"
     EVENT_REVIEWED = "event.reviewed"

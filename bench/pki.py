@@ -19,11 +19,13 @@ from bench.parts.pki_ocsp import asking
 from bench.parts.pki_revoking import revoking
 from bench.parts.pki_run import PkiOptions, PkiRun
 from bench.parts.pki_verify import verifying
+from bench.parts.pki_wrapped import wrapped_keys
 from compliance.localdev.console import StepFailed, complain, say
 
 PARTS = {
     "sign": signing,
     "growth": key_growth,
+    "wrapped": wrapped_keys,
     "certify": certifying,
     "verify": verifying,
     "ocsp": asking,
@@ -71,6 +73,7 @@ def _options(arguments: Sequence[str]) -> PkiOptions:
     parser.add_argument(
         "--sizes", default="100,1000,10000", help="keys; 50000 take minutes to make (%(default)s)"
     )
+    parser.add_argument("--agents", type=int, default=100_000, help="with wrapped keys (%(default)s)")
     parser.add_argument("--certifications", type=int, default=200, help="with warm pools (%(default)s)")
     parser.add_argument("--drained", type=int, default=30, help="with a drained pool (%(default)s)")
     parser.add_argument("--offered", type=float, default=20.0, help="seconds of a steady rate (%(default)s)")
@@ -86,6 +89,7 @@ def _options(arguments: Sequence[str]) -> PkiOptions:
     return PkiOptions(
         seconds=parsed.seconds,
         sizes=sizes,
+        agents=parsed.agents,
         certifications=parsed.certifications,
         drained=parsed.drained,
         only=only,

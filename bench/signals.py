@@ -1,8 +1,8 @@
 """`./run bench signals`: how soon three gateways refuse an agent after its third strike.
 
 Works on the running stack. Three gateways follow the feed by push and three by poll, beside a webhook of the
-same revocation and a bare POST to the same receiver; docs/benchmarks.md tells what each figure means. Exit
-code 1 when a gateway was not told, 0 otherwise.
+same revocation and a bare POST to the same receiver; with `--feed`, only the client's `RevocationFeed` does.
+docs/benchmarks.md tells what each figure means. Exit code 1 when a gateway was not told, 0 otherwise.
 """
 
 import argparse
@@ -10,11 +10,15 @@ import base64
 import http.client
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -23,6 +27,8 @@ from compliance.localdev.console import StepFailed, complain, say, step
 from compliance.localdev.ports import HOST
 
 GATEWAYS: Final = 3
+CLIENT: Final = Path(__file__).parents[1] / "sdk" / "src"
+FEED: Final = Path(__file__).parent / "trust_parts" / "feed_child.py"
 TARGET_MS: Final = 1000.0
 ARRIVAL_SECONDS: Final = 30.0
 PUSH: Final = "urn:ietf:rfc:8935"
@@ -126,6 +132,53 @@ def bare_post(server: ThreadingHTTPServer, refusals: Refusals, name: str) -> flo
     return (refusals.at["/bare", name] - began) * 1000
 
 
+def strike(service: Service) -> tuple[str, float]:
+    """Strike a new agent three times; its id, and when the third strike was sent."""
+    body = {"name": "struck", "model_hash": "h", "metadata": {"permitted_actions": ["read"]}}
+    agent = service.call("POST", "/v1/agents", body)["data"]["id"]
+    service.call("POST", f"/v1/agents/{agent}/certify")
+    for _ in range(2):
+        service.call("POST", "/v1/events", {"agentId": agent, **STRIKE})
+    began = time.monotonic()
+    service.call("POST", "/v1/events", {"agentId": agent, **STRIKE})
+    return agent, began
+
+
+def note(refusals: Refusals, agents: Iterable[str]) -> None:
+    """Note when each agent is named."""
+    for line in agents:
+        refusals.add("feed", line.strip())
+
+
+def measure_feed(service: Service, rounds: int) -> int:
+    """Print how soon the client's `RevocationFeed` knows of a stop; return how many it did not learn of."""
+    if find_spec("httpx") is None:
+        raise StepFailed("the client needs httpx", hint="./test --version installs it")
+    stream = service.call("POST", "/v1/ssf/streams", {})
+    refusals, delays = Refusals(), list[float]()
+    arguments = [str(FEED), stream["stream_id"], stream["iss"], stream["aud"]]
+    environ = os.environ | {
+        "PYTHONPATH": str(CLIENT),
+        "AGENTID_BASE_URL": service.base,
+        "AGENTID_API_KEY": service.key,
+    }
+    with subprocess.Popen(
+        [sys.executable, *arguments], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as feed:
+        if feed.stdin is None or feed.stdout is None or feed.stdout.readline() != "following\n":
+            raise StepFailed("the feed did not start", hint="its error is above")
+        threading.Thread(target=note, args=(refusals, feed.stdout), daemon=True).start()
+        for _ in range(rounds):
+            agent, began = strike(service)
+            if refusals.wait(["feed"], agent):
+                delays.append((refusals.at["feed", agent] - began) * 1000)
+        feed.stdin.close()
+    service.call("DELETE", f"/v1/ssf/streams?stream_id={stream['stream_id']}")
+    p50, most = (percentile(sorted(delays), share) for share in (0.5, 1.0))
+    say(f"third strike to RevocationFeed: median {p50:.0f} ms, max {most:.0f} ms, of {len(delays)}")
+    return rounds - len(delays)
+
+
 def measure(service: Service, server: ThreadingHTTPServer, refusals: Refusals, rounds: int) -> int:
     """Strike agents one after the other, print the delays, return how many stops did not arrive."""
     pushes = [f"/push/{number}" for number in range(GATEWAYS)]
@@ -133,13 +186,7 @@ def measure(service: Service, server: ThreadingHTTPServer, refusals: Refusals, r
     delays: dict[str, list[float]] = {name: [] for name in ("push", "poll", "webhook", "bare POST")}
     missing = 0
     for number in range(rounds):
-        body = {"name": "struck", "model_hash": "h", "metadata": {"permitted_actions": ["read"]}}
-        agent = service.call("POST", "/v1/agents", body)["data"]["id"]
-        service.call("POST", f"/v1/agents/{agent}/certify")
-        for _ in range(2):
-            service.call("POST", "/v1/events", {"agentId": agent, **STRIKE})
-        began = time.monotonic()
-        service.call("POST", "/v1/events", {"agentId": agent, **STRIKE})
+        agent, began = strike(service)
         if not refusals.wait([*pushes, *polls, "/hook"], agent):
             missing += 1
             continue
@@ -159,6 +206,9 @@ def measure(service: Service, server: ThreadingHTTPServer, refusals: Refusals, r
 
 def run(options: argparse.Namespace) -> int:
     service = Service(os.environ["BASE_URL"], os.environ["LIVE_API_KEY"])
+    if options.feed:
+        with step(f"{options.rounds} agents, three strikes each, followed by RevocationFeed"):
+            return int(measure_feed(service, options.rounds) > 0)
     refusals, over = Refusals(), threading.Event()
     server, made = receiver(refusals), list[str]()
     base = f"http://{HOST}:{server.server_address[1]}"
@@ -189,6 +239,7 @@ def run(options: argparse.Namespace) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./run bench signals", description=__doc__.partition("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=100, help="agents to strike (default 100)")
+    parser.add_argument("--feed", action="store_true", help="only the client's RevocationFeed, by poll")
     try:
         return run(parser.parse_args())
     except StepFailed as failure:

@@ -40,7 +40,12 @@ from compliance.console.filters import (
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.wording import counted, spoken
+from compliance.keys import KeyStorage
 
+WHERE_KEYS_LIE = {
+    KeyStorage.RESIDENT: "resident: in the HSM for good",
+    KeyStorage.WRAPPED: "wrapped: encrypted by a key of the HSM, in the database",
+}
 SOON, VERY_SOON = timedelta(days=30), timedelta(days=7)
 
 CERTIFICATE_TONES = {"active": "success", "on hold": "warning", "expired": "danger", "revoked": "danger"}
@@ -161,7 +166,7 @@ class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
         ),
         ("Certificate, decoded", {"fields": ("decoded",)}),
         ("What was signed of the agent", {"fields": ("signed_claims",)}),
-        ("Key and octets", {"fields": ("key_reference", "authority", "pem", "identifier")}),
+        ("Key and octets", {"fields": ("key_reference", "private_key", "authority", "pem", "identifier")}),
     )
 
     def get_search_results(
@@ -194,6 +199,7 @@ class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
     decoded = column("fields", lambda row: facts(decoded(row.certificate_pem.encode())))
     signed_claims = column("claims", lambda row: pretty_json(row.claims))
     key_reference = column("key reference", lambda row: code(row.kms_key_arn))
+    private_key = column("private key", lambda row: WHERE_KEYS_LIE[row.key_storage])
     pem = column("PEM", lambda row: block(row.certificate_pem))
     identifier = column("ID", lambda row: code(row.pk))
 

@@ -7,11 +7,15 @@ from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
 from agents.models import Agent
 from certificates import querysets
+from certificates.issuing.key_records import MAX_URI_LENGTH, STORAGES, WrappedAgentKey, WrappingKey
 from compliance.core.identifiers import new_id
+from compliance.keys import KeyStorage
 from compliance.tenancy.models import Tenant
 
+__all__ = ["WrappedAgentKey", "WrappingKey"]
+
 SERIAL_DIGITS = 40
-MAX_URI_LENGTH = 2_000
+RESIDENT = KeyStorage.RESIDENT.value
 
 
 class AuthorityRole(models.TextChoices):
@@ -111,6 +115,13 @@ class CertificateStatus(models.TextChoices):
     EXPIRED = "expired"
 
 
+def status_by_clock(status: str, expires_at: datetime, now: datetime) -> CertificateStatus:
+    """The status of a certificate by the clock: expired after its end, even if the row is not marked yet."""
+    if status == CertificateStatus.ACTIVE and now > expires_at:
+        return CertificateStatus.EXPIRED
+    return CertificateStatus(status)
+
+
 class ValidityStatus(models.TextChoices):
     """The status of a certificate at a moment in the past, as known now."""
 
@@ -134,6 +145,12 @@ class Certificate(models.Model):
     authority = models.ForeignKey(CertificateAuthority, on_delete=models.PROTECT, related_name="certificates")
     serial_number = models.CharField(max_length=SERIAL_DIGITS, unique=True)
     kms_key_arn = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
+    key_storage = models.CharField(
+        max_length=16,
+        choices=STORAGES,
+        default=KeyStorage.RESIDENT.value,
+        db_default=KeyStorage.RESIDENT.value,
+    )
     certificate_pem = models.TextField()
     claims = models.JSONField()
     status = models.CharField(
@@ -199,10 +216,7 @@ class Certificate(models.Model):
         return self.serial_number
 
     def status_at(self, now: datetime) -> CertificateStatus:
-        """The status by the clock: expired after its end, even if the row is not marked yet."""
-        if self.status == CertificateStatus.ACTIVE and now > self.expires_at:
-            return CertificateStatus.EXPIRED
-        return CertificateStatus(self.status)
+        return status_by_clock(self.status, self.expires_at, now)
 
     def is_on_hold(self, now: datetime) -> bool:
         """Whether the certificate could be released; after its end a hold is final."""
@@ -308,6 +322,12 @@ class PooledKey(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     key_uri = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
     spki = models.BinaryField()
+    storage = models.CharField(
+        max_length=16,
+        choices=STORAGES,
+        default=KeyStorage.RESIDENT.value,
+        db_default=KeyStorage.RESIDENT.value,
+    )
     created_at = models.DateTimeField()
 
     class Meta:

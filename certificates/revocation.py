@@ -11,6 +11,7 @@ from agents.models import Agent
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from certificates.errors import AlreadyRevoked, CertificateExpired
+from certificates.issuing import wrapped_keys
 from certificates.lists.crl import encode_entry
 from certificates.lists.publication import PUBLISH
 from certificates.models import Certificate, CertificateStatus, EndedHold
@@ -108,6 +109,8 @@ def _revoke(
     certificate.revocation_reason, certificate.revocation_code = reason, code.value
     certificate.crl_entry = encode_entry(int(certificate.serial_number, 16), revoked_at, code)
     _save(certificate)
+    if code is not ReasonFlags.certificate_hold:
+        wrapped_keys.forget(certificate=certificate)
     _record(certificate, action, actor, now, reason=reason, code=code.value)
     announced = {"revocation_reason": reason, "revoked_at": revoked_at}
     publish_webhook(certificate, EventName.CERTIFICATE_REVOKED, announced, now)
@@ -179,6 +182,7 @@ def mark_expired(*, certificate: Certificate, now: datetime) -> None:
     """Mark and announce an expired certificate; called under the locks of agent and certificate."""
     certificate.status = CertificateStatus.EXPIRED
     certificate.save(update_fields=["status"])
+    wrapped_keys.forget(certificate=certificate)
     _record(certificate, AuditAction.CERTIFICATE_EXPIRED, EXPIRY_ACTOR, now)
     announced = {"certificate_id": certificate.id, "expires_at": certificate.expires_at}
     publish_webhook(certificate, EventName.CERTIFICATE_EXPIRED, announced, now)

@@ -7,6 +7,7 @@ from rest_framework import serializers
 
 from agents.models import AgentStatus
 from agents.risk import BANDS, band_of
+from certificates.issuing.key_records import STORAGES
 from certificates.models import AuthorityRole, AuthorityState, Certificate, CertificateStatus, ValidityStatus
 from certificates.public.verification import Verification
 from compliance.api.rest.fields import StrictCharField
@@ -30,6 +31,11 @@ class CertificateSerializer(serializers.Serializer[Certificate]):
     agent_id = serializers.UUIDField()
     serial_number = serializers.CharField(help_text="40 lowercase hex digits")
     kms_key_arn = serializers.CharField(help_text="PKCS#11 URI (RFC 7512) of the managed key")
+    key_storage = serializers.ChoiceField(
+        choices=STORAGES,
+        help_text="Where the private key lies: `resident` in the HSM for good, or `wrapped`, encrypted by a "
+        "key of the HSM and stored in the database",
+    )
     certificate_pem = serializers.CharField()
     status = serializers.SerializerMethodField()
     issued_at = serializers.DateTimeField()

@@ -4,11 +4,12 @@ from datetime import datetime
 
 from auditlog.vocabulary import Actor
 from certificates import authorities, revocation
-from certificates.issuing import issuance
+from certificates.issuing import issuance, key_pool, wrapped_keys
 from certificates.lists import publication
 from certificates.models import CertificateAuthority
 from certificates.ocsp import responders
 from certificates.public import messages, verification
+from compliance.keys import KeyStorage
 
 answer_ocsp = responders.answer
 expire_due = revocation.expire_due
@@ -31,7 +32,12 @@ verify_message = messages.verify_message
 
 
 def bootstrap(*, now: datetime) -> CertificateAuthority:
-    """The issuing CA of the current environment, created with its root and first lists if there is none."""
+    """The issuing CA of the current environment, created with its root and first lists if there is none.
+
+    So is the wrapping key, where agents' keys are wrapped.
+    """
+    if key_pool.storage() is KeyStorage.WRAPPED:
+        wrapped_keys.ensure(actor=Actor.system("ca_init"), now=now)
     authority = authorities.ensure_chain(now=now)
     _put_to_work(Actor.system("ca_init"), now)
     return authority

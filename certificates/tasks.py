@@ -8,7 +8,7 @@ from uuid import UUID
 
 from auditlog.vocabulary import Actor
 from certificates import services
-from certificates.issuing import key_pool, unfinished
+from certificates.issuing import key_pool, unfinished, wrapped_keys
 from certificates.issuing.key_pool import FILL
 from certificates.lists.publication import PUBLISH
 from certificates.ocsp import responders
@@ -76,6 +76,8 @@ def fill_key_pool(**kwargs: Any) -> None:
 
 @task("certificates.settle_unfinished")
 def settle_unfinished(**kwargs: Any) -> None:
-    """Settle issuances that a crash left unfinished."""
+    """Settle issuances that a crash left unfinished, and delete wrapped keys that nothing can use."""
     with _patience("unfinished issuances not settled"):
         unfinished.settle(now=now())
+    if deleted := wrapped_keys.delete_unnamed(now=now()):
+        log.info("%d wrapped keys deleted", deleted)

@@ -6,11 +6,13 @@ from typing import Any
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compliance.settings")
 
 import django
+from celery.signals import beat_init, worker_ready
 
 django.setup()
 
 from compliance.core.environments import Environment  # noqa: E402
 from compliance.core.tasks import ENVIRONMENT_HEADER, app  # noqa: E402
+from compliance.observing import metrics_server  # noqa: E402
 from compliance.ops import heartbeat  # noqa: E402
 
 app.autodiscover_tasks(
@@ -35,6 +37,7 @@ PERIODS_SECONDS = {
     "events.sweep_high_risk": 20.0,
     "events.take_in_reviews": 30.0,
     "events.snapshot_scorer": 60.0,
+    "events.pool_baselines": 60.0,
     "events.forget_snapshots": 3600.0,
     "delegation.maintain_keys": 60.0,
     "delegation.forget_issued": 3600.0,
@@ -67,3 +70,12 @@ def schedule() -> dict[str, dict[str, Any]]:
 
 
 app.conf.beat_schedule = schedule()
+app.conf.beat_scheduler = "compliance.ops.scheduling.scheduler:LeasedScheduler"
+
+
+def _serve_metrics(**kwargs: Any) -> None:
+    metrics_server.start()
+
+
+worker_ready.connect(_serve_metrics, weak=False)
+beat_init.connect(_serve_metrics, weak=False)

@@ -5,6 +5,7 @@ from django.urls import include, path
 from compliance.api import exceptions, health
 from compliance.api.rest.description import DescriptionView, DocumentationView
 from compliance.console.views import to_environment
+from compliance.ops.metrics_view import metrics_view
 
 # Patterns are tried one after the other: the rooms that are asked most come first.
 ROOMS = [
@@ -29,6 +30,7 @@ urlpatterns = [
     path("v1/docs", DocumentationView.as_view(url_name="schema"), name="docs"),
     path("health/live", health.LiveView.as_view()),
     path("health/ready", health.ReadyView.as_view()),
+    path("metrics", metrics_view),
     # Only for `reverse` outside a request: the console's middleware routes its requests.
     path("admin/live/", include("compliance.ops.console_urls")),
     path("admin/", to_environment),

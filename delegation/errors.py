@@ -61,6 +61,14 @@ class ParentExceeded(InvalidState):
     message = "The delegation goes beyond its parent token"
 
 
+class ParentScopeExceeded(ParentExceeded):
+    message = "The scope exceeds the parent token's"
+
+
+class ParentAudienceExceeded(ParentExceeded):
+    message = "The audience must be the parent token's"
+
+
 class IssuedByAnother(Forbidden):
     message = "The token was issued by another tenant's agent"
 

@@ -8,10 +8,12 @@ from rest_framework import serializers
 
 from compliance.api.rest.fields import StrictCharField, StrictIntegerField
 from compliance.core.plain_text import PLAIN_TEXT_PATTERN, is_plain_text
+from delegation.issuing.applications import DEFAULT_TTL, Grant
+from delegation.issuing.groups import IssuedDelegation
 from delegation.jose import jws, tokens
 from delegation.jose.tokens import ChainActor, ChainActorType, Delegation, RootAssurance
 from delegation.lifecycle import MAX_TTL
-from delegation.services import DEFAULT_TTL, Grant, IssuedDelegation, TokenVerification
+from delegation.services import TokenVerification
 
 MIN_TTL = timedelta(minutes=1)
 BOUND_TO = "RFC 7638 thumbprint of the key that a holder must prove to possess; null for a bearer token."
@@ -198,7 +200,6 @@ def grant_from(data: dict[str, Any], *, proven_key: str | None) -> Grant:
         scope=tokens.normalised_scope(data.get("scope") or ""),
         audience=data.get("audience"),
         ttl=DEFAULT_TTL if ttl is None else timedelta(seconds=ttl),
-        parent_token=data.get("parent_token"),
         bound_to=data.get("dpop_jkt"),
         proven_key=proven_key,
     )

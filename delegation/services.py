@@ -1,70 +1,27 @@
 """Issuing and verifying delegation tokens."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 
-from agents.models import Agent
-from auditlog import services as auditlog
-from auditlog.vocabulary import Actor, AuditAction
+from auditlog.vocabulary import Actor
 from compliance.core import environments
-from compliance.core.identifiers import new_id
-from compliance.stores import sql
+from compliance.core.identifiers import parse_id
 from delegation import errors
-from delegation.authority import (
-    Authority,
-    Ground,
-    authority_of,
-    check_certificate,
-    check_extends,
-    check_lineage,
-    check_possession,
-    check_scope,
-    check_subject,
-    ground,
-)
-from delegation.issued import revocation, rows, status_entries
-from delegation.jose import jws, keyring, keys, tokens
-from delegation.jose.tokens import Chain, Confirmation, Delegation, SubjectIdentifier
+from delegation.issued import revocation
+from delegation.issuing.applications import Grant, TokenApplication
+from delegation.issuing.groups import IssuedDelegation, issue_alone
+from delegation.jose import jws, tokens
+from delegation.jose.tokens import Delegation
 from delegation.models import TokenKey
 from delegation.standing import Introspection, standings
+from delegation.token_keys import keyring, keys
 
-DEFAULT_TTL = timedelta(hours=1)
-PRESENTED = "Revoked at /oauth/revoke"
+OAUTH_REVOCATION = "Revoked at /oauth/revoke"
 """The reason of a revocation by the token itself, which has no field for one (RFC 7009 §2.1)."""
-
-
-@dataclass(frozen=True)
-class Grant:
-    """A request for a token. `scope` is normalised; "" grants no action, only a chain.
-
-    `proven_key` is the thumbprint of the key whose possession the caller has just proven. The token is bound
-    to the key `bound_to`, without one to the proven key. `subject` is the root as a trusted issuer named it.
-    """
-
-    chain: Chain
-    scope: str = ""
-    audience: str | None = None
-    ttl: timedelta = DEFAULT_TTL
-    parent_token: str | None = None
-    bound_to: str | None = None
-    proven_key: str | None = None
-    subject: SubjectIdentifier | None = None
-
-    @property
-    def confirmation(self) -> Confirmation | None:
-        """What binds the new token; a child of a bound token has it, since its parent's key is proven."""
-        key = self.bound_to or self.proven_key
-        return Confirmation(key) if key else None
-
-
-@dataclass(frozen=True)
-class IssuedDelegation:
-    token: str
-    delegation: Delegation
 
 
 @dataclass(frozen=True)
@@ -84,27 +41,29 @@ def bootstrap(*, now: datetime) -> TokenKey:
     return keys.bootstrap(actor=Actor.system("bootstrap"), now=now)
 
 
-def issue(*, tenant_id: UUID, agent_id: Any, grant: Grant, actor: Actor, now: datetime) -> IssuedDelegation:
+def issue(
+    *,
+    tenant_id: UUID,
+    agent_id: Any,
+    grant: Grant,
+    parent: Delegation | None = None,
+    actor: Actor,
+    now: datetime,
+) -> IssuedDelegation:
     """Sign a token for one agent of the tenant, and audit it; raises the errors of `delegation`.
 
-    The HSM signs before the transaction, and so does not hold up the lock on the agent. All checks are
-    repeated under that lock, so that no token is issued after a revocation.
+    `parent` is the verified token that is handed on, if any.
     """
-    parent = _read_parent(grant.parent_token, now)
-    found = ground(tenant_id=tenant_id, agent_id=agent_id, parent=parent)
-    delegation = _authorised(found, grant, parent, now)
-    key = keys.signing_key()
-    token = jws.sign(tokens.to_claims(delegation), kid=key.kid, key=keys.private_half(key))
-    with environments.atomic():
-        agent = found.issuer.agent
-        found = ground(tenant_id=tenant_id, agent_id=agent.id, parent=parent, locked=True)
-        authority = _check(found, grant, parent, now)
-        check_certificate(authority, delegation.certificate_serial)
-        with sql.pipelined():
-            rows.write(agent, delegation)
-            _record(agent, delegation, authority, key, parent, actor, now)
-    keyring.add(key)
-    return IssuedDelegation(token, delegation)
+    return issue_alone(
+        TokenApplication(
+            tenant_id=tenant_id,
+            agent_id=parse_id(str(agent_id)),
+            grant_to=lambda _: grant,
+            parent=parent,
+            actor=actor,
+            now=now,
+        )
+    )
 
 
 def verify(*, token: str, now: datetime) -> TokenVerification:
@@ -146,7 +105,11 @@ def revoke_token(*, tenant_id: UUID, token: str, actor: Actor, now: datetime) ->
     delegation = verify(token=token, now=now).delegation
     if delegation is not None and delegation.environment == environments.current().value:
         revocation.revoke_presented(
-            tenant_id=tenant_id, delegation=delegation, reason=PRESENTED, actor=actor, now=now
+            tenant_id=tenant_id,
+            delegation=delegation,
+            reason=OAUTH_REVOCATION,
+            actor=actor,
+            now=now,
         )
 
 
@@ -161,7 +124,11 @@ def _verified(token: str, now: datetime) -> Delegation:
     return delegation
 
 
-def _read_parent(token: str | None, now: datetime) -> Delegation | None:
+def read_parent(*, token: str | None, now: datetime) -> Delegation | None:
+    """The delegation of a token that is to be handed on in the current environment; None without one.
+
+    Raises: ParentTokenMalformed, ParentTokenRejected, KeyRingUnavailable.
+    """
     if token is None:
         return None
     found = verify(token=token, now=now)
@@ -171,78 +138,3 @@ def _read_parent(token: str | None, now: datetime) -> Delegation | None:
         reason = found.reason or errors.RejectionReason.UNKNOWN_KEY
         raise errors.ParentTokenRejected(f"The parent token doesn't count: {reason}")
     return found.delegation
-
-
-def _check(found: Ground, grant: Grant, parent: Delegation | None, now: datetime) -> Authority:
-    authority = authority_of(found.issuer, now=now)
-    check_scope(authority, grant.scope)
-    if parent is not None:
-        rows.check_unrevoked(parent, found.tokens)
-        check_possession(parent, proven_key=grant.proven_key)
-        check_subject(parent, grant.subject)
-        check_lineage(parent.lineage, found.behind, scope=grant.scope, now=now)
-        audience = grant.audience or parent.audience
-        check_extends(parent, chain=grant.chain, scope=grant.scope, audience=audience)
-    return authority
-
-
-def _authorised(found: Ground, grant: Grant, parent: Delegation | None, now: datetime) -> Delegation:
-    """The delegation for a grant; it ends no later than the agent's certificate and its parent."""
-    authority = _check(found, grant, parent, now)
-    issued_at = int(now.timestamp())
-    expires_at = int(min(filter(None, (now + grant.ttl, authority.certificate_expires_at))).timestamp())
-    if expires_at <= issued_at:
-        raise errors.CertificateDoesNotCount()
-    return Delegation.of(
-        grant.chain,
-        issuer=settings.TOKEN_ISSUER,
-        environment=environments.current().value,
-        token_id=new_id(),
-        agent_id=found.issuer.agent.id,
-        issued_at=issued_at,
-        not_before=issued_at,
-        expires_at=min(expires_at, parent.expires_at) if parent else expires_at,
-        scope=grant.scope,
-        audience=grant.audience or (parent.audience if parent else None),
-        certificate_serial=authority.certificate_serial,
-        via=parent.lineage if parent else (),
-        confirmation=grant.confirmation,
-        subject_identifier=parent.subject_identifier if parent else grant.subject,
-        status=status_entries.status_at(status_entries.next_index()),
-    )
-
-
-def _record(
-    agent: Agent,
-    delegation: Delegation,
-    authority: Authority,
-    key: TokenKey,
-    parent: Delegation | None,
-    actor: Actor,
-    now: datetime,
-) -> None:
-    auditlog.record(
-        tenant_id=agent.tenant_id,
-        action=AuditAction.DELEGATION_ISSUED,
-        affected_id=agent.id,
-        description=f"Delegation to {delegation.principal} issued by agent {agent.name}",
-        metadata={
-            "agent_id": str(agent.id),
-            "principal": delegation.principal,
-            "chain": tokens.shown_chain(delegation.chain),
-            "scope": delegation.scope,
-            "scope_checked": authority.permitted_actions is not None,
-            "audience": delegation.audience,
-            "token_id": str(delegation.token_id),
-            "key_id": key.kid,
-            "certificate_serial": delegation.certificate_serial,
-            "expires_at": delegation.expires.isoformat(),
-            "parent_token_id": str(parent.token_id) if parent else None,
-            "root_assurance": delegation.root_assurance.value,
-            "root_issuer": delegation.subject_identifier.issuer if delegation.subject_identifier else None,
-            "root_subject": delegation.subject_identifier.subject if delegation.subject_identifier else None,
-            "bound_to": delegation.bound_to,
-        },
-        actor=actor,
-        now=now,
-    )

@@ -7,17 +7,17 @@ statement reads rows by their keys however deep the chain is.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from agents.models import Agent, AgentStatus
+from agents.models import Agent
 from agents.risk import band_of
-from certificates.models import Certificate, CertificateStatus
+from certificates.models import Certificate, CertificateStatus, status_by_clock
 from compliance.stores import sql
 from compliance.stores.async_postgres import Query
-from delegation.jose.tokens import Delegation, Delegator
+from delegation.issued.rule import NotStanding, delegator_fault, revocation_fault
+from delegation.jose.tokens import Delegation, Delegator, RootAssurance
 from delegation.models import IssuedToken
 
 STANDING: Final = f"""
@@ -36,20 +36,6 @@ LEFT JOIN LATERAL (
 ORDER BY asked.token, asked.place
 """  # noqa: S608  (only names of tables are put into the text)
 """One row for each token and agent behind it; what each column is, `_Behind` says."""
-
-
-class NotStanding(StrEnum):
-    """The first reason why a token does not stand: its own, or of an agent behind it."""
-
-    UNKNOWN = "unknown"
-    EXPIRED = "expired"
-    REVOKED = "revoked"
-    PARENT_REVOKED = "parent_revoked"
-    AGENT_SUSPENDED = "agent_suspended"
-    AGENT_RETIRED = "agent_retired"
-    CERTIFICATE_REPLACED = "certificate_replaced"
-    CERTIFICATE_REVOKED = "certificate_revoked"
-    CERTIFICATE_EXPIRED = "certificate_expired"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +80,12 @@ class Introspection:
     delegation: Delegation
     standing: Standing
 
+    @property
+    def vouching_tenant_id(self) -> UUID | None:
+        """The tenant whose trusted issuer verified the root; None for an asserted root."""
+        is_verified = self.delegation.root_assurance is RootAssurance.VERIFIED
+        return self.standing.root_tenant_id if is_verified else None
+
 
 class _Behind(NamedTuple):
     """A row of the statement: a token behind the one asked about, or itself, its agent and the agent's latest
@@ -111,6 +103,11 @@ class _Behind(NamedTuple):
     certificate_status: str | None
     certificate_expires_at: datetime | None
     declared: dict[str, Any] | None
+
+    def certificate_status_at(self, now: datetime) -> CertificateStatus | None:
+        if self.certificate_status is None or self.certificate_expires_at is None:
+            return None
+        return status_by_clock(self.certificate_status, self.certificate_expires_at, now)
 
 
 def standings(tokens: Sequence[Delegation], *, now: datetime) -> list[Standing]:
@@ -168,9 +165,7 @@ def _of_token(token: Delegation, behind: Sequence[_Behind], now: datetime) -> No
         return NotStanding.UNKNOWN
     if now.timestamp() >= token.expires_at:
         return NotStanding.EXPIRED
-    if behind[-1].is_revoked:
-        return NotStanding.REVOKED
-    return NotStanding.PARENT_REVOKED if any(one.is_revoked for one in behind) else None
+    return revocation_fault([one.is_revoked for one in behind])
 
 
 def _of_agents(
@@ -178,21 +173,12 @@ def _of_agents(
 ) -> tuple[NotStanding | None, UUID | None]:
     """The first reason against an agent behind the token, its own agent first, then back to the root's."""
     for delegator, row in zip(reversed(lineage), reversed(behind), strict=True):
-        if reason := _of_agent(delegator, row, now):
+        reason = delegator_fault(
+            agent_status=row.agent_status or "",
+            serial_number=row.serial,
+            certificate_status=row.certificate_status_at(now),
+            named_serial=delegator.certificate_serial,
+        )
+        if reason:
             return reason, delegator.agent_id
     return None, None
-
-
-def _of_agent(delegator: Delegator, row: _Behind, now: datetime) -> NotStanding | None:
-    if row.agent_status == AgentStatus.SUSPENDED:
-        return NotStanding.AGENT_SUSPENDED
-    if row.agent_status == AgentStatus.RETIRED:
-        return NotStanding.AGENT_RETIRED
-    if row.serial != delegator.certificate_serial:
-        return NotStanding.CERTIFICATE_REPLACED
-    if row.certificate_status == CertificateStatus.REVOKED:
-        return NotStanding.CERTIFICATE_REVOKED
-    is_past = row.certificate_expires_at is not None and now > row.certificate_expires_at
-    if is_past or row.certificate_status == CertificateStatus.EXPIRED:
-        return NotStanding.CERTIFICATE_EXPIRED
-    return None

@@ -8,7 +8,7 @@ from auditlog.vocabulary import Actor
 from compliance.core.clock import now
 from compliance.core.tasks import task
 from delegation.issued import rows
-from delegation.jose import keys
+from delegation.token_keys import keys
 
 FORGOTTEN_BATCHES = 100
 MAINTAIN = "delegation.maintain_keys"

@@ -2,7 +2,6 @@
 
 from typing import Any, ClassVar
 
-from django.utils.encoding import escape_uri_path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiParameter,
@@ -13,22 +12,19 @@ from drf_spectacular.utils import (
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from auditlog.vocabulary import Actor
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import read_choice
-from compliance.api.rest.endpoints import respond
-from compliance.api.rest.permissions import Scope
+from compliance.api.rest.endpoints import answered, question_of, respond
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.responses import ok
 from compliance.api.rest.schema import IDEMPOTENCY_KEY, KEYED, PUBLIC, enveloped, errors
-from compliance.api.rest.views import ApiViewSet, PublicViewSet, validated
+from compliance.api.rest.views import ApiViewSet, PublicViewSet
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from delegation import examples, proofs, serializers, services
-from delegation.endpoints import VERIFY_DELEGATION
-from delegation.jose import keys
+from delegation import examples, serializers
+from delegation.endpoints import ISSUE_DELEGATION, VERIFY_DELEGATION, IssueRequest
 from delegation.lifecycle import JWKS_MAX_AGE
+from delegation.token_keys import keys
 
 AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 ENVIRONMENT = OpenApiParameter("environment", OpenApiTypes.STR, enum=[item.value for item in Environment])
@@ -50,7 +46,7 @@ VERDICT_ENVELOPE: Any = inline_serializer("DelegationVerdictEnvelope", {"data": 
 
 class AgentDelegationViewSet(ApiViewSet):
     schema_tag = "Delegation"
-    required_scopes: ClassVar = {"create": Scope.DELEGATIONS_ISSUE}
+    required_scopes: ClassVar = {"create": ISSUE_DELEGATION.scope}
 
     @extend_schema(
         operation_id="issueDelegation",
@@ -77,22 +73,12 @@ class AgentDelegationViewSet(ApiViewSet):
         },
     )
     def create(self, request: ApiRequest, agent_id: str) -> Response:
-        proven_key = proofs.proven_key(
-            proof=request.headers.get("DPoP"), method="POST", path=escape_uri_path(request.path), now=now()
-        )
-        return self.issue(request, agent_id, proven_key=proven_key)
+        question = ISSUE_DELEGATION.proven(question_of(ISSUE_DELEGATION, request, agent_id))
+        return self.issue(request, question, proven_key=question.proven_key)
 
     @idempotent
-    def issue(self, request: ApiRequest, agent_id: str, *, proven_key: str | None) -> Response:
-        body = validated(serializers.IssueDelegationSerializer, request)
-        issued = services.issue(
-            tenant_id=request.auth.tenant_id,
-            agent_id=agent_id,
-            grant=serializers.grant_from(body, proven_key=proven_key),
-            actor=Actor.api_key(request.auth.id),
-            now=now(),
-        )
-        return ok(serializers.shown_issued(issued))
+    def issue(self, request: ApiRequest, question: IssueRequest, *, proven_key: str | None) -> Response:
+        return answered(ISSUE_DELEGATION, question)
 
 
 class PublicDelegationViewSet(PublicViewSet):

@@ -42,8 +42,13 @@ def take_in_reviews(**kwargs: Any) -> None:
 
 @task("events.snapshot_scorer")
 def snapshot_scorer(**kwargs: Any) -> None:
-    """Snapshot the states of active agents, and pool their events into their tenants' baselines."""
+    """Snapshot the states of active agents."""
     log.debug("snapshots of %d agents", snapshots.take(now=now()))
+
+
+@task("events.pool_baselines")
+def pool_baselines(**kwargs: Any) -> None:
+    """Pool new events into their tenants' baselines."""
     log.debug("pooled %d events", baselines.pool_new(now=now()))
 
 

@@ -142,11 +142,6 @@ class WebhookAdmin(TenantScopedAdmin):
             return ()
         return [name for name in flatten_fieldsets(self.get_fieldsets(request, obj)) if name not in EDITABLE]
 
-    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        tenants = access_of(request).tenants_for(DEVELOPERS)
-        own = {"tenant": next(iter(tenants))} if tenants is not None and len(tenants) == 1 else {}
-        return {**own, **super().get_changeform_initial_data(request)}
-
     def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
         actor = actor_of(request)
         given = {name: form.cleaned_data[name] for name in EDITABLE}

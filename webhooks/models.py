@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
 from compliance.core.identifiers import new_id
+from compliance.observing.correlation import MAX_REQUEST_ID, MAX_TRACEPARENT
 from compliance.tenancy.models import Tenant
 from webhooks.querysets import DeliveryQuerySet, WebhookQuerySet
 from webhooks.sending.addresses import MAX_URL_LENGTH
@@ -98,13 +99,18 @@ class Webhook(models.Model):
 
 
 class Message(models.Model):
-    """One event with the exact bytes of its envelope."""
+    """One event with the exact bytes of its envelope.
+
+    `request_id` and `traceparent` name the request that caused it; empty where none did.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
     event = models.CharField(max_length=64, choices=deliverable_events)
     body = models.BinaryField()
     created_at = models.DateTimeField()
+    request_id = models.CharField(max_length=MAX_REQUEST_ID, default="", db_default="", blank=True)
+    traceparent = models.CharField(max_length=MAX_TRACEPARENT, default="", db_default="", blank=True)
 
     class Meta:
         ordering = ["-created_at", "-id"]

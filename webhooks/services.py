@@ -15,6 +15,7 @@ from compliance.core import environments
 from compliance.core.encryption import encrypt
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
+from compliance.observing import correlation
 from compliance.stores import sql
 from compliance.tenancy.models import Tenant
 from webhooks.errors import DeliveryUnderWay, InvalidUrl, TooManyWebhooks, WebhookInactive
@@ -214,7 +215,16 @@ def _create_message(tenant_id: UUID, event: str, data: dict[str, Any], now: date
     message_id = new_id()
     envelope = {"id": message_id, "event": event, "created_at": now, "data": data}
     body = orjson.dumps(envelope, option=orjson.OPT_UTC_Z)
-    return Message.objects.create(id=message_id, tenant_id=tenant_id, event=event, body=body, created_at=now)
+    request_id, traceparent = correlation.stored()
+    return Message.objects.create(
+        id=message_id,
+        tenant_id=tenant_id,
+        event=event,
+        body=body,
+        created_at=now,
+        request_id=request_id,
+        traceparent=traceparent,
+    )
 
 
 def _enqueue(messages: Iterable[tuple[Message, Webhook]], trigger: Trigger, now: datetime) -> list[Delivery]:

@@ -1,14 +1,14 @@
 """Seal entries into the tree, and sign its head.
 
-One sealer works at a time, under an advisory lock: `turn()` holds it for many rounds, `seal_queued()` for
-one. A round takes entries that have committed; one that commits later gets a later index. A head is signed
-only after its tree has committed: a signature of a tree that is rolled back would prove two histories.
+One sealer works at a time: `turn()` holds an advisory lock for many rounds, `seal_queued()` another for one.
+A round takes entries that have committed; one that commits later gets a later index. A head is signed only
+after its tree has committed: a signature of a tree that is rolled back would prove two histories.
 """
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -25,11 +25,12 @@ from auditlog.tlog.errors import TlogError
 from auditlog.tlog.notes import Note
 from auditlog.tlog.tiles import extended, partial_tiles
 from compliance.core import environments
-from compliance.stores import sql
+from compliance.stores import sessions, sql
 
 log = logging.getLogger(__name__)
 
-LOCK: Final = 0x61756469  # "audi": the key of the advisory lock in each environment's database
+LOCK: Final = 0x61756469  # "audi": the key of the advisory lock of a round in each environment's database
+TURN: Final = 0x7475726E  # "turn": that of the lock of many rounds, which another session may hold
 ROUND: Final = 4096
 BLOCK: Final = 512
 """Entries read at once: an entry may be large."""
@@ -52,15 +53,9 @@ class _Queued(NamedTuple):
     leaf: bytes
 
 
-@contextmanager
-def turn() -> Iterator[bool]:
+def turn() -> AbstractContextManager[bool]:
     """Keep other sealers away inside the block; yields False where another one is at work."""
-    ((is_mine,),) = sql.query("SELECT pg_try_advisory_lock(%s)", [LOCK])
-    try:
-        yield is_mine
-    finally:
-        if is_mine:
-            sql.query("SELECT pg_advisory_unlock(%s)", [LOCK])
+    return sessions.locked(TURN)
 
 
 def seal_queued() -> int:

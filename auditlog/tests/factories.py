@@ -1,6 +1,7 @@
 """Entries, sealed and signed logs, for the tests of every room."""
 
 from datetime import datetime
+from typing import Any
 
 from auditlog import services
 from auditlog.models import AuditEntry, SignedHead
@@ -9,6 +10,7 @@ from auditlog.sealing.tree import latest_checkpoint
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
+from compliance.observing import correlation
 
 ACTOR = Actor.system("tests")
 
@@ -30,3 +32,12 @@ def seal_and_sign(*, at: datetime | None = None) -> SignedHead:
     found = latest_checkpoint()
     assert found is not None
     return found
+
+
+def facts_of(entry: AuditEntry) -> dict[str, Any]:
+    """The metadata without the ids of the request that caused the entry, which must be well-formed."""
+    facts = dict(entry.metadata or {})
+    if services.REQUEST_ID in facts:
+        assert correlation.is_request_id(facts.pop(services.REQUEST_ID))
+        assert correlation.parse_traceparent(f"00-{facts.pop(services.TRACE_ID)}-{'1' * 16}-00")
+    return facts

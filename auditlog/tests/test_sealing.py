@@ -1,5 +1,7 @@
 """Sealing: dense indexes, tiles that make the root, heads signed once their tree is committed."""
 
+import pytest
+from django.conf import settings
 from django.db import connections
 
 from auditlog import tasks
@@ -46,11 +48,13 @@ def test_sealed_entries_have_proofs() -> None:
         verify_inclusion(entry.index, head().size, entry.hash(), path, head().root)
 
 
-def test_task_leaves_the_work_to_the_one_at_it() -> None:
+@pytest.mark.parametrize("lock", [sealer.TURN, sealer.LOCK])
+def test_task_leaves_the_work_to_the_one_at_it(lock: int) -> None:
     make_entries()
     other = connections["default"].copy()
+    other.settings_dict.update(settings.DATABASES_DIRECT.get("default", {}))
     with other.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [sealer.LOCK])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [lock])
 
     tasks.seal.apply(headers={ENVIRONMENT_HEADER: "live"}, throw=True)
     was_left = PendingEntry.objects.exists()

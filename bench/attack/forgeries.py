@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.keys import HsmECPrivateKey, private_key
-from delegation.jose import keys as token_keys
+from delegation.token_keys import keys as token_keys
 
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 JsonObject = dict[str, Any]

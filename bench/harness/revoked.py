@@ -57,10 +57,10 @@ class Crowd:
         """So many revoked certificates, all but one of which are on the lists already."""
         with psycopg.connect(self._place.live_url, autocommit=True) as connection:
             if not _revoked(connection):
-                serial = self._template(connection, "active")
+                serial = _template(connection, "active")
                 arguments = ("--serial", serial, "--reason", "keyCompromise", "--environment", "live")
                 self._place.manage("cert_revoke", *arguments, kind="bench")
-            serial = self._template(connection, "revoked")
+            serial = _template(connection, "revoked")
             connection.execute("SET statement_timeout = 0")
             connection.execute(_REVOKED, [_revoked(connection), count - 1, serial])
             connection.execute("VACUUM ANALYZE certificates_certificate")
@@ -72,17 +72,22 @@ class Crowd:
 
     def active(self, count: int) -> dict[str, str]:
         """So many more active certificates: ids by serial number."""
-        with psycopg.connect(self._place.live_url) as connection:
-            model = self._template(connection, "active")
-            agents = [row[0] for row in connection.execute(_AGENTS, [count, model])]
-            return {serial: id_ for id_, serial in connection.execute(_ACTIVE, [agents, model])}
+        return active_copies(self._place.live_url, count)
 
-    @staticmethod
-    def _template(connection: psycopg.Connection, status: str) -> str:
-        found = connection.execute(_TEMPLATE, [status]).fetchone()
-        if found is None:
-            raise StepFailed(f"no {status} certificate to copy", hint="try --fresh")
-        return str(found[0])
+
+def active_copies(url: str, count: int) -> dict[str, str]:
+    """Add so many active certificates to the database at `url`; return their ids by serial number."""
+    with psycopg.connect(url) as connection:
+        model = _template(connection, "active")
+        agents = [row[0] for row in connection.execute(_AGENTS, [count, model])]
+        return {serial: id_ for id_, serial in connection.execute(_ACTIVE, [agents, model])}
+
+
+def _template(connection: psycopg.Connection, status: str) -> str:
+    found = connection.execute(_TEMPLATE, [status]).fetchone()
+    if found is None:
+        raise StepFailed(f"no {status} certificate to copy", hint="try --fresh")
+    return str(found[0])
 
 
 def _revoked(connection: psycopg.Connection) -> int:

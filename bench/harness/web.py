@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bench.harness import machine
 from bench.harness.place import Place
+from bench.harness.pooler import pooled
 from compliance.localdev.console import StepFailed
 from compliance.localdev.parts import commands
 from compliance.localdev.ports import HOST, PRIVATE_RANGE, is_free
@@ -56,10 +57,10 @@ class WebServer:
 def service(place: Place) -> Iterator[WebServer]:
     """The service on the benchmark's databases, with the command and the settings of `./run`."""
     port = free_port()
-    environment = place.environment() | {"BASE_URL": f"http://{HOST}:{port}"}
-    command = commands(f"{HOST}:{port}", environment, local=place.servers.layout.local)["web"]
-    with running("service", command, environment, place, port=port, path="/health/ready") as server:
-        yield server
+    with pooled(place, place.environment() | {"BASE_URL": f"http://{HOST}:{port}"}) as environment:
+        command = commands(f"{HOST}:{port}", environment)["web"]
+        with running("service", command, environment, place, port=port, path="/health/ready") as server:
+            yield server
 
 
 @contextmanager
@@ -143,7 +144,7 @@ def _mark(place: Place) -> str:
 
 def part(name: str, place: Place, *, port: int) -> list[str]:
     """The command with which `./run` starts one of the service's programs."""
-    return commands(f"{HOST}:{port}", place.environment(), local=place.servers.layout.local)[name]
+    return commands(f"{HOST}:{port}", place.environment())[name]
 
 
 @contextmanager

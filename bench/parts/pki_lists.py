@@ -32,7 +32,7 @@ class Peer:
         """What it measured; None when it took longer than it may."""
         python = str(self._place.servers.layout.bench_venv / "bin/python")
         command = [python, "-m", "bench.rulers.django_ca_alone", *arguments]
-        return _ask(self._place, command, self._own, self._seconds)
+        return ask(self._place, command, self._own, self._seconds)
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def peer(place: Place, seconds: float) -> Iterator[Peer]:
 
 def service(place: Place, *arguments: str) -> Figures:
     """What a process of the service measured."""
-    found = _ask(place, [sys.executable, "-m", "bench.parts.list_child", *arguments], {}, None)
+    found = ask(place, [sys.executable, "-m", "bench.parts.list_child", *arguments], {}, None)
     return found or {}
 
 
@@ -117,7 +117,7 @@ def _row(size: int, mine: Figures, theirs: Figures | None, limit: float, patienc
     return [f"{size:,}", *own, *others, number(limit)]
 
 
-def _ask(place: Place, command: Sequence[str], own: dict[str, str], seconds: float | None) -> Figures | None:
+def ask(place: Place, command: Sequence[str], own: dict[str, str], seconds: float | None) -> Figures | None:
     try:
         done = subprocess.run(
             command,

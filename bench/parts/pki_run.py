@@ -13,6 +13,7 @@ class PkiOptions:
 
     seconds: float
     sizes: tuple[int, ...]
+    agents: int
     certifications: int
     drained: int
     lists: tuple[int, ...]

@@ -19,8 +19,9 @@ from compliance.core.clock import now  # noqa: E402
 from compliance.core.environments import Environment  # noqa: E402
 from compliance.keys import HsmECPrivateKey, private_key  # noqa: E402
 from delegation import proofs  # noqa: E402
-from delegation.jose import dpop, keys  # noqa: E402
+from delegation.jose import dpop  # noqa: E402
 from delegation.proofs import PresentedProof, Proof  # noqa: E402
+from delegation.token_keys import keys  # noqa: E402
 
 MESSAGE = b"a" * 700
 SIGNERS = 8

@@ -28,7 +28,11 @@ RATE = 300.0
 CONNECTIONS = 64
 WARM_SECONDS = 2.0
 START_SECONDS = 10.0
-PLAIN, SERIAL, PROVEN = "without a decision", "by serial number", "by a token with its DPoP proof"
+PLAIN, SERIAL = "without a decision", "by serial number"
+PLAIN_PROVEN, PROVEN = "without a decision, with a proof", "by a token with its DPoP proof"
+BASES = {PLAIN: PLAIN, SERIAL: PLAIN, PLAIN_PROVEN: PLAIN_PROVEN, PROVEN: PLAIN_PROVEN}
+"""What is taken off: the same requests, whose proofs the client has to make, where nothing is decided."""
+OPEN, PROTECTED = "/health", "/orders/7"
 
 
 def gateway(run: TrustRun, agents: Sequence[str]) -> None:
@@ -38,7 +42,12 @@ def gateway(run: TrustRun, agents: Sequence[str]) -> None:
     if status != 201 or not NGINX.exists():
         run.lines += ["", f"The gateway was not measured: {found if NGINX.exists() else 'no nginx'}"]
         return
-    sources = {PLAIN: _plain(), SERIAL: _by_serial(run), PROVEN: _proven(run, agents[0])}
+    sources = {
+        PLAIN: calls.in_turn([_get(OPEN)]),
+        SERIAL: _by_serial(run),
+        PLAIN_PROVEN: _proven(run, agents[0], OPEN),
+        PROVEN: _proven(run, agents[0], PROTECTED),
+    }
     outcomes: dict[str, list[Outcome]] = {name: [] for name in sources}
     with web.nothing(run.place) as api, _nginx(run, api.port) as port:
         for turn in range(run.options.turns):
@@ -53,9 +62,10 @@ def gateway(run: TrustRun, agents: Sequence[str]) -> None:
 
 def _tell(run: TrustRun, outcomes: dict[str, list[Outcome]]) -> None:
     rows = [["requests through nginx", "1/s", "p50 ms", "p99 ms", "added p50", "added p99", "errors"]]
-    base = [_quantile(outcomes[PLAIN], share) for share in (0.5, 0.99)]
     for name, found in outcomes.items():
-        measured = [_quantile(found, share) for share in (0.5, 0.99)]
+        measured, base = (
+            [_quantile(one, share) for share in (0.5, 0.99)] for one in (found, outcomes[BASES[name]])
+        )
         added = [one - other for one, other in zip(measured, base, strict=True)]
         rate = median(one.rate for one in found)
         rows.append([name, *(number(one) for one in (rate, *measured, *added)), errors_of(found)])
@@ -71,28 +81,24 @@ def _get(path: str, more: str = "") -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: {API}\r\n{more}\r\n".encode()
 
 
-def _plain() -> Source:
-    return calls.in_turn([_get("/health")])
-
-
 def _by_serial(run: TrustRun) -> Source:
     with psycopg.connect(run.place.live_url) as connection:
         rows = connection.execute(
             "SELECT serial_number FROM certificates_certificate WHERE status = 'active'"
         )
         serials = [row[0] for row in rows]
-    return calls.in_turn([_get("/orders/7", f"X-{_name(run)}-Cert-Serial: {one}\r\n") for one in serials])
+    return calls.in_turn([_get(PROTECTED, f"X-{_name(run)}-Cert-Serial: {one}\r\n") for one in serials])
 
 
-def _proven(run: TrustRun, agent: str) -> Callable[[], bytes]:
+def _proven(run: TrustRun, agent: str, path: str) -> Callable[[], bytes]:
     """A new proof in each request, for a token bound to its key."""
-    maker, url = calls.ProofMaker(), f"http://{API}/orders/7"
+    maker, url = calls.ProofMaker(), f"http://{API}{path}"
     body = {"chain": [calls.ROOT], "scope": TOOLS[0], "ttl_seconds": 86_400, "dpop_jkt": maker.jkt}
     token = run.done("POST", f"/v1/agents/{agent}/delegation", body)["data"]["token"]
 
     def source() -> bytes:
         proof = maker.proof("GET", url, token)
-        return _get("/orders/7", f"Authorization: DPoP {token}\r\nDPoP: {proof}\r\n")
+        return _get(path, f"Authorization: DPoP {token}\r\nDPoP: {proof}\r\n")
 
     return source
 

@@ -151,7 +151,7 @@ def _prepare(agent: Agent, authority: CertificateAuthority, now: datetime) -> Pr
     key = key_pool.take_for(intent)
     if key is not None:
         return Prepared(authority, intent, key)
-    key = key_pool.generate()
+    key = key_pool.generate(now=now)
     intent.key_uri = key.uri
     sql.insert(intent)
     # The CA may have been rotated during the seconds that a key generation takes.
@@ -208,6 +208,7 @@ def _row(
         authority=prepared.authority,
         serial_number=prepared.intent.serial_number,
         kms_key_arn=prepared.key.uri,
+        key_storage=prepared.key.storage.value,
         certificate_pem=signed.public_bytes(Encoding.PEM).decode("ascii"),
         claims=asdict(read_claims(signed, profile())),
         crl_shard=shard,

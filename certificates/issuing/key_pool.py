@@ -10,10 +10,11 @@ from typing import Final
 from django.conf import settings
 from redis.exceptions import RedisError
 
+from certificates.issuing import wrapped_keys
 from certificates.models import Issuance, PooledKey
 from compliance.core import environments
 from compliance.core.tasks import enqueue, enqueue_on_commit
-from compliance.keys import KeyRef, backend_for
+from compliance.keys import KeyRef, KeyStorage, backend_for
 from compliance.stores import redis, sql
 
 log = logging.getLogger(__name__)
@@ -29,7 +30,8 @@ LEASE_SECONDS: Final = 50
 _TAKE: Final = """
 WITH taken AS (
     DELETE FROM certificates_pooledkey WHERE id = (
-        SELECT id FROM certificates_pooledkey ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+        SELECT id FROM certificates_pooledkey WHERE storage = %(storage)s
+        ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
     )
     RETURNING key_uri, spki
 ), intended AS (
@@ -39,27 +41,41 @@ WITH taken AS (
     FROM taken
 )
 SELECT key_uri, spki,
-    (SELECT count(*) FROM (SELECT FROM certificates_pooledkey LIMIT %(mark)s::integer) AS few) AS left
+    (SELECT count(*) FROM (
+        SELECT FROM certificates_pooledkey WHERE storage = %(storage)s LIMIT %(mark)s::integer
+    ) AS few) AS left
 FROM taken
 """
 
 
 def take_for(intent: Issuance) -> KeyRef | None:
     """Take a key and insert the intent that names it, in one statement; None if the pool is empty."""
-    mark = low_water()
-    taken = sql.prepared(_TAKE, {**vars(intent), "mark": mark + 1})
+    mark, wanted_storage = low_water(), storage()
+    taken = sql.prepared(_TAKE, {**vars(intent), "mark": mark + 1, "storage": wanted_storage.value})
     if mark and (not taken or taken[0][2] <= mark):
         enqueue_on_commit(FILL)
     if not taken:
         log.info("the key pool is empty")
         return None
     intent.key_uri = taken[0][0]
-    return KeyRef(taken[0][0], taken[0][1])
+    return KeyRef(taken[0][0], taken[0][1], wanted_storage)
 
 
 def put_back(*, key: KeyRef, now: datetime) -> None:
     """Put a key that no certificate uses into the pool."""
-    PooledKey.objects.get_or_create(key_uri=key.uri, defaults={"spki": key.spki, "created_at": now})
+    about = {"spki": key.spki, "storage": key.storage.value, "created_at": now}
+    PooledKey.objects.get_or_create(key_uri=key.uri, defaults=about)
+
+
+def storage() -> KeyStorage:
+    """Where the keys of new agents lie."""
+    is_wrapped = settings.AGENT_KEYS == KeyStorage.WRAPPED
+    return KeyStorage.WRAPPED if is_wrapped else KeyStorage.RESIDENT
+
+
+def waiting() -> int:
+    """Number of keys in the pool that new agents may get."""
+    return PooledKey.objects.filter(storage=storage().value).count()
 
 
 def wanted() -> int:
@@ -87,15 +103,15 @@ def fill(
     """
     goal = wanted() if size is None else size
     deadline = None if seconds is None else time.monotonic() + seconds
-    made, before = 0, PooledKey.objects.count()
+    made, before = 0, waiting()
     while before < goal and (deadline is None or time.monotonic() < deadline):
-        put_back(key=generate(), now=now)
+        put_back(key=generate(now=now), now=now)
         made += 1
         tell(made)
-        waiting = PooledKey.objects.count()
-        if gives_way and low_water() <= waiting <= before:
+        present = waiting()
+        if gives_way and low_water() <= present <= before:
             break
-        before = waiting
+        before = present
     return made
 
 
@@ -108,9 +124,9 @@ def refill(*, now: datetime) -> int:
         if not is_alone:
             return 0
         made = fill(now=now, seconds=TURN_SECONDS, gives_way=True)
-    waiting = PooledKey.objects.count()
-    if waiting < wanted():
-        enqueue(FILL, delay_seconds=0 if waiting < low_water() else REST_SECONDS)
+    present = waiting()
+    if present < wanted():
+        enqueue(FILL, delay_seconds=0 if present < low_water() else REST_SECONDS)
     return made
 
 
@@ -131,6 +147,11 @@ def _filling() -> Iterator[bool]:
                 lock.release()
 
 
-def generate() -> KeyRef:
-    """Generate an RSA-2048 key in the current environment's token."""
-    return backend_for(environments.current()).generate_rsa(label=LABEL, spread=True)
+def generate(*, now: datetime) -> KeyRef:
+    """Generate an RSA-2048 key in the current environment's token; a wrapped one is stored."""
+    backend = backend_for(environments.current())
+    if storage() is KeyStorage.RESIDENT:
+        return backend.generate_rsa(label=LABEL, spread=True)
+    wrapped = backend.generate_wrapped(wrapped_keys.current(), label=LABEL)
+    wrapped_keys.store(wrapped=wrapped, now=now)
+    return wrapped.key

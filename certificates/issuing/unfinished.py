@@ -6,9 +6,10 @@ from typing import Final
 from uuid import UUID
 
 from certificates.issuing import key_pool
+from certificates.issuing.key_records import WrappedAgentKey
 from certificates.models import Certificate, Issuance, IssuanceState
 from compliance.core import environments
-from compliance.keys import KeyNotFound, KeyRef, backend_for
+from compliance.keys import KeyNotFound, KeyRef, KeyStorage, backend_for
 from compliance.stores.sweeps import each
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,10 @@ def _settle(issuance_id: UUID, now: datetime) -> bool:
 
 
 def _put_back(key_uri: str, now: datetime) -> None:
+    wrapped = WrappedAgentKey.objects.filter(key_uri=key_uri).first()
+    if wrapped is not None:
+        key_pool.put_back(key=KeyRef(key_uri, bytes(wrapped.spki), KeyStorage.WRAPPED), now=now)
+        return
     try:
         public_key = backend_for(environments.current()).public_key(key_uri)
     except KeyNotFound:

@@ -8,13 +8,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 from certificates.errors import MalformedJws
+from certificates.issuing import wrapped_keys
 from certificates.models import Certificate, CertificateStatus
 from certificates.pki import jws as jose
 from certificates.pki import signing
 from certificates.public.verification import Verification, verify
 from compliance.core import environments
 from compliance.core.encodings import b64_decode, b64_encode
-from compliance.keys import backend_for
+from compliance.keys import KeyStorage, backend_for
 
 INVALID_SIGNATURE: Final = "invalid_signature"
 INVALID_AUDIENCE: Final = "invalid_audience"
@@ -75,6 +76,8 @@ def sign_message(
 
 def sign_octets(certificate: Certificate, octets: bytes) -> bytes:
     """Sign octets that the service composed, never a caller's; raises the HSM's 503 errors."""
+    if certificate.key_storage == KeyStorage.WRAPPED:
+        return wrapped_keys.sign(certificate=certificate, octets=octets, algorithm=signing.ALGORITHM)
     return backend_for(environments.current()).sign(certificate.kms_key_arn, octets, signing.ALGORITHM)
 
 

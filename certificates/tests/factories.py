@@ -149,6 +149,6 @@ def _stock_pool() -> None:
     used |= set(PooledKey.objects.values_list("key_uri", flat=True))
     free = next((key for key in keys if key.uri not in used), None)
     if free is None:
-        free = key_pool.generate()
+        free = key_pool.generate(now=now())
         keys.append(free)
     key_pool.put_back(key=free, now=now())

@@ -48,7 +48,7 @@ def test_pending_agent_gets_a_certificate_and_becomes_active(client: ApiClient, 
     data = answer.json()["data"]
     assert set(data) == {
         "id", "agent_id", "serial_number", "kms_key_arn", "certificate_pem", "status", "issued_at",
-        "expires_at", "revoked_at", "revocation_reason",
+        "expires_at", "revoked_at", "revocation_reason", "key_storage",
     }  # fmt: skip
     assert (data["status"], data["revoked_at"], data["revocation_reason"]) == ("active", None, None)
     assert data["agent_id"] == str(agent.id)
@@ -165,7 +165,7 @@ def test_without_a_key_it_is_401(api: ApiClient, tenant: Tenant) -> None:
 
 def test_expired_certificate_makes_room_for_a_new_one(client: ApiClient, tenant: Tenant) -> None:
     old = make_overdue_certificate(tenant)
-    key_pool.put_back(key=key_pool.generate(), now=now())
+    key_pool.put_back(key=key_pool.generate(now=now()), now=now())
 
     answer = client.post(f"/v1/agents/{old.agent_id}/certify")
 
@@ -182,7 +182,7 @@ def test_drained_pool_generates_on_the_spot(client: ApiClient, tenant: Tenant) -
 
 
 def test_key_of_the_pool_is_taken_once(client: ApiClient, tenant: Tenant) -> None:
-    key = key_pool.generate()
+    key = key_pool.generate(now=now())
     key_pool.put_back(key=key, now=now())
 
     data = certify(client, make_agent(tenant)).json()["data"]
@@ -233,7 +233,7 @@ def test_lost_ca_key_is_503_and_leaves_no_half_certified_agent(client: ApiClient
     backend_for(Environment.LIVE).destroy(lost.uri)
     CertificateAuthority.objects.filter(role="issuing").update(key_uri=lost.uri)
     agent = make_agent(tenant)
-    key = key_pool.generate()
+    key = key_pool.generate(now=now())
     key_pool.put_back(key=key, now=now())
 
     answer = certify(client, agent)

@@ -223,7 +223,7 @@ def test_chain_is_made_once(agent: Agent) -> None:
 
 def test_pooled_key_is_given_to_one_taker(agent: Agent) -> None:
     for _ in range(THREADS):
-        key_pool.put_back(key=key_pool.generate(), now=now())
+        key_pool.put_back(key=key_pool.generate(now=now()), now=now())
 
     taken = [key.uri for key in at_once(lambda: key_pool.take_for(make_intent(agent)))]
 

@@ -27,7 +27,7 @@ def agent(tenant: Tenant) -> Agent:
 
 def make_unfinished(agent: Agent, *, age: timedelta = LONG_AGO) -> Issuance:
     """The intent of a process that died before it signed."""
-    key = key_pool.generate()
+    key = key_pool.generate(now=now())
     return Issuance.objects.create(
         tenant_id=agent.tenant_id,
         agent=agent,

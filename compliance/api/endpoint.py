@@ -12,9 +12,11 @@ from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
-from compliance.api import gate
+from compliance.api import exceptions, gate
 from compliance.api.gate import GateRequest
+from compliance.api.rest.parsers import read_json
 from compliance.api.rest.permissions import Scope
+from compliance.api.rest.requests import Credential
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
 from compliance.stores import sql
@@ -28,9 +30,9 @@ Outcome = TypeVar("Outcome")
 class EndpointRequest:
     """What an endpoint reads of a request.
 
-    `parameter` is the last segment of a path that ends in one, `query` has the last value of each name,
-    `body` is the parsed JSON (None without one). `tenant_id` and `key_id` are the caller's where a key is
-    needed. Names in `headers` are looked up in lower case.
+    `parameter` is the segment that the path leaves open, `query` has the last value of each name, `body` is
+    what the endpoint's `body_of` made of it (None without one). `tenant_id` and `key_id` are the caller's
+    where a key is needed. Names in `headers` are looked up in lower case.
     """
 
     received_at: datetime
@@ -50,10 +52,14 @@ class Deferred(Generic[Outcome]):
 
 
 class Endpoint(ABC, Generic[Question, Outcome]):
-    """One operation of the API. A `path` that ends in a slash has one segment more, its parameter."""
+    """One operation of the API.
+
+    A `path` that ends in a slash has one segment more, its parameter, and after that the `suffix`.
+    """
 
     method: ClassVar[str]
     path: ClassVar[str]
+    suffix: ClassVar[str] = ""
     bucket: ClassVar[str]
     """Name of the rate limit; it counts for each API key if `scope` is set, else for each client address."""
     allow: ClassVar[str]
@@ -64,15 +70,30 @@ class Endpoint(ABC, Generic[Question, Outcome]):
     reserved: ClassVar[frozenset[str]] = frozenset()
     """Values of the parameter that are paths of other endpoints."""
     takes_query: ClassVar[bool] = True  # whether the fast path serves requests with a query string
+    media_types: ClassVar[frozenset[str]] = gate.JSON_TYPES
+    """What a `Content-Type` may be, in lower case, for the fast path to read the body."""
     full: ClassVar[str] = "At capacity; retry with backoff"
     """The message of the 503 when too many wait."""
     largest_group: ClassVar[int] = 100
     """How many questions are worked on together; 1: each is asked alone, and tenants share connections."""
     longest_queue: ClassVar[int] = 1_000  # how many questions of one environment may wait in one process
 
-    def key_of(self, request: GateRequest) -> str:
-        """The API key that a request presents; "" without one."""
+    @property
+    def route(self) -> str:
+        """The path with `{}` in place of its parameter, as metrics name it."""
+        return f"{self.path}{{}}{self.suffix}" if self.path.endswith("/") else self.path
+
+    def key_of(self, request: GateRequest, body: bytes) -> str:
+        """The API key that a request presents; "" without one, or to leave the request to the view."""
         return gate.bearer_token(request) or ""
+
+    def fits(self, request: GateRequest, body: bytes, key: Credential) -> bool:
+        """Whether a request names no other caller than its key; else the view has to judge it."""
+        return True
+
+    def body_of(self, octets: bytes) -> Any:
+        """The parsed body of a POST. Raises: ServiceError, REST framework's ParseError."""
+        return read_json(octets)
 
     @abstractmethod
     def read(self, request: EndpointRequest) -> Question:
@@ -89,6 +110,13 @@ class Endpoint(ABC, Generic[Question, Outcome]):
     def headers_of(self, outcome: Outcome) -> Mapping[str, str]:
         """Headers of the answer beside `headers`."""
         return {}
+
+    def refusal(
+        self, error: Exception, request: GateRequest
+    ) -> tuple[int, Mapping[str, str], Mapping[str, str]] | None:
+        """Status, body and headers of the answer to an error; None for a defect."""
+        found = exceptions.error_parts(error)
+        return None if found is None else (found[0], {"error": found[1]}, found[2])
 
     def environment_of(self, question: Question) -> Environment | None:
         """Where a question of a public endpoint is answered; None: in neither environment."""

@@ -102,7 +102,7 @@ def _database(alias: str) -> None:
 
 
 def _redis() -> None:
-    redis.client().ping()
+    redis.ping()
 
 
 def _hsm(environment: Environment) -> None:

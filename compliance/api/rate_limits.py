@@ -152,7 +152,8 @@ def _rate_limit(caller: Caller, count: _Count, cost: int) -> RateLimit:
 
 @lru_cache(maxsize=KEPT_NAMES)
 def _name(caller: Caller) -> str:
-    return f"{settings.SERVICE_NAME}:limit:{caller.bucket}:{caller.identity}"
+    # The braces keep both keys in one slot of a cluster
+    return f"{settings.SERVICE_NAME}:limit:{{{caller.bucket}:{caller.identity}}}"
 
 
 def _call(caller: Caller, cost: int, more: int) -> tuple[Any, ...]:

@@ -133,6 +133,12 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         """Return the fields computed from a row; the page for adding one has none."""
         return super().get_readonly_fields(request, obj) if obj else ()
 
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Return what the page for adding a row begins with: the user's tenant, if there is only one."""
+        tenants = access_of(request).tenants_for(self.add_roles)
+        own = {"tenant": next(iter(tenants))} if tenants is not None and len(tenants) == 1 else {}
+        return {**own, **super().get_changeform_initial_data(request)}
+
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer only the tenants for which the user may add rows."""
         tenants = access_of(request).tenants_for(self.add_roles)

@@ -5,6 +5,7 @@ All work is recorded in PostgreSQL, so a sweep finds the work of a lost message.
 """
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,22 +16,44 @@ from redis.exceptions import RedisError
 
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.observing import correlation, logs, metrics, tracing
 from compliance.stores import redis
 
 log = logging.getLogger(__name__)
 
 ENVIRONMENT_HEADER = "service_environment"
+REQUEST_ID_HEADER = "service_request_id"
+TRACEPARENT_HEADER = "service_traceparent"
+QUEUE = f"{settings.CELERY_BROKER_TRANSPORT_OPTIONS['global_keyprefix']}celery"
+"""The broker's list of messages that no worker has taken."""
 BROKER_AWAY = (OperationalError, RedisError, OSError)
 
 
 class EnvironmentTask(celery.Task):
-    """Run in the environment named by the message's header; refuse a message without one."""
+    """Run in the environment named by the message's header; refuse a message without one.
+
+    The headers also name the request that caused the message; a task of the schedule begins a trace.
+    """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        ids = correlation.resume(self._header(REQUEST_ID_HEADER), self._header(TRACEPARENT_HEADER))
+        began, outcome = time.perf_counter(), "error"
+        with environments.use(Environment(self._header(ENVIRONMENT_HEADER))), correlation.use(ids):
+            try:
+                found = super().__call__(*args, **kwargs)
+                outcome = "ok"
+            finally:
+                seconds = time.perf_counter() - began
+                metrics.TASKS.labels(self.name, outcome).inc()
+                metrics.TASK_SECONDS.labels(self.name).observe(seconds)
+                failed = outcome == "error"
+                tracing.record(ids, self.name, kind="CONSUMER", seconds=seconds, failed=failed)
+                logs.unbind()
+        return found
+
+    def _header(self, name: str) -> str:
         # A worker puts the headers on the request itself; a task applied in process has them apart.
-        named = self.request.get(ENVIRONMENT_HEADER) or (self.request.headers or {}).get(ENVIRONMENT_HEADER)
-        with environments.use(Environment(str(named))):
-            return super().__call__(*args, **kwargs)
+        return str(self.request.get(name) or (self.request.headers or {}).get(name) or "")
 
 
 app = celery.Celery(settings.SERVICE_NAME, task_cls="compliance.core.tasks:EnvironmentTask")
@@ -44,9 +67,12 @@ def task(name: str, **options: Any) -> Callable[[Callable[..., Any]], celery.Tas
 
 def enqueue(name: str, *, delay_seconds: float = 0, **kwargs: Any) -> bool:
     """Send task `name` to the current environment's workers; False, and a log line, if the broker is away."""
+    request_id, traceparent = correlation.stored()
     headers = {ENVIRONMENT_HEADER: environments.current().value}
+    if request_id:
+        headers |= {REQUEST_ID_HEADER: request_id, TRACEPARENT_HEADER: traceparent}
     try:
-        with redis.circuit.guarding(gone=BROKER_AWAY):
+        with redis.broker_circuit.guarding(gone=BROKER_AWAY):
             app.send_task(name, kwargs=kwargs, headers=headers, countdown=delay_seconds or None)
     except BROKER_AWAY as error:
         log.warning("task %s not enqueued, its sweep will find it: %s", name, type(error).__name__)

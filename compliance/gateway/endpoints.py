@@ -26,7 +26,7 @@ class Authorize(ThreadEndpoint[DecisionRequest, Passage]):
     scope, bucket = Scope.GATEWAY_AUTHORIZE, GatewayThrottle.bucket
     headers = {"cache-control": "no-store"}
 
-    def key_of(self, request: GateRequest) -> str:
+    def key_of(self, request: GateRequest, body: bytes) -> str:
         return gateway_key(request)
 
     def read(self, request: EndpointRequest) -> DecisionRequest:

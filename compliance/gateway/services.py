@@ -1,6 +1,6 @@
 """Create, change and delete the routes of a tenant's gateways; each change is audited."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -68,11 +68,19 @@ def delete(*, tenant_id: UUID, route_id: Any, actor: Actor, now: datetime) -> No
         known_routes.forget(tenant_id, route.name)
 
 
+def contradictions(
+    credentials: Collection[str], root: str, nonce_required: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield each field of a route that its credentials contradict, with what to do about it."""
+    if root == GatewayRoot.VERIFIED and GatewayCredential.SERIAL in credentials:
+        yield "root", "A serial number has no verified root; leave it out of credentials."
+    if nonce_required and GatewayCredential.DPOP not in credentials:
+        yield "nonce_required", "Only proofs carry nonces; add dpop to credentials."
+
+
 def _check(route: GatewayRoute) -> None:
-    if route.root == GatewayRoot.VERIFIED and GatewayCredential.SERIAL in route.credentials:
-        raise InconsistentRoute("root: A serial number has no verified root; leave it out of credentials.")
-    if route.nonce_required and GatewayCredential.DPOP not in route.credentials:
-        raise InconsistentRoute("nonce_required: Only proofs carry nonces; add dpop to credentials.")
+    for field, contradiction in contradictions(route.credentials, route.root, route.nonce_required):
+        raise InconsistentRoute(f"{field}: {contradiction}")
     others = GatewayRoute.objects.for_tenant(route.tenant_id).exclude(id=route.id)
     if others.filter(name=route.name).exists():
         raise RouteNameTaken()

@@ -5,7 +5,8 @@ A URI names a key (RFC 7512 for PKCS#11 tokens). `compliance/keys/tests/test_con
 
 import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
@@ -44,6 +45,26 @@ class KeyNotFound(Unavailable):
     message = "The key is not in the key service"
 
 
+class KeyMismatch(KeyNotFound):
+    """503: what is stored as the wrapped key is not the key of the certificate; an operator must act."""
+
+    message = "The stored key is not the certificate's"
+
+
+class KeyStorage(StrEnum):
+    """Where an agent's private key lies: in the HSM for good, or in the database, wrapped by the HSM."""
+
+    RESIDENT = "resident"
+    WRAPPED = "wrapped"
+
+
+class WrapMechanism(StrEnum):
+    """AES key wrap with padding (RFC 5649); modules older than PKCS#11 v3.0 have it under the second name."""
+
+    KWP = "AES_KEY_WRAP_KWP"
+    PAD = "AES_KEY_WRAP_PAD"
+
+
 class SignatureAlgorithm(StrEnum):
     """Signature algorithms of keys; the value is the name that API clients see."""
 
@@ -63,6 +84,9 @@ class SignatureAlgorithm(StrEnum):
     @property
     def digest_size(self) -> int:
         return int(self.value[-3:]) // 8
+
+    def digest(self, data: bytes) -> bytes:
+        return hashlib.new(self.hash_name, data).digest()
 
     def require_digest(self, digest: bytes) -> None:
         if len(digest) != self.digest_size:
@@ -84,14 +108,33 @@ class KeyRef:
 
     uri: str
     spki: bytes
+    storage: KeyStorage = field(default=KeyStorage.RESIDENT, compare=False)
 
     @classmethod
-    def of(cls, uri: str, public_key: AnyPublicKey) -> "KeyRef":
-        return cls(uri, public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
+    def of(cls, uri: str, public_key: AnyPublicKey, storage: KeyStorage = KeyStorage.RESIDENT) -> "KeyRef":
+        spki = public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        return cls(uri, spki, storage)
 
     @cached_property
     def public_key(self) -> PublicKey:
         return cast("PublicKey", load_der_public_key(self.spki))
+
+
+@dataclass(frozen=True)
+class WrappingKeyRef:
+    """An AES-256 key of the HSM: its URI, and the mechanism of all that it has wrapped."""
+
+    uri: str
+    mechanism: WrapMechanism
+
+
+@dataclass(frozen=True)
+class WrappedKey:
+    """An RSA key whose private half is `blob`, encrypted by the wrapping key; `key.uri` names no object."""
+
+    key: KeyRef
+    wrapping: WrappingKeyRef
+    blob: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -139,6 +182,35 @@ class KeyBackend(ABC):
         """Generate an Ed25519 key pair that can only sign."""
 
     @abstractmethod
+    def make_wrapping_key(self, *, label: str) -> WrappingKeyRef:
+        """Generate an AES-256 key that only wraps and unwraps; `destroy()` ends all that it wrapped."""
+
+    @abstractmethod
+    def adopt_wrapping_key(self, uri: str) -> WrappingKeyRef:
+        """Describe a wrapping key made otherwise; raises `KeyNotFound`.
+
+        Raises `KeyServiceNotConfigured` for a key that can be read, or used for more than wrapping.
+        """
+
+    @abstractmethod
+    def generate_wrapped(self, wrapping: WrappingKeyRef, *, label: str) -> WrappedKey:
+        """Generate an RSA-2048 key that only signs, and of which nothing is left but what is returned."""
+
+    @abstractmethod
+    def sign_wrapped(
+        self, key: KeyRef, digest: bytes, algorithm: SignatureAlgorithm, read: Callable[[], WrappedKey]
+    ) -> bytes:
+        """Sign a digest with a wrapped key; `read` is called if the key service has not just used it.
+
+        Raises `KeyMismatch` if what `read` returns holds another key than `key.spki`, `KeyNotFound` if the
+        wrapping key is gone, and ValueError as `sign_digest`.
+        """
+
+    @abstractmethod
+    def wrap_anew(self, wrapped: WrappedKey, to: WrappingKeyRef) -> WrappedKey:
+        """Wrap a key under another wrapping key; raises as `sign_wrapped`."""
+
+    @abstractmethod
     def sign_digest(self, uri: str, digest: bytes, algorithm: SignatureAlgorithm) -> bytes:
         """Sign a digest; raises `KeyNotFound`, and ValueError for a digest of another length."""
 
@@ -178,4 +250,4 @@ class KeyBackend(ABC):
 
         Only the digest is sent, so a large CRL costs no more than a small one. Raises `KeyNotFound`.
         """
-        return self.sign_digest(uri, hashlib.new(algorithm.hash_name, data).digest(), algorithm)
+        return self.sign_digest(uri, algorithm.digest(data), algorithm)

@@ -12,6 +12,8 @@ SCHEME = "pkcs11:"
 UNESCAPED = "-._~:[]@!$'()*+,=&"
 KNOWN_ATTRIBUTES = frozenset({"token", "object", "id", "type"})
 MAX_LENGTH = 2_000
+PRIVATE = "private"
+SECRET = "secret-key"
 
 
 class InvalidUri(ValueError):
@@ -25,13 +27,14 @@ class Pkcs11Uri:
     token: str
     id: bytes
     object: str = ""
+    type: str = PRIVATE
 
 
 def build(uri: Pkcs11Uri) -> str:
     """Write a URI with the id percent-encoded, as RFC 7512 §2.3 recommends."""
     identifier = "".join(f"%{octet:02X}" for octet in uri.id)
     label = f"object={quote(uri.object, safe=UNESCAPED)};" if uri.object else ""
-    return f"{SCHEME}token={quote(uri.token, safe=UNESCAPED)};{label}id={identifier};type=private"
+    return f"{SCHEME}token={quote(uri.token, safe=UNESCAPED)};{label}id={identifier};type={uri.type}"
 
 
 @lru_cache(maxsize=4_096)
@@ -44,11 +47,11 @@ def parse(text: str) -> Pkcs11Uri:
     attributes = _attributes(text.removeprefix(SCHEME))
     if not attributes.get("token") or not attributes.get("id"):
         raise InvalidUri("token and id are required")
-    if attributes.get("type", b"private") != b"private":
-        raise InvalidUri("type is not private")
     try:
-        label = attributes.get("object", b"").decode()
-        return Pkcs11Uri(token=attributes["token"].decode(), object=label, id=attributes["id"])
+        label, kind = attributes.get("object", b"").decode(), attributes.get("type", b"private").decode()
+        if kind not in (PRIVATE, SECRET):
+            raise InvalidUri("type is neither private nor secret-key")
+        return Pkcs11Uri(token=attributes["token"].decode(), object=label, id=attributes["id"], type=kind)
     except UnicodeDecodeError as error:
         raise InvalidUri("a name is not UTF-8") from error
 

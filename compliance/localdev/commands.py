@@ -135,7 +135,8 @@ def execute(layout: Layout, arguments: list[str]) -> int:
 
 def bench(layout: Layout, arguments: list[str]) -> int:
     """Run `python -m bench.NAME`; the first call installs what the service is compared with."""
-    names = sorted(path.stem for path in (layout.root / "bench").glob("[!_]*.py"))
+    found = (*(layout.root / "bench").glob("[!_]*.py"), *(layout.root / "bench").glob("[!_]*/__main__.py"))
+    names = sorted(path.stem if path.stem != "__main__" else path.parent.name for path in found)
     if not arguments or arguments[0] not in names:
         raise StepFailed("which benchmark?", hint=f"./run bench {'|'.join(names)}")
     layout.prepare()

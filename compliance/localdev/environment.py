@@ -12,7 +12,7 @@ from .state import read_json
 TOKENS = ("PKCS11_LIVE_PIN", "PKCS11_LIVE_TOKEN", "PKCS11_TEST_PIN", "PKCS11_TEST_TOKEN")
 # Kept from the caller's environment; all other variables of the service are the stack's.
 OVERRIDABLE = (
-    *(*TOKENS, "PKCS11_SHARDS", "ALLOWED_HOSTS", "DEBUG", "ENCRYPTION_KEYS", "SECRET_KEY"),
+    *(*TOKENS, "PKCS11_SHARDS", "ALLOWED_HOSTS", "DEBUG", "LOG_FORMAT", "ENCRYPTION_KEYS", "SECRET_KEY"),
     *("TRUSTED_ISSUER_ALLOW_HTTP", "TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES"),
     *("SECOND_FACTOR", "WEBHOOK_ALLOW_HTTP", "WEBHOOK_ALLOW_PRIVATE_ADDRESSES", "WEB_THREADS", "WEB_WORKERS"),
 )
@@ -25,7 +25,15 @@ OPERATORS = (
 EXPORTED = (
     *("BASE_URL", "LIVE_API_KEY", "TEST_API_KEY", "ADMIN_URL"),
     *("OPERATOR_USERNAME", "OPERATOR_PASSWORD", "OFFICER_USERNAME", "OFFICER_PASSWORD"),
-    *("DATABASE_URL", "TEST_DATABASE_URL", *OPERATORS, "REDIS_URL", "PKCS11_MODULE", "SOFTHSM2_CONF"),
+    *(
+        "DATABASE_URL",
+        "TEST_DATABASE_URL",
+        *OPERATORS,
+        "REDIS_URL",
+        "BROKER_URL",
+        "PKCS11_MODULE",
+        "SOFTHSM2_CONF",
+    ),
 )
 
 
@@ -36,17 +44,19 @@ class External:
     database: tuple[str, str] | None
     owners: tuple[str, str] | None
     redis: str | None
+    broker: str | None = None
 
 
 def external(environ: Mapping[str, str], secrets: Mapping[str, str]) -> External:
-    """Read DATABASE_URL, DATABASE_OWNER_URL (each with its TEST_ twin) and REDIS_URL.
+    """Read DATABASE_URL, DATABASE_OWNER_URL (each with its TEST_ twin), REDIS_URL and BROKER_URL.
 
     An address with one of our own passwords counts as unset: `./run env` printed it.
     """
     own = {value for name, value in secrets.items() if name.endswith("_password")}
     databases = _pair(environ, own, "DATABASE_URL", "the embedded PostgreSQL is used")
     owners = _pair(environ, own, "DATABASE_OWNER_URL", "DATABASE_URL's role then owns the tables")
-    return External(databases, owners if databases else None, _foreign(environ.get("REDIS_URL"), own))
+    redis, broker = (_foreign(environ.get(name), own) for name in ("REDIS_URL", "BROKER_URL"))
+    return External(databases, owners if databases else None, redis, broker if redis else None)
 
 
 def _pair(environ: Mapping[str, str], own: set[str], name: str, otherwise: str) -> tuple[str, str] | None:

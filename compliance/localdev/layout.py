@@ -22,6 +22,8 @@ class Layout:
         # Process records and locks.
         self.run = local / "run"
         self.supervisor = self.run / "supervisor.json"
+        # What the parts count (METRICS_DIR); begins empty with each stack.
+        self.metrics = self.run / "metrics"
         # The supervisor's state: the web server's port, and the pid of each part.
         self.parts = self.run / "parts.json"
         # Held by the one command that brings the stack up.

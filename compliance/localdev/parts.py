@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from .layout import ROOT
 
@@ -11,7 +10,7 @@ MARK = "SERVICE_STACK"
 WORKER_THREADS = 16
 
 
-def commands(bind: str, environ: Mapping[str, str], *, local: Path) -> dict[str, list[str]]:
+def commands(bind: str, environ: Mapping[str, str]) -> dict[str, list[str]]:
     """Return each part's command, in the order of their start; `bind` is where the web server accepts."""
     python = sys.executable
     celery = [python, "-m", "celery", "-A", "compliance.celery"]
@@ -27,8 +26,5 @@ def commands(bind: str, environ: Mapping[str, str], *, local: Path) -> dict[str,
         ],
         "sender": [python, str(ROOT / "manage.py"), "webhook_sender"],
         "signals": [python, str(ROOT / "manage.py"), "signal_sender"],
-        "beat": [
-            *(*celery, "beat", "--schedule", str(local / "run/beat-schedule"), "--pidfile", ""),
-            *("--loglevel", "INFO"),
-        ],
+        "beat": [*celery, "beat", "--pidfile", "", "--loglevel", "INFO"],
     }

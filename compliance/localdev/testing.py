@@ -17,9 +17,11 @@ from urllib.parse import urlsplit, urlunsplit
 from .console import StepFailed, say, step
 from .environment import has_own_tokens, merged
 from .layout import Layout
-from .servers.databases import drop_databases
+from .servers.databases import drop_databases, set_defaults
+from .servers.pgbouncer import PgBouncer, keeps_prepared_statements, pgbouncer_program
 from .servers.processes import run_foreground, wait_for
 from .servers.redis import RedisServer
+from .servers.redis_cluster import RedisCluster
 from .servers.servers import Servers, in_use
 from .servers.softhsm import SoftHsm
 from .setup.compilation import compile_scorer
@@ -28,6 +30,17 @@ from .state import LockBusy, locked
 MOST_SHARES = 2
 SHARE = "TEST_SHARE"
 """The variable that tells a run its share of the suite, as `1/2`; the root's `conftest.py` reads it."""
+TEST_REDIS = "TEST_REDIS"
+"""The variable that chooses what stands behind REDIS_URL: `cluster`, or one server."""
+TEST_POOLER = "TEST_POOLER"
+"""The variable that puts `pgbouncer` in front of both databases."""
+SESSION = {
+    "statement_timeout": "30000",
+    "lock_timeout": "10000",
+    "TimeZone": "UTC",
+    "plan_cache_mode": "force_generic_plan",
+}
+"""The defaults of the service's role behind a pooler: DATABASE_SESSION of the service's settings."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,29 @@ class TestRun:
         return RedisServer(self.folder / "redis", self.folder / "ports.json", password, snapshots=False)
 
     @property
+    def cluster(self) -> RedisCluster | None:
+        """The cluster behind REDIS_URL, if one is asked for; `redis` is then the broker alone."""
+        if os.environ.get(TEST_REDIS, "") != "cluster":
+            return None
+        return RedisCluster(self.folder / "cluster", self.servers.secrets["redis_password"])
+
+    @property
+    def pooler(self) -> PgBouncer | None:
+        """The pooler behind DATABASE_URL, if one is asked for."""
+        if os.environ.get(TEST_POOLER, "") != "pgbouncer" or self.servers.given.database is not None:
+            return None
+        roles, port = [self.servers.role("service")], self.servers.postgres.port()
+        return PgBouncer(self.folder / "pgbouncer", self.folder / "ports.json", port, roles, size=40)
+
+    def start(self) -> None:
+        self.redis.start()
+        if self.cluster is not None:
+            self.cluster.start()
+        if self.pooler is not None:
+            set_defaults(self.servers.postgres, self.servers.role("service"), SESSION)
+            self.pooler.start()
+
+    @property
     def softhsm(self) -> SoftHsm:
         return self.servers.tokens_in(self.folder / "softhsm", shards=2)
 
@@ -60,11 +96,26 @@ class TestRun:
         names = [name for name in contract if "DATABASE" in name and name.endswith("_URL")]
         contract |= {name: with_suffix(contract[name], self.name) for name in names}
         layout = self.servers.layout
-        own = contract | {"REDIS_URL": self.redis.url(), "EVENT_ARCHIVE_DIR": str(self.archive)}
+        broker = self.redis.url()
+        url = broker if self.cluster is None else self.cluster.url()
+        own = contract | {"REDIS_URL": url, "BROKER_URL": broker, "EVENT_ARCHIVE_DIR": str(self.archive)}
+        own |= self._pooled(contract)
         return merged(own, os.environ, root=layout.root, cache=layout.local / "pycache")
+
+    def _pooled(self, contract: dict[str, str]) -> dict[str, str]:
+        if self.pooler is None:
+            return {}
+        prepares = keeps_prepared_statements(pgbouncer_program() or Path("pgbouncer"))
+        found = {"DATABASE_PREPARED_STATEMENTS": str(prepares).lower()}
+        for name in ("DATABASE", "TEST_DATABASE"):
+            url = contract[f"{name}_URL"]
+            found |= {f"{name}_URL": self.pooler.url(url), f"{name}_DIRECT_URL": url}
+        return found
 
     def clear(self) -> None:
         self.redis.stop()
+        RedisCluster(self.folder / "cluster", "").stop()
+        PgBouncer(self.folder / "pgbouncer", self.folder / "ports.json", 0, []).stop()
         drop_databases(self.servers.owner_urls()[0], self.name)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -114,7 +165,7 @@ def _own_run(servers: Servers) -> Iterator[TestRun]:
     with locked(run.folder / "lock"):
         try:
             with step("Valkey and SoftHSM tokens of this run"):
-                run.redis.start()
+                run.start()
                 if not has_own_tokens(os.environ):
                     run.softhsm.ensure()
             yield run

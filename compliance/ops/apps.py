@@ -1,9 +1,10 @@
-"""Operations as a Django app: commands, checks and tasks, but no tables."""
+"""Operations as a Django app: commands, checks and tasks, and the lease of the scheduler."""
 
 from django.apps import AppConfig
 from django.core.checks import register
 
-from compliance.ops.checks import check_owners, check_roles
+from compliance.ops.checks import check_broker, check_owners, check_roles, check_session_defaults
+from compliance.ops.unsafe_settings import check_unsafe
 
 
 class OpsConfig(AppConfig):
@@ -14,4 +15,7 @@ class OpsConfig(AppConfig):
 
     def ready(self) -> None:
         register(check_owners)
+        register(check_broker)
         register(check_roles, "security", deploy=True)
+        register(check_unsafe, "security", deploy=True)
+        register(check_session_defaults, "security", deploy=True)

@@ -1,4 +1,4 @@
-"""System checks of the database roles."""
+"""System checks of the database roles, of sessions behind a pooler, and of the broker."""
 
 from typing import Any
 
@@ -12,7 +12,10 @@ from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.ops.privileges import role_audit
 from compliance.people import guards as people_guards
+from compliance.stores import sql
+from compliance.stores.redis_cluster import is_cluster
 
+_SETTINGS = "SELECT name, setting FROM pg_settings WHERE lower(name) = ANY(%s)"
 MIGRATE = "Run manage.py migrate for that database, with DATABASE_OWNER_URL."
 CHECKS = (
     (checks.Error, role_audit.role_is_limited, role_audit.REMEDY, "wiring.E002"),
@@ -36,6 +39,36 @@ def check_owners(**kwargs: Any) -> list[CheckMessage]:
         if settings.DATABASE_OWNERS[environment.alias].get("USER")
         == settings.DATABASES[environment.alias]["USER"]
     ]
+
+
+def check_session_defaults(**kwargs: Any) -> list[CheckMessage]:
+    """Check, where a pooler shares sessions, that the role's defaults are what the service needs."""
+    found: list[CheckMessage] = []
+    for environment in Environment:
+        if environment.alias not in settings.DATABASES_DIRECT:
+            continue
+        wanted = settings.DATABASE_SESSION
+        try:
+            with environments.use(environment):
+                rows = sql.query(_SETTINGS, [[name.casefold() for name in wanted]])
+        except Error:
+            continue  # `check_roles()` says so
+        held = {name.casefold(): value for name, value in rows}
+        missing = {name: value for name, value in wanted.items() if held.get(name.casefold()) != value}
+        if missing:
+            role = settings.DATABASES[environment.alias]["USER"]
+            hint = " ".join(f"ALTER ROLE {role} SET {name} = '{value}';" for name, value in missing.items())
+            text = f"Sessions of the {environment.value} database's pooler lack {', '.join(missing)}."
+            found.append(checks.Error(text, hint=hint, id="wiring.E006"))
+    return found
+
+
+def check_broker(**kwargs: Any) -> list[CheckMessage]:
+    """Check that tasks' messages go through one server: Celery can use no cluster."""
+    if not is_cluster(settings.CELERY_BROKER_URL):
+        return []
+    hint = "Set BROKER_URL to the address of one Redis or Valkey server, redis://…"
+    return [checks.Error("The broker of the tasks is a cluster.", hint=hint, id="wiring.E007")]
 
 
 def check_roles(**kwargs: Any) -> list[CheckMessage]:

@@ -19,12 +19,13 @@ from auditlog.verifying import last_verified
 from auditlog.vocabulary import Actor
 from certificates import services as certificates
 from certificates.errors import AuthorityMissing
-from certificates.issuing import key_pool, unfinished
-from certificates.models import CertificateAuthority, Issuance, IssuanceState, PooledKey, RevocationList
+from certificates.issuing import key_pool, unfinished, wrapped_keys
+from certificates.issuing.key_records import WrappingKey
+from certificates.models import CertificateAuthority, Issuance, IssuanceState, RevocationList
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
-from compliance.keys import backend_for
+from compliance.keys import KeyStorage, backend_for
 from compliance.keys.uri import InvalidUri
 from compliance.ops import heartbeat, key_inventory
 from compliance.ops.privileges import role_audit
@@ -109,7 +110,7 @@ def _run(check: Check, environment: str, *, fix: bool, now: datetime) -> Finding
 
 
 def redis_answers(now: datetime) -> str:
-    redis.client().ping()
+    redis.ping()
     return ""
 
 
@@ -216,7 +217,7 @@ def publish_lists(now: datetime) -> str:
 
 
 def pool_filled(now: datetime) -> str:
-    waiting, wanted = PooledKey.objects.count(), key_pool.wanted()
+    waiting, wanted = key_pool.waiting(), key_pool.wanted()
     return f"the pool holds {waiting} of {wanted} keys" if waiting < wanted / 2 else ""
 
 
@@ -272,6 +273,22 @@ def destroy_orphans(now: datetime) -> str:
     return f"{key_inventory.destroy_orphans(orphans=orphans, actor=ACTOR, now=now)} keys destroyed"
 
 
+def keys_wrapped(now: datetime) -> str:
+    problems = []
+    if key_pool.storage() is KeyStorage.WRAPPED and not WrappingKey.objects.filter(retired_at=None).exists():
+        problems.append("there is no wrapping key")
+    if count := wrapped_keys.waiting().count():
+        problems.append(f"{count} keys wait to be wrapped anew")
+    if count := wrapped_keys.unnamed(now=now - key_inventory.GRACE).count():
+        problems.append(f"{count} wrapped keys that nothing can use")
+    return "; ".join(problems)
+
+
+def wrap_keys(now: datetime) -> str:
+    deleted = wrapped_keys.delete_unnamed(now=now)
+    return f"{wrapped_keys.wrap_waiting()} keys wrapped anew, {deleted} deleted"
+
+
 MIGRATE: Final = "manage.py migrate, and migrate --database test"
 SHARED: Final = (
     Check("redis", redis_answers, "start Redis, or correct REDIS_URL"),
@@ -312,6 +329,7 @@ CHECKS: Final = (
     Check("key pool", pool_filled, "manage.py key_pool_fill", fill_pool),
     Check("partitions", partitions_ahead, "manage.py partition_maintain", make_partitions),
     Check("issuances", issuances_settled, "doctor --fix", settle_issuances),
+    Check("wrapped keys", keys_wrapped, "manage.py ca_init, or wrapping_key_rotate --resume", wrap_keys),
     Check(
         "keys",
         keys_agree,

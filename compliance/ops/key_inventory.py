@@ -9,16 +9,17 @@ from functools import cache
 from typing import Any, Final
 
 from django.apps import apps
-from django.db.models import Model, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from auditlog import services as auditlog
 from auditlog.models import LogKey
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from certificates.issuing import key_pool
+from certificates.issuing.key_records import WrappedAgentKey, WrappingKey
 from certificates.models import Certificate, CertificateAuthority, PooledKey
 from compliance.core import environments
 from compliance.core.errors import Conflict
-from compliance.keys import KeyNotFound, StoredKey, backend_for
+from compliance.keys import KeyNotFound, KeyStorage, StoredKey, backend_for
 from compliance.keys.uri import parse
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
@@ -70,10 +71,10 @@ def reconcile(*, now: datetime, grace: timedelta = GRACE) -> list[TokenInventory
             inventory.orphans.append(key)
         elif key.uri not in named:
             inventory.young += 1
-    for uri in _needed(now):
-        if uri not in present and _is_gone(uri):
-            token = parse(uri).token
-            found.setdefault(token, TokenInventory(token)).missing.append(uri)
+    missing = [uri for uri in _needed(now) if uri not in present and _is_gone(uri)]
+    for uri in (*missing, *_wrapped_without_record(now), *_wrapping_keys(now - grace) - present):
+        token = parse(uri).token
+        found.setdefault(token, TokenInventory(token)).missing.append(uri)
     return [found[token] for token in sorted(found)]
 
 
@@ -96,7 +97,9 @@ def destroy(*, uri: str, actor: Actor, now: datetime) -> None:
 
     Raises `KeyInUse` if a row names it, and the errors of `KeyBackend`.
     """
-    backend_for(environments.current()).public_key(uri)
+    # A wrapping key has no public half to ask for.
+    if uri not in {key.uri for key in backend_for(environments.current()).list_keys()}:
+        raise KeyNotFound
     if _named(uri):
         raise KeyInUse()
     _destroy(uri, actor, now)
@@ -133,13 +136,31 @@ def _named(uri: str | None = None) -> set[str]:
 
 def _needed(now: datetime) -> set[str]:
     signing = TokenKey.objects.filter(status__in=[KeyStatus.ACTIVE, KeyStatus.PUBLISHED])
+    resident = KeyStorage.RESIDENT.value
     return _values(
-        (Certificate.objects.active(now), "kms_key_arn"),
-        (PooledKey.objects.all(), "key_uri"),
+        (Certificate.objects.active(now).filter(key_storage=resident), "kms_key_arn"),
+        (PooledKey.objects.filter(storage=resident), "key_uri"),
         (CertificateAuthority.objects.publishing(now), "key_uri"),
         (signing, "uri"),
         (LogKey.objects.signing(now), "key_uri"),
     )
+
+
+def _wrapped_without_record(now: datetime) -> set[str]:
+    """Return the wrapped keys in use or in the pool whose record is gone."""
+    wrapped, record = KeyStorage.WRAPPED.value, WrappedAgentKey.objects
+    used = Certificate.objects.active(now).filter(key_storage=wrapped)
+    pooled = PooledKey.objects.filter(storage=wrapped)
+    return _values(
+        (used.exclude(Exists(record.filter(key_uri=OuterRef("kms_key_arn")))), "kms_key_arn"),
+        (pooled.exclude(Exists(record.filter(key_uri=OuterRef("key_uri")))), "key_uri"),
+    )
+
+
+def _wrapping_keys(made_before: datetime) -> set[str]:
+    """Return the wrapping keys that wrap, or that wrapped keys still need."""
+    needed = Q(retired_at=None) | Exists(WrappedAgentKey.objects.filter(wrapping_key=OuterRef("pk")))
+    return _values((WrappingKey.objects.filter(needed, created_at__lt=made_before), "key_uri"))
 
 
 def _values(*columns: tuple[QuerySet[Any], str]) -> set[str]:

@@ -7,7 +7,10 @@ some tens of round trips.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 from typing import Generic, TypeVar
+
+from compliance.observing import metrics
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +30,7 @@ class Batcher(Generic[Item, Outcome]):
     At most `longest_queue` items wait. After a group of one item the next group starts at once. After a
     larger group it starts when it has `worth` items or as many as the last one, when twice the average time
     of a group has passed since its first item, or after `longest_gathering` seconds, whichever comes first.
+    Sizes and waits of groups are metrics under `name`, if it has one.
     """
 
     def __init__(
@@ -37,12 +41,15 @@ class Batcher(Generic[Item, Outcome]):
         longest_queue: int,
         worth: int = 1,
         longest_gathering: float = 0.0,
+        name: str = "",
     ) -> None:
         self._work = work
         self._largest = largest
         self._longest_queue = longest_queue
         self._worth = worth
         self._longest_gathering = longest_gathering
+        self._size = metrics.GROUP_SIZE.labels(name) if name else None
+        self._wait = metrics.GROUP_WAIT_SECONDS.labels(name) if name else None
         self._waiting: list[tuple[Item, asyncio.Future[Outcome]]] = []
         self._first_at = 0.0
         self._last_size = 0
@@ -61,7 +68,8 @@ class Batcher(Generic[Item, Outcome]):
         self._waiting.append((item, future))
         if self._task is None or self._task.done():
             # It begins when the loop has seen all that has arrived by now: that makes the first group.
-            self._task = loop.create_task(self._run())
+            # It belongs to all of them, so it has the context of none.
+            self._task = loop.create_task(self._run(), context=Context())
         elif len(self._waiting) >= max(self._last_size, self._worth):
             self._enough.set()
         return future
@@ -78,8 +86,14 @@ class Batcher(Generic[Item, Outcome]):
             group, self._waiting = self._waiting[: self._largest], self._waiting[self._largest :]
             self._last_size = len(group)
             began = loop.time()
+            self._note(len(group), began - self._first_at)
             await self._settle([item for item, _ in group], [future for _, future in group])
             self._seconds += SMOOTHING * (loop.time() - began - self._seconds)
+
+    def _note(self, size: int, seconds: float) -> None:
+        if self._size is not None and self._wait is not None:
+            self._size.observe(size)
+            self._wait.observe(seconds)
 
     async def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
         """Wait for more items, where the last group had several."""

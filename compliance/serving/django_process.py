@@ -20,6 +20,7 @@ from typing import BinaryIO, NoReturn, Protocol
 import msgspec
 
 from compliance.api.answers import Answer
+from compliance.observing import correlation
 from compliance.serving.http import refusals
 from compliance.serving.http.messages import Received
 from compliance.serving.http.streams import StreamBroken, StreamedAnswer
@@ -71,11 +72,12 @@ def answer_of(application: WsgiApplication, request: Received) -> Answer:
 
 def begun(application: WsgiApplication, request: Received) -> Answer | OpenAnswer:
     """The application's answer, perhaps with its body still to be made; 500 where it met a defect."""
-    try:
-        return begin(application, environ_of(request))
-    except Exception:
-        log.exception("unexpected error on %s", request.path)
-        return refusals.FAILED
+    with correlation.use(request.correlation):
+        try:
+            return begin(application, environ_of(request))
+        except Exception:
+            log.exception("unexpected error on %s", request.path)
+            return refusals.FAILED
 
 
 class ThreadedDjango:

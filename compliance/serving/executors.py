@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextvars import copy_context
 from threading import Barrier
 from typing import Any
 from uuid import UUID
@@ -25,7 +26,7 @@ CONNECTIONS = 4  # questions of one environment that are read at once where each
 SHARE = 2  # the connections, or threads of deferred work, that one tenant may have
 WAIT_SECONDS = 2.0  # how long a question waits for one of the connections
 MOST_DEFERRED = 200  # questions of one tenant that may wait for such a thread
-DEFERRED_THREADS = 4  # threads for questions that take longer than their group
+DEFERRED_THREADS = 4  # threads of an environment for questions that take longer than their group
 
 
 class GroupReads:
@@ -35,7 +36,10 @@ class GroupReads:
         self._endpoint = endpoint
         self._reader = AsyncReader(environment)
         self._groups = Batcher[Any, Any](
-            self._outcomes, largest=endpoint.largest_group, longest_queue=endpoint.longest_queue
+            self._outcomes,
+            largest=endpoint.largest_group,
+            longest_queue=endpoint.longest_queue,
+            name=endpoint.route,
         )
 
     async def ask(self, question: Any, tenant_id: UUID | None) -> Any:
@@ -111,22 +115,41 @@ class SharedReads:
         return outcome
 
 
+class DeferredThreads:
+    """The threads of one environment for questions that take longer than their group, of all endpoints."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(DEFERRED_THREADS, thread_name_prefix="fast-path-deferred")
+        self.free = asyncio.Semaphore(DEFERRED_THREADS)
+
+    async def run(self, work: Callable[..., Any], *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(_end, self._threads, DEFERRED_THREADS)
+
+
 class ThreadWork:
     """Has the work of a `ThreadEndpoint` in one environment done by a thread, group by group."""
 
-    def __init__(self, endpoint: ThreadEndpoint[Any, Any], environment: Environment | None) -> None:
+    def __init__(
+        self,
+        endpoint: ThreadEndpoint[Any, Any],
+        environment: Environment | None,
+        deferred: DeferredThreads,
+    ) -> None:
         self._endpoint = endpoint
         self._environment = environment
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="fast-path")
-        self._deferred = ThreadPoolExecutor(DEFERRED_THREADS, thread_name_prefix="fast-path-deferred")
+        self._deferred = deferred
         self._groups = Batcher[Any, Any](
             self._outcomes,
             largest=endpoint.largest_group,
             longest_queue=endpoint.longest_queue,
+            name=endpoint.route,
             worth=endpoint.worth_a_group,
             longest_gathering=endpoint.longest_gathering,
         )
-        self._free = asyncio.Semaphore(DEFERRED_THREADS)
         self._shares = TenantShares(MOST_DEFERRED)
 
     def warm(self) -> None:
@@ -136,9 +159,10 @@ class ThreadWork:
         outcome = await self._groups.ask(question)
         if not isinstance(outcome, Deferred):
             return outcome
-        async with self._shares.one_of(tenant_id, self._free):
-            loop = asyncio.get_running_loop()
-            outcome = await loop.run_in_executor(self._deferred, self._run, outcome.work)
+        # Alone it belongs to one request, whose ids its entries and messages name.
+        run = copy_context().run
+        async with self._shares.one_of(tenant_id, self._deferred.free):
+            outcome = await self._deferred.run(run, self._run, outcome.work)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -146,7 +170,6 @@ class ThreadWork:
     async def close(self) -> None:
         await self._groups.finish()
         await asyncio.to_thread(_end, self._thread, 1)
-        await asyncio.to_thread(_end, self._deferred, DEFERRED_THREADS)
 
     async def _outcomes(self, questions: Sequence[Any]) -> Sequence[Any]:
         loop = asyncio.get_running_loop()
@@ -180,6 +203,7 @@ class Executors:
 
     def __init__(self) -> None:
         self._executors: dict[tuple[type, Environment | None], GroupReads | SharedReads | ThreadWork] = {}
+        self._deferred: dict[Environment | None, DeferredThreads] = {}
 
     def warm(self, endpoint: Endpoint[Any, Any]) -> None:
         """Start what the first question of the live environment would wait for."""
@@ -201,24 +225,27 @@ class Executors:
     async def close(self) -> None:
         for worker in self._executors.values():
             await worker.close()
+        for threads in self._deferred.values():
+            await threads.close()
 
     def _of(
         self, endpoint: Endpoint[Any, Any], environment: Environment | None
     ) -> GroupReads | SharedReads | ThreadWork:
         name = type(endpoint), environment
         if name not in self._executors:
-            self._executors[name] = _worker(endpoint, environment)
+            self._executors[name] = self._made(endpoint, environment)
         return self._executors[name]
 
-
-def _worker(
-    endpoint: Endpoint[Any, Any], environment: Environment | None
-) -> GroupReads | SharedReads | ThreadWork:
-    if isinstance(endpoint, ThreadEndpoint):
-        return ThreadWork(endpoint, environment)
-    if not isinstance(endpoint, ReadEndpoint) or environment is None:
-        raise TypeError(f"{type(endpoint).__name__} reads rows of no environment")
-    return (GroupReads if endpoint.largest_group > 1 else SharedReads)(endpoint, environment)
+    def _made(
+        self, endpoint: Endpoint[Any, Any], environment: Environment | None
+    ) -> GroupReads | SharedReads | ThreadWork:
+        if isinstance(endpoint, ThreadEndpoint):
+            if environment not in self._deferred:
+                self._deferred[environment] = DeferredThreads()
+            return ThreadWork(endpoint, environment, self._deferred[environment])
+        if not isinstance(endpoint, ReadEndpoint) or environment is None:
+            raise TypeError(f"{type(endpoint).__name__} reads rows of no environment")
+        return (GroupReads if endpoint.largest_group > 1 else SharedReads)(endpoint, environment)
 
 
 def _failed(endpoint: Endpoint[Any, Any], questions: Sequence[Any], error: Exception) -> list[Exception]:

@@ -2,26 +2,29 @@
 
 The fast path answers what Django's view would answer, to the letter, from the same definition
 (`compliance.api.endpoint`). It leaves to the view what it does not judge: unknown keys and hosts, duplicated
-headers, `Idempotency-Key`, bodies that are large or not plainly JSON, other methods.
+headers, `Idempotency-Key`, bodies that are large or of another media type, other methods.
 """
 
 import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
+from django.conf import settings
 from rest_framework.exceptions import Throttled
 
-from compliance.api import exceptions, gate, rate_limits
+from compliance.api import gate, rate_limits
 from compliance.api.answers import Answer, json_answer
 from compliance.api.endpoint import Endpoint, EndpointRequest
 from compliance.api.gate import GateRequest
 from compliance.api.rate_limits import Caller, RateLimit
-from compliance.api.rest.parsers import read_json
 from compliance.api.rest.requests import Credential
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.core.errors import Unavailable
+from compliance.core.errors import ServiceError, Unavailable
+from compliance.observing import metrics, tracing
+from compliance.observing.request_counts import loop_counts
 from compliance.serving.batching import Batcher, QueueFull
 from compliance.serving.executors import Executors
 from compliance.serving.http.messages import Received
@@ -52,11 +55,11 @@ class FastPath:
     """The endpoints of one web worker; `answer()` is called in its event loop only."""
 
     def __init__(self, endpoints: Iterable[Endpoint[Any, Any]], keys: KeyFinder) -> None:
-        self._endpoints = {(one.method, one.path): one for one in endpoints}
+        self._endpoints = {(one.method, one.path, one.suffix): one for one in endpoints}
         self._keys = keys
         self._script = AsyncScript(rate_limits.SCRIPT)
         self._counts = Batcher[Caller, RateLimit](
-            self._counted, largest=COUNTED_TOGETHER, longest_queue=LONGEST_QUEUE
+            self._counted, largest=COUNTED_TOGETHER, longest_queue=LONGEST_QUEUE, name="rate_limits"
         )
         self._executors = Executors()
 
@@ -75,7 +78,18 @@ class FastPath:
     async def answer(self, received: Received) -> Answer | None:
         """The answer to a request; None: the view has to see it."""
         call = await self._admitted(received)
-        return None if call is None else await self._served(call)
+        if call is None:
+            return None
+        began = time.monotonic() if received.correlation is None else received.correlation.began
+        answer = await self._served(call)
+        method, route, status = call.endpoint.method, call.endpoint.route, answer.status
+        seconds = time.monotonic() - began
+        loop_counts.note(method=method, route=route, status=status, seconds=seconds)
+        if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
+            tags = {"http_request_method": method, "http_route": route, "http_response_status_code": status}
+            name, ids, failed = f"{method} {route}", received.correlation, status >= 500
+            tracing.record(ids, name, kind="SERVER", seconds=seconds, failed=failed, **tags)
+        return answer
 
     async def _admitted(self, received: Received) -> "_Call | None":
         """The endpoint call, authenticated if the endpoint needs a key; None to leave it to the view."""
@@ -90,8 +104,10 @@ class FastPath:
         call = _Call(endpoint, request, parameter, query, received.body)
         if endpoint.scope is None:
             return call
-        found = await self._keys.find(request, endpoint.key_of(request))
-        return None if found is None else call._replace(environment=found[0], key=found[1])
+        found = await self._keys.find(request, endpoint.key_of(request, received.body))
+        if found is None or not endpoint.fits(request, received.body, found[1]):
+            return None
+        return call._replace(environment=found[0], key=found[1])
 
     async def _served(self, call: "_Call") -> Answer:
         """Count the call, do the work and show the outcome, or the error it met."""
@@ -113,7 +129,7 @@ class FastPath:
             raise Throttled(limit.retry_after)
         if key is not None and endpoint.scope is not None:
             gate.require_scope(key, endpoint.scope)
-        body = read_json(call.body) if endpoint.method == "POST" else None
+        body = endpoint.body_of(call.body) if endpoint.method == "POST" else None
         tenant_id = None if key is None else key.tenant_id
         key_id, headers = None if key is None else key.id, call.request.headers
         question = endpoint.read(
@@ -123,17 +139,24 @@ class FastPath:
         return await self._executors.ask(endpoint, environment, question, tenant_id)
 
     def _route(self, received: Received) -> tuple[Endpoint[Any, Any] | None, str]:
-        folder, _, parameter = received.path.rpartition("/")
-        if not parameter:
+        folder, _, last = received.path.rpartition("/")
+        outer, _, inner = folder.rpartition("/")
+        if not last:
             return None, ""
-        endpoint = self._endpoints.get((received.method, received.path))
-        if endpoint is not None:
-            return endpoint, ""
-        endpoint = self._endpoints.get((received.method, f"{folder}/"))
-        return (None if endpoint is None or parameter in endpoint.reserved else endpoint), parameter
+        # As a whole, with a parameter at the end, with a parameter before the last segment.
+        for path, parameter, suffix in (
+            (received.path, "", ""),
+            (f"{folder}/", last, ""),
+            (f"{outer}/", inner, f"/{last}"),
+        ):
+            endpoint = self._endpoints.get((received.method, path, suffix))
+            if endpoint is not None and (parameter or not path.endswith("/")):
+                return (None if parameter in endpoint.reserved else endpoint), parameter
+        return None, ""
 
     async def _counted(self, callers: Sequence[Caller]) -> list[RateLimit]:
-        return await rate_limits.hit_each(self._script, callers)
+        with metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, "rate_limits"):
+            return await rate_limits.hit_each(self._script, callers)
 
 
 class _Call(NamedTuple):
@@ -163,12 +186,13 @@ class _Call(NamedTuple):
 
     def refused(self, limit: RateLimit | None, error: Exception) -> Answer:
         """The answer to an error; 500 for a defect, which is logged."""
-        found = exceptions.error_parts(error)
+        found = self.endpoint.refusal(error, self.request)
         if found is None:
-            log.error("unexpected error on %s", self.endpoint.path, exc_info=error)
-            found = 500, "Internal server error", {}
-        status, message, more = found
-        return self.answer(limit, status, {"error": message}, more)
+            tenant = {} if self.key is None else {"tenant": self.key.tenant_id}
+            log.error("unexpected error on %s", self.endpoint.path, exc_info=error, extra=tenant)
+            found = self.endpoint.refusal(ServiceError(), self.request) or (500, {}, {})
+        status, body, more = found
+        return self.answer(limit, status, body, more)
 
 
 def _is_plain(endpoint: Endpoint[Any, Any], received: Received, headers: Mapping[str, str]) -> bool:
@@ -177,8 +201,8 @@ def _is_plain(endpoint: Endpoint[Any, Any], received: Received, headers: Mapping
         return False
     if endpoint.method != "POST":
         return not received.body
-    is_json = headers.get("content-type", "").lower() in gate.JSON_TYPES
-    return is_json and len(received.body) <= LARGEST_BODY and "idempotency-key" not in headers
+    is_read = headers.get("content-type", "").lower() in endpoint.media_types
+    return is_read and len(received.body) <= LARGEST_BODY and "idempotency-key" not in headers
 
 
 def _query(text: str) -> dict[str, str] | None:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from compliance.api.answers import Answer
+from compliance.observing import correlation
+from compliance.observing.request_counts import UNROUTED, loop_counts
 from compliance.serving.django_process import DjangoProcess
 from compliance.serving.http import refusals
 from compliance.serving.http.messages import Received
@@ -53,17 +55,20 @@ class Server:
 
     async def answer(self, request: Received) -> Answer:
         """The answer to a request. Raises: DjangoLost when the application can give none any more."""
+        correlation.enter(request.correlation)
         answer = None
         if self._fast_path is not None:
             try:
                 answer = await self._fast_path.answer(request)
             except Exception:
                 log.exception("unexpected error on the fast path of %s", request.path)
+                loop_counts.note(method=request.method, route=UNROUTED, status=500, seconds=0.0)
                 return refusals.FAILED
         return answer or await self._answer_by_views(request)
 
     async def _answer_by_views(self, request: Received) -> Answer:
         if self._unanswered >= MOST_UNANSWERED:
+            loop_counts.note(method=request.method, route=UNROUTED, status=503, seconds=0.0)
             return refusals.FULL
         is_to_close = self._claim_rebalancing()
         self._unanswered += 1

@@ -143,4 +143,5 @@ def _send(counts: Mapping[tuple[int, str], int]) -> None:
 
 
 def _key(minute: int) -> str:
-    return f"{settings.SERVICE_NAME}:traffic:{minute}"
+    # The braces keep all minutes in one slot of a cluster
+    return f"{settings.SERVICE_NAME}:{{traffic}}:{minute}"

@@ -11,6 +11,8 @@ from django.conf import settings
 from gunicorn.workers.base import Worker
 
 from compliance.api.answers import Answer
+from compliance.observing import metrics
+from compliance.observing.request_counts import UNROUTED, loop_counts
 from compliance.serving.django_process import DjangoLost, DjangoProcess, ForkedDjango, ThreadedDjango
 from compliance.serving.http import refusals
 from compliance.serving.http.listener import Listener
@@ -19,7 +21,6 @@ from compliance.serving.server import LoopEntrance, Server
 from compliance.serving.site import Site
 from compliance.serving.traffic import Traffic
 
-DEFAULT_THREADS = 8
 HEARTBEAT_SECONDS = 1.0
 
 
@@ -34,7 +35,7 @@ class LoopWorker(Worker):
 
     def run(self) -> None:
         """Serve until gunicorn ends the worker or is gone itself, or the views' process has ended."""
-        threads = int(os.environ.get("WEB_THREADS", DEFAULT_THREADS))
+        threads = settings.WEB_THREADS
         views: DjangoProcess
         fast_path: LoopEntrance | None = None
         if isinstance(self.wsgi, Site):
@@ -70,10 +71,14 @@ class LoopWorker(Worker):
                 # gunicorn starts another worker with views of its own.
                 self.log.error("The views of worker %d have ended", self.pid)
                 ended.set()
+                loop_counts.note(method=request.method, route=UNROUTED, status=503, seconds=0.0)
                 return refusals.FULL
 
         listener = Listener(
-            [one.sock for one in self.sockets], answer, largest_body=settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+            [one.sock for one in self.sockets],
+            answer,
+            largest_body=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+            refused=lambda status: metrics.REFUSED.labels(str(status)).inc(),
         )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
@@ -81,11 +86,12 @@ class LoopWorker(Worker):
         server.warm()
         listener.start()
         self.log.info("Worker %d serves", self.pid)
-        flushing = asyncio.ensure_future(traffic.flush_until(ended))
+        flushing = asyncio.gather(traffic.flush_until(ended), loop_counts.flush_until(ended))
         await self._beat_until(ended)
         await listener.stop(within=self.cfg.graceful_timeout)
         await flushing
         await traffic.flush()
+        loop_counts.flush()
         await server.close()
 
     async def _beat_until(self, ended: asyncio.Event) -> None:

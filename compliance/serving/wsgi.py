@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compliance.api.answers import Answer, Headers
+from compliance.observing.middleware import HANDED_ON
 from compliance.serving.http.messages import BODILESS, Received
 
 Environ = dict[str, Any]
@@ -36,6 +37,7 @@ def environ_of(request: Received) -> Environ:
         "wsgi.multithread": True,
         "wsgi.multiprocess": True,
         "wsgi.run_once": False,
+        HANDED_ON: request.correlation,
     }
     for name, value in request.headers:
         if name == "content-type":

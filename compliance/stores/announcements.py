@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.stores import redis
+from compliance.stores.redis_cluster import in_one_family
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ def listen(
             except (RedisError, OSError) as error:
                 log.warning("no announcements, polling only: %s", type(error).__name__)
                 stopping.wait(RECONNECT_SECONDS)
+                tell(redis.look_again)
 
 
 def mark_alive(process: Channel) -> None:
@@ -69,7 +71,10 @@ def tell(command: Callable[[], object]) -> None:
 def _listen_while_connected(
     channels: Sequence[Channel], wake: Callable[[], None], stopping: threading.Event
 ) -> None:
-    with redis.client().pubsub(ignore_subscribe_messages=True) as subscription:  # type: ignore[no-untyped-call]
+    with (
+        in_one_family(),
+        redis.client().pubsub(ignore_subscribe_messages=True) as subscription,  # type: ignore[no-untyped-call]
+    ):
         subscription.subscribe(*(redis.key(*channel) for channel in channels))
         # For announcements made before the subscription.
         wake()

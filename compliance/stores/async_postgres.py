@@ -9,6 +9,7 @@ from psycopg.types.json import set_json_loads
 
 from compliance.core.environments import Environment
 from compliance.core.json_values import from_stored
+from compliance.observing import metrics
 
 SESSION_ENDED = "57P"  # how the SQLSTATEs begin with which PostgreSQL ends a session
 
@@ -29,6 +30,7 @@ class AsyncReader:
     """
 
     def __init__(self, environment: Environment) -> None:
+        self._name = environment.value
         self._database = connections.create_connection(environment.alias)
         self._connection: psycopg.AsyncConnection[Any] | None = None
 
@@ -37,7 +39,9 @@ class AsyncReader:
 
         Raises: Django's errors, OperationalError while PostgreSQL is away.
         """
-        with self._database.wrap_database_errors:
+        name = self._name
+        timed = metrics.timed(metrics.DATABASE_SECONDS, metrics.DATABASE_ERRORS, name, "loop")
+        with self._database.wrap_database_errors, timed:
             connection = self._connection
             if connection is not None and not connection.closed:
                 try:

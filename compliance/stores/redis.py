@@ -1,33 +1,41 @@
-"""The process's Redis client and its key names; callers decide what a `RedisError` means to them."""
+"""The process's Redis client and its key names; callers decide what a `RedisError` means to them.
+
+REDIS_URL names one server or a cluster. In a cluster a command's keys must be in one slot: keys that are used
+together have one hash tag, and `together()` takes commands of any slots.
+"""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import redis
 from django.conf import settings
 from redis.asyncio import Redis as AsyncRedis
+from redis.asyncio.cluster import RedisCluster as AsyncRedisCluster
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
-from redis.client import Pipeline
 from redis.exceptions import ConnectionError as Unreachable
-from redis.exceptions import NoScriptError, RedisError
-from redis.exceptions import TimeoutError as Hung
+from redis.exceptions import NoScriptError, RedisClusterException, RedisError
 from redis.retry import Retry
 
 from compliance.core import environments
 from compliance.core.circuit_breaker import CircuitBreaker
+from compliance.observing import metrics
+from compliance.stores import redis_cluster
+from compliance.stores.redis_cluster import Cluster, Command, in_one_family
+
+LOST: Final = redis_cluster.GONE
+"""Answers after which a client of the event loop connects anew: other nodes may be the primaries now."""
 
 
 def make_circuit() -> CircuitBreaker:
     """A circuit breaker that refuses with redis's `ConnectionError`; one call a second tries again."""
-    return CircuitBreaker(
-        lambda seconds: Unreachable("Redis was unreachable a moment ago"), failures=(Unreachable, Hung)
-    )
+    return CircuitBreaker(lambda seconds: Unreachable("Redis was unreachable a moment ago"), failures=LOST)
 
 
 circuit = make_circuit()
+broker_circuit = circuit if settings.CELERY_BROKER_URL == settings.REDIS_URL else make_circuit()
 
 
 class Script:
@@ -37,14 +45,16 @@ class Script:
         self._text = text
         self._digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
+    @metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, "script")
     def run(self, *calls: Sequence[Any]) -> list[Any]:
         """Run the script once for each call, in one round trip, and return the answers in order.
 
-        A call is the number of keys, then the keys, then the arguments. Raises: RedisError.
+        A call is the number of keys, then the keys (of one slot), then the arguments. Raises: RedisError.
         """
-        answers = _executed(client().pipeline(transaction=False), self.by_digest(calls))
-        if unknown_to_server(answers):
-            answers = _executed(client().pipeline(transaction=False), self.by_text(calls))
+        answers = together(self.by_digest(calls))
+        if unknown := unknown_to_server(answers):
+            texts = together(self.by_text([calls[index] for index in unknown]))
+            answers = replaced(answers, unknown, texts)
         return checked(answers)
 
     def __call__(self, *, keys: Sequence[str], args: Sequence[Any]) -> Any:
@@ -65,63 +75,146 @@ class AsyncScript:
 
     def __init__(self, script: Script) -> None:
         self._script = script
-        self._client: AsyncRedis | None = None
+        self._client: AsyncRedis | AsyncRedisCluster | None = None
 
     async def run(self, *calls: Sequence[Any]) -> list[Any]:
         """As `Script.run()`."""
-        if self._client is None:
-            self._client = AsyncRedis.from_url(settings.REDIS_URL, **_options(AsyncRetry(NoBackoff(), 1)))
-        answers = await self._executed(self._client, self._script.by_digest(calls))
-        if unknown_to_server(answers):
-            answers = await self._executed(self._client, self._script.by_text(calls))
+        answers = await self._executed(self._script.by_digest(calls))
+        if unknown := unknown_to_server(answers):
+            texts = await self._executed(self._script.by_text([calls[index] for index in unknown]))
+            answers = replaced(answers, unknown, texts)
         return checked(answers)
 
     async def close(self) -> None:
         """Close the connections."""
         if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+            client, self._client = self._client, None
+            await client.aclose()
 
-    @staticmethod
-    async def _executed(server: AsyncRedis, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
-        async with server.pipeline(transaction=False) as pipeline:
-            for command in commands:
-                pipeline.execute_command(*command)
-            return await pipeline.execute(raise_on_error=False)
+    async def _executed(self, commands: Sequence[Command]) -> list[Any]:
+        if self._client is None:
+            self._client = _async_client()
+        server = self._client
+        with in_one_family():
+            async with server.pipeline(transaction=False) as pipeline:
+                for command in commands:
+                    pipeline.execute_command(*command)
+                answers: list[Any] = await pipeline.execute(raise_on_error=False)
+        was_lost = any(isinstance(answer, LOST) for answer in answers)
+        if was_lost and isinstance(server, AsyncRedisCluster) and self._client is server:
+            await self.close()
+        return answers
 
 
-def _executed(pipeline: Pipeline, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
-    with pipeline:
+def together(commands: Sequence[Command]) -> list[Any]:
+    """Run commands, each of keys in one slot, in one round trip (to each node of a cluster).
+
+    Returns the answers in order, errors among them. Raises: RedisError if the server is away.
+    """
+    server = client()
+    if isinstance(server, Cluster):
+        return server.together(commands)
+    with server.pipeline(transaction=False) as pipeline:
         for command in commands:
             pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
         return pipeline.execute(raise_on_error=False)
 
 
-def unknown_to_server(answers: Sequence[Any]) -> bool:
-    """Whether the server refused the commands because it does not know the script; none of them ran."""
-    return isinstance(answers[0], NoScriptError)
+def by_slot(keys: Sequence[str]) -> list[list[int]]:
+    """The positions of the keys that one command may have together: in a cluster, those of one slot."""
+    if not isinstance(client(), Cluster):
+        return [list(range(len(keys)))] if keys else []
+    groups: dict[int, list[int]] = {}
+    for position, name in enumerate(keys):
+        groups.setdefault(redis_cluster.slot_of(name), []).append(position)
+    return list(groups.values())
+
+
+def values_of(keys: Sequence[str]) -> list[bytes | None]:
+    """The values of the keys, in order. Raises: RedisError."""
+    groups = by_slot(keys)
+    commands = [("MGET", *(keys[position] for position in group)) for group in groups]
+    found: list[bytes | None] = [None] * len(keys)
+    for group, values in zip(groups, checked(together(commands)) if commands else (), strict=True):
+        for position, value in zip(group, values, strict=True):
+            found[position] = value
+    return found
+
+
+def ping() -> None:
+    """Raise RedisError unless the server, or some node of the cluster, answers."""
+    server = client()
+    if isinstance(server, Cluster):
+        server.ping(target_nodes=Cluster.RANDOM)
+    else:
+        server.ping()
+
+
+def unknown_to_server(answers: Sequence[Any]) -> list[int]:
+    """The positions of the commands that a server refused because it does not know the script."""
+    return [position for position, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+
+
+def replaced(answers: Sequence[Any], positions: Iterable[int], others: Iterable[Any]) -> list[Any]:
+    """The answers, with others at these positions."""
+    changed = list(answers)
+    for position, other in zip(positions, others, strict=True):
+        changed[position] = other
+    return changed
 
 
 def checked(answers: list[Any]) -> list[Any]:
     """The answers; raises the first error among them."""
     for answer in answers:
-        if isinstance(answer, RedisError):
-            raise answer
+        if isinstance(answer, RedisError | RedisClusterException):
+            with in_one_family():
+                raise answer
     return answers
 
 
 @cache
-def client() -> redis.Redis:
-    """The client of this process, shared by its threads; an answer takes REDIS_TIMEOUT_SECONDS at most."""
-    return redis.Redis.from_url(settings.REDIS_URL, **_options(Retry(NoBackoff(), 1)))
+def client() -> redis.Redis | Cluster:
+    """The client of this process, shared by its threads; an answer takes REDIS_TIMEOUT_SECONDS at most.
+
+    Raises: RedisError if no node of a cluster answers.
+    """
+    if redis_cluster.is_cluster(settings.REDIS_URL):
+        return redis_cluster.make_client(settings.REDIS_URL, _timeouts())
+    return redis.Redis.from_url(settings.REDIS_URL, **_timeouts(), retry=Retry(NoBackoff(), 1))
 
 
-def _options(retry: Retry | AsyncRetry) -> dict[str, Any]:
-    """What sync and async clients have in common: one retry, for a connection that the server had closed."""
+@cache
+def broker() -> redis.Redis:
+    """The client of the server that holds the messages of tasks, which is no cluster."""
+    return redis.Redis.from_url(settings.CELERY_BROKER_URL, **_timeouts(), retry=Retry(NoBackoff(), 1))
+
+
+def described() -> list[dict[str, Any]]:
+    """What INFO says of the server, or of each node of the cluster. Raises: RedisError."""
+    server = client()
+    if isinstance(server, Cluster):
+        return list(server.info(target_nodes=Cluster.ALL_NODES).values())
+    return [server.info()]
+
+
+def look_again() -> None:
+    """Have the client of a cluster ask which node serves what; needed where no command would find out."""
+    server = client()
+    if isinstance(server, Cluster):
+        server.look_again()
+
+
+def _async_client() -> AsyncRedis | AsyncRedisCluster:
+    if redis_cluster.is_cluster(settings.REDIS_URL):
+        return redis_cluster.make_async_client(settings.REDIS_URL, _timeouts())
+    # One retry, for a connection that the server had closed.
+    return AsyncRedis.from_url(settings.REDIS_URL, **_timeouts(), retry=AsyncRetry(NoBackoff(), 1))
+
+
+def _timeouts() -> dict[str, Any]:
     return {
         "socket_timeout": settings.REDIS_TIMEOUT_SECONDS,
         "socket_connect_timeout": settings.REDIS_TIMEOUT_SECONDS,
-        "retry": retry,
     }
 
 

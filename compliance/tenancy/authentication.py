@@ -10,6 +10,7 @@ from compliance.api import gate
 from compliance.api.gate import GateRequest
 from compliance.core import environments
 from compliance.core.clock import now
+from compliance.observing import logs
 from compliance.tenancy import keys, services
 from compliance.tenancy.errors import InvalidApiKey, MissingCredentials
 from compliance.tenancy.models import ApiKey
@@ -33,6 +34,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         if keys.environment_of(secret) is not environments.current():
             raise InvalidApiKey()
         row = services.authenticate(secret=secret, now=now())
+        logs.bind(tenant=row.tenant_id)
         return ApiKeyUser(row.tenant_id), row
 
     def secret_of(self, request: GateRequest) -> str | None:

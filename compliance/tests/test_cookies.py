@@ -39,7 +39,7 @@ def routes(patterns: list[Any], prefix: str = "/") -> Iterator[tuple[str, str]]:
 
 
 def headers_of(answer: Any) -> dict[str, str]:
-    changing = {"X-RateLimit-Remaining", "X-RateLimit-Reset"}
+    changing = {"X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Request-Id"}
     return {name: value for name, value in answer.headers.items() if name not in changing}
 
 

@@ -29,8 +29,8 @@ from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from delegation import services as delegation
 from delegation.issued.status_entries import LIST_SIZE
-from delegation.jose import keyring
 from delegation.tests.factories import make_issued_token
+from delegation.token_keys import keyring
 
 DESCRIPTION: dict[str, Any] = json.loads(draw()["json"][0])
 OPERATIONS = {

@@ -29,7 +29,7 @@ from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from delegation import services as delegation
-from delegation.services import IssuedDelegation
+from delegation.issuing.groups import IssuedDelegation
 from delegation.tests.factories import CHAIN, make_token
 from events.tests.factories import make_high_event
 

@@ -9,6 +9,7 @@ from typing import Any
 from django.db import connections
 
 from compliance.api.answers import Answer, Headers
+from compliance.observing import correlation
 from compliance.serving.django_process import ThreadedDjango
 from compliance.serving.endpoints import ENDPOINTS
 from compliance.serving.fast_path import FastPath
@@ -59,9 +60,8 @@ class Worker:
     async def exchange(self, method: str, path: str, headers: Headers, body: bytes = b"") -> Answer:
         """What the server answers."""
         path, _, query = path.partition("?")
-        return await self._server.answer(
-            Received(method, path, query, headers, body, "127.0.0.1", ("127.0.0.1", 8000))
-        )
+        received = Received(method, path, query, headers, body, "127.0.0.1", ("127.0.0.1", 8000))
+        return await self._server.answer(received._replace(correlation=correlation.begin(headers)))
 
     def _application(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         with self._lock:

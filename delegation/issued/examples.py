@@ -47,7 +47,7 @@ STATUS_LIST = OpenApiExample(
     response_only=True,
     value="eyJhbGciOiJFUzI1NiIsInR5cCI6InN0YXR1c2xpc3Qr….eyJpc3MiOiJodHRwczovL….c2ln",
 )
-PRESENTED = OpenApiExample("A token", request_only=True, value={"token": COMPACT})
+TOKEN_EXAMPLE = OpenApiExample("A token", request_only=True, value={"token": COMPACT})
 ACTIVE = _response(
     "Active",
     {

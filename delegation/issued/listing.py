@@ -6,9 +6,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from delegation.issued import rows
+from delegation.issued.rule import NotStanding
 from delegation.jose.tokens import Delegation
 from delegation.models import IssuedToken
-from delegation.standing import NotStanding, standings
+from delegation.standing import standings
 
 
 class TokenState(StrEnum):
@@ -20,24 +21,19 @@ class TokenState(StrEnum):
 
 @dataclass(frozen=True)
 class ListedToken:
-    """A token and why it does not stand now; `reason` None: it stands."""
+    """A token, its state now, and why it does not stand; `reason` None: it stands."""
 
     row: IssuedToken
     delegation: Delegation
+    state: TokenState
     reason: NotStanding | None
-
-    @property
-    def state(self) -> TokenState:
-        """The state in one word; a revoked token stays `revoked` when it expires."""
-        if self.row.revoked_at is not None:
-            return TokenState.REVOKED
-        if self.reason is None:
-            return TokenState.ACTIVE
-        return TokenState.EXPIRED if self.reason is NotStanding.EXPIRED else TokenState.STOPPED
 
 
 def state_of(row: IssuedToken, *, stands: bool, now: datetime) -> TokenState:
-    """The state by the row, and by whether it `stands` if it has not expired."""
+    """The state by the row, and by whether it `stands` if it has not expired.
+
+    A revoked token stays `revoked` when it expires.
+    """
     if row.revoked_at is not None:
         return TokenState.REVOKED
     if row.has_expired(now):
@@ -50,6 +46,6 @@ def listed(found: Sequence[IssuedToken], *, now: datetime) -> list[ListedToken]:
     delegations = [rows.delegation_of(row) for row in found]
     standing = standings(delegations, now=now)
     return [
-        ListedToken(row, delegation, one.reason)
+        ListedToken(row, delegation, state_of(row, stands=one.stands, now=now), one.reason)
         for row, delegation, one in zip(found, delegations, standing, strict=True)
     ]

@@ -7,11 +7,10 @@ from uuid import UUID
 
 from django.conf import settings
 
-from agents.models import Agent
 from compliance.core import environments
-from compliance.stores import sql
 from delegation import errors
 from delegation.issued import status_entries
+from delegation.issued.rule import revocation_fault
 from delegation.jose.tokens import (
     ChainActor,
     ChainActorType,
@@ -25,13 +24,6 @@ from delegation.models import IssuedToken
 
 KEPT_AFTER_EXPIRY: Final = timedelta(days=7)
 SWEPT_AT_ONCE: Final = 1_000
-
-
-def write(agent: Agent, delegation: Delegation) -> IssuedToken:
-    """Insert the row of a token that is being issued; needs a transaction."""
-    row = row_of(agent.tenant_id, delegation)
-    sql.insert(row)
-    return row
 
 
 def row_of(tenant_id: UUID, delegation: Delegation) -> IssuedToken:
@@ -97,7 +89,7 @@ def check_unrevoked(parent: Delegation, known: Mapping[UUID, IssuedToken]) -> No
     """
     if parent.status is not None and parent.token_id not in known:
         raise errors.ParentTokenRejected()
-    if any(row.revoked_at is not None for row in known.values()):
+    if revocation_fault([row.revoked_at is not None for row in known.values()]):
         raise errors.ParentTokenRevoked()
 
 

@@ -1,15 +1,17 @@
 """The JSON of issued tokens and of introspection."""
 
 from typing import Any
+from uuid import UUID
 
 from rest_framework import serializers
 
 from agents.risk import BANDS
 from compliance.api.rest.fields import StrictCharField
 from delegation.issued.listing import ListedToken, TokenState
+from delegation.issued.rule import NotStanding
 from delegation.jose import tokens
 from delegation.serializers import BOUND_TO, ChainActorSerializer, RootSerializer
-from delegation.standing import Introspection, NotStanding
+from delegation.standing import Introspection
 
 TOLD_CLAIMS = (
     *("scope", "exp", "iat", "nbf", "sub", "sub_type", "aud", "iss", "jti", "act", "cnf", "sub_id"),
@@ -89,16 +91,26 @@ class IntrospectionSerializer(serializers.Serializer[Any]):
     cert_serial = serializers.CharField(required=False)
     env = serializers.CharField(required=False)
     risk_band = serializers.ChoiceField(choices=BANDS, required=False)
+    vouching_tenant = serializers.UUIDField(
+        required=False,
+        help_text="The caller's tenant, if its trusted issuer verified the root. Absent for a "
+        "root that another tenant verified, or that is asserted.",
+    )
 
 
-def shown_introspection(found: Introspection | None) -> dict[str, Any]:
-    """The answer of introspection: what the token itself says, that it stands, and its agent's risk."""
+def shown_introspection(found: Introspection | None, *, tenant_id: UUID) -> dict[str, Any]:
+    """The answer of introspection to a tenant: what the token says, that it stands, and its agent's risk.
+
+    Which tenant vouches for a verified root is told to that tenant only.
+    """
     if found is None:
         return INACTIVE
     claims = tokens.to_claims(found.delegation)
+    vouching = found.vouching_tenant_id
     return {
         "active": True,
         "token_type": "DPoP" if found.delegation.bound_to else "Bearer",
         **{name: claims[name] for name in TOLD_CLAIMS if name in claims},
         "risk_band": found.standing.risk_band,
+        **({"vouching_tenant": str(vouching)} if vouching == tenant_id else {}),
     }

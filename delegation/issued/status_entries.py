@@ -15,7 +15,13 @@ PATH: Final = "/v1/status-lists/"
 
 def next_index() -> int:
     """The next number of the current environment; one that is not used leaves a gap."""
-    return int(sql.prepared("SELECT delegation_next_status_index()", None)[0][0])
+    return next_indexes(1)[0]
+
+
+def next_indexes(count: int) -> list[int]:
+    """The next so many numbers of the current environment."""
+    rows = sql.prepared("SELECT delegation_next_status_index() FROM generate_series(1, %s)", [count])
+    return [int(number) for (number,) in rows]
 
 
 def status_at(index: int) -> TokenStatus:

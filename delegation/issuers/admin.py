@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from auditlog.actors.requests import actor_of
-from compliance.console.access import DEVELOPERS, access_of
+from compliance.console.access import DEVELOPERS
 from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import chip, chips, code, column, pretty_json
 from compliance.console.filters import tenant_filter
@@ -56,11 +56,6 @@ class TrustedIssuerAdmin(TenantScopedAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         return super().get_fieldsets(request, obj) if obj is not None else self.add_fieldsets
-
-    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        tenants = access_of(request).tenants_for(DEVELOPERS)
-        own = {"tenant": next(iter(tenants))} if tenants is not None and len(tenants) == 1 else {}
-        return {**own, **super().get_changeform_initial_data(request)}
 
     def save_model(self, request: HttpRequest, obj: TrustedIssuer, form: Any, change: bool) -> None:
         given = {name: form.cleaned_data[name] for name in GIVEN}

@@ -7,10 +7,12 @@ issuer does not answer. A key that is not in it makes us fetch again, at most ev
 import logging
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
-from threading import BoundedSemaphore, Lock
+from threading import Lock
 from time import monotonic
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from django.conf import settings
 
@@ -35,12 +37,37 @@ FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
 """Seconds after a failed fetch until the next; they double with each failure in a row."""
 MOST_AT_ONCE: Final = 4
 """Fetches of one process at a time: slow issuers must not hold all of its threads, of which it has few."""
+MOST_OF_A_TENANT: Final = 2
+"""Of those, fetches for one tenant: its slow issuers must not hold up the others'."""
 PATIENCE_SECONDS: Final = 2.0
 """How long after the start of a fetch others wait for it, for the same reason."""
 _MAX_AGE: Final = re.compile(r"max-age=\"?([0-9]{1,9})", re.IGNORECASE)
 
-_slots = BoundedSemaphore(MOST_AT_ONCE)
 _finding = Lock()
+
+
+class _FetchSlots:
+    """The fetches under way in this process, counted by the tenant they are for."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._taken: Counter[UUID] = Counter()
+
+    def take(self, tenant_id: UUID) -> bool:
+        """Take a slot for a tenant, without waiting; False if it has its share, or all are taken."""
+        with self._lock:
+            is_free = self._taken[tenant_id] < MOST_OF_A_TENANT and self._taken.total() < MOST_AT_ONCE
+            self._taken[tenant_id] += is_free
+            self._taken = +self._taken
+            return is_free
+
+    def give_back(self, tenant_id: UUID) -> None:
+        with self._lock:
+            self._taken[tenant_id] -= 1
+            self._taken = +self._taken
+
+
+_slots = _FetchSlots()
 
 
 class KeyLocation(NamedTuple):
@@ -60,17 +87,18 @@ def first_url(location: KeyLocation) -> str:
     return location.jwks_uri or location.issuer.rstrip("/") + DISCOVERY
 
 
-def keys_at(location: KeyLocation, *, kid: str | None) -> Sequence[IssuerKey]:
+def keys_at(location: KeyLocation, *, kid: str | None, tenant_id: UUID) -> Sequence[IssuerKey]:
     """The issuer's keys; asks for them where `kid` is not among those at hand. Raises: IssuerKeysUnavailable.
 
-    Not for use inside a transaction: it may wait for another server.
+    Tenants that trust the same issuer share its keys; a fetch takes a slot of `tenant_id`. Not for use inside
+    a transaction: it may wait for another server.
     """
     with _finding:
         kept = _kept.get(location)
         if kept is None:
             kept = _KeptKeys(location)
             _kept.put(location, kept)
-    return kept.get(kid)
+    return kept.get(kid, tenant_id)
 
 
 def forget() -> None:
@@ -87,12 +115,12 @@ class _KeptKeys:
         self._failures = 0
         self._fetching_since: float | None = None
 
-    def get(self, kid: str | None) -> Sequence[IssuerKey]:
+    def get(self, kid: str | None, tenant_id: UUID) -> Sequence[IssuerKey]:
         """One thread fetches while the others use the keys at hand; without any they wait a little for it."""
         if not self._has(kid) and self._lock.acquire(timeout=self._patience()):
             try:
                 if not self._has(kid) and monotonic() >= self._next_try:
-                    self._fetch()
+                    self._fetch(tenant_id)
             finally:
                 self._lock.release()
         if monotonic() >= self._usable_until:
@@ -111,8 +139,8 @@ class _KeptKeys:
         is_known = kid is None or any(key.kid == kid for key in self._keys)
         return is_known and monotonic() < self._fresh_until
 
-    def _fetch(self) -> None:
-        if not _slots.acquire(blocking=False):
+    def _fetch(self, tenant_id: UUID) -> None:
+        if not _slots.take(tenant_id):
             return
         self._fetching_since = monotonic()
         try:
@@ -129,7 +157,7 @@ class _KeptKeys:
             self._usable_until = self._fresh_until + STALE_SECONDS
         finally:
             self._fetching_since = None
-            _slots.release()
+            _slots.give_back(tenant_id)
 
 
 _kept: BoundedCache[KeyLocation, _KeptKeys] = BoundedCache(1_000)

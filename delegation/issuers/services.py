@@ -88,7 +88,9 @@ def verify_id_token(*, tenant_id: UUID, token: str, now: datetime) -> VerifiedHu
     return id_tokens.verify(
         parsed,
         trust=row.trust,
-        keys=lambda kid: key_sets.read(pinned) if pinned else fetching.keys_at(location, kid=kid),
+        keys=lambda kid: (
+            key_sets.read(pinned) if pinned else fetching.keys_at(location, kid=kid, tenant_id=tenant_id)
+        ),
         now=now,
     )
 

@@ -1,1 +1,1 @@
-"""Tokens and keys in JOSE form: JWS, JWKS, signing keys, claims."""
+"""Tokens and public keys in JOSE form: JWS, JWKS, DPoP proofs, claims."""

@@ -5,6 +5,8 @@ The client's id is the id of its key. The prefix of the key names the environmen
 
 import binascii
 from base64 import b64decode
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from django.http import HttpRequest
@@ -22,6 +24,7 @@ from compliance.tenancy.authentication import ApiKeyUser
 from compliance.tenancy.models import ApiKey
 from delegation.oauth import forms
 from delegation.oauth.errors import InvalidClient, InvalidRequest
+from delegation.oauth.forms import Form
 
 METHODS = ("client_secret_basic", "client_secret_post")
 """As the authorization server's metadata names them; the bearer header has no registered name."""
@@ -34,26 +37,35 @@ class ClientCredentials(NamedTuple):
     secret: str
 
 
-def presented(request: HttpRequest) -> ClientCredentials:
-    """The credentials of a request. Raises: InvalidClient, InvalidRequest for more than one method."""
-    by_header = _of_header(request)
+def presented(asked: GateRequest, read_form: Callable[[], Form] | None) -> ClientCredentials:
+    """The credentials of a request; `read_form` is None for a body that is no form.
+
+    Raises: InvalidClient, InvalidRequest for more than one method, what `read_form` raises.
+    """
+    by_header = _of_header(asked)
     if by_header is None:
-        if request.content_type != forms.MEDIA_TYPE:
+        if read_form is None:
             raise InvalidClient()
-        form = forms.of(request)
+        form = read_form()
         secret = form.get("client_secret")
         if secret is None:
             raise InvalidClient()
         return ClientCredentials(form.require("client_id"), secret)
-    if request.content_type == forms.MEDIA_TYPE:
-        _check_single(by_header, forms.of(request))
+    if read_form is not None:
+        _check_single(by_header, read_form())
     return by_header
+
+
+def presented_by(request: HttpRequest) -> ClientCredentials:
+    """As `presented`, for Django's request."""
+    is_form = request.content_type == forms.MEDIA_TYPE
+    return presented(GateRequest.of(request), partial(forms.of, request) if is_form else None)
 
 
 def key_of(request: HttpRequest) -> str | None:
     """The API key that a request presents; None for one without, or whose credentials can't be read."""
     try:
-        return presented(request).secret
+        return presented_by(request).secret
     except ServiceError:
         return None
 
@@ -67,7 +79,7 @@ class ClientAuthentication(BaseAuthentication):
     """Look the client's key up in the environment that its prefix names."""
 
     def authenticate(self, request: Request) -> tuple[ApiKeyUser, ApiKey]:
-        client_id, secret = presented(request._request)
+        client_id, secret = presented_by(request._request)
         if keys.environment_of(secret) is not environments.current():
             raise InvalidClient()
         try:
@@ -82,8 +94,7 @@ class ClientAuthentication(BaseAuthentication):
         return 'Basic realm="api"'
 
 
-def _of_header(request: HttpRequest) -> ClientCredentials | None:
-    asked = GateRequest.of(request)
+def _of_header(asked: GateRequest) -> ClientCredentials | None:
     header = asked.headers.get("authorization", "").strip()
     if not header:
         return None
@@ -100,7 +111,7 @@ def _of_header(request: HttpRequest) -> ClientCredentials | None:
         raise InvalidClient("The Basic credentials can't be read") from error
 
 
-def _check_single(by_header: ClientCredentials, form: forms.Form) -> None:
+def _check_single(by_header: ClientCredentials, form: Form) -> None:
     """RFC 6749 §2.3: one method a request. A client id beside a header must be the header's."""
     if form.get("client_secret") is not None:
         raise InvalidRequest("Authenticate in one way only")

@@ -3,9 +3,10 @@
 There is no impersonation: the actor, an agent of the client's tenant, is always named, and ends the chain.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -16,12 +17,17 @@ from agents.errors import AgentNotFound
 from agents.models import Agent
 from auditlog.vocabulary import Actor
 from compliance.core import environments
+from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.core.plain_text import is_plain_text
-from delegation import authority, errors, services
-from delegation.authority import Party, authority_of
+from delegation import errors, services
+from delegation.authority import authority_of
 from delegation.issuers import services as issuers
 from delegation.issuers.errors import IdTokenRefused
+from delegation.issuing import groups
+from delegation.issuing.applications import Grant, TokenApplication
+from delegation.issuing.ground import Party
+from delegation.issuing.groups import IssuedDelegation, Postponed
 from delegation.jose import tokens
 from delegation.jose.tokens import Chain, ChainActor, ChainActorType, Delegation, SubjectIdentifier
 from delegation.oauth.errors import (
@@ -32,8 +38,9 @@ from delegation.oauth.errors import (
     UnsupportedGrantType,
 )
 from delegation.oauth.forms import Form
-from delegation.services import Grant, IssuedDelegation
 from delegation.standing import standings
+
+Found = TypeVar("Found")
 
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
@@ -75,7 +82,6 @@ class Subject:
     chain: Chain
     identifier: SubjectIdentifier | None = None
     parent: Delegation | None = None
-    parent_token: str | None = None
 
 
 def read(form: Form) -> ExchangeRequest:
@@ -104,39 +110,125 @@ def read(form: Form) -> ExchangeRequest:
     )
 
 
-def exchange(
-    *, tenant_id: UUID, request: ExchangeRequest, possession: Possession, actor: Actor, now: datetime
-) -> IssuedDelegation:
-    """Issue the delegation that a client asks for, for the agent of its actor token, for at most an hour.
+@dataclass(frozen=True)
+class TokenExchange:
+    """A client's request on its way; `possession` is what it proved."""
 
-    Don't call it inside a transaction: it may fetch the keys of an ID token's issuer over the network.
-    Raises: OAuthError, ServiceError.
+    tenant_id: UUID
+    request: ExchangeRequest
+    possession: Possession
+    actor: Actor
+    now: datetime
+
+
+@dataclass(frozen=True)
+class ActingAgent:
+    """Whom an actor token names; `token` if it is one, not a name."""
+
+    agent_id: UUID
+    token: Delegation | None = None
+
+
+def exchange_each(asked: Sequence[TokenExchange]) -> list[IssuedDelegation | ServiceError | Postponed]:
+    """Issue the delegations that clients ask for together, each for at most an hour; the outcomes in order.
+
+    An ID token is postponed: the keys of its issuer may have to be fetched. Raises: Django's errors; then
+    nothing is stored.
     """
-    party = _party(tenant_id, request, possession, now)
-    agent = party.agent
-    subject = _subject(tenant_id, request, now)
-    chain = (*subject.chain, _link(subject.chain, agent))
-    if len(chain) > tokens.MAX_CHAIN:
-        raise InvalidRequest(f"subject_token: chain_too_long: a chain has at most {tokens.MAX_CHAIN} actors")
-    grant = Grant(
-        chain=chain,
-        scope=_granted_scope(request.scope, subject.parent, party, now),
-        audience=_granted_audience(request.audience, subject.parent),
-        parent_token=subject.parent_token,
-        bound_to=possession.bound_to,
-        proven_key=possession.proven_key,
-        subject=subject.identifier,
-    )
+    together = [one for one in asked if one.request.subject_type != ID_TOKEN]
+    applications = _applications(together)
+    sound = [one for one in applications if isinstance(one, TokenApplication)]
+    issued = iter(groups.issue_each(sound) if sound else [])
+    found = iter([next(issued) if isinstance(one, TokenApplication) else one for one in applications])
+    outcomes = [Postponed() if one.request.subject_type == ID_TOKEN else next(found) for one in asked]
+    return [_as_oauth(one) if isinstance(one, ServiceError) else one for one in outcomes]
+
+
+def exchange(asked: TokenExchange) -> IssuedDelegation | ServiceError:
+    """The outcome of one request, which may wait for its agent, and fetch the keys of an ID token's issuer.
+
+    Don't call it inside a transaction: there may be a network call. Raises: Django's errors.
+    """
+    (application,) = _applications([asked])
+    if isinstance(application, ServiceError):
+        return _as_oauth(application)
     try:
-        return services.issue(tenant_id=tenant_id, agent_id=agent.id, grant=grant, actor=actor, now=now)
-    except errors.ParentKeyNotProven as error:
-        raise InvalidDpopProof("subject_token: key_not_proven: its key must be proven") from error
-    except (errors.ScopeNotPermitted, errors.ScopeEmpty) as error:
-        raise InvalidScope(error.message) from error
-    except (errors.AgentMayNotDelegate, errors.CertificateDoesNotCount) as error:
-        raise InvalidRequest(f"actor_token: {error.message}") from error
-    except (errors.ParentTokenRejected, errors.ParentTokenMalformed, errors.ParentExceeded) as error:
-        raise InvalidRequest(f"subject_token: {error.message}") from error
+        return groups.issue_alone(application)
+    except ServiceError as error:
+        return _as_oauth(error)
+
+
+def _as_oauth(error: ServiceError) -> ServiceError:
+    """What the token endpoint says instead of an error of issuing."""
+    match error:
+        case AgentNotFound():
+            return InvalidRequest("actor_token: unknown_agent: this client has no such agent")
+        case errors.ParentKeyNotProven():
+            return InvalidDpopProof("subject_token: key_not_proven: its key must be proven")
+        case errors.ScopeNotPermitted() | errors.ScopeEmpty():
+            return InvalidScope(error.message)
+        case errors.AgentMayNotDelegate() | errors.CertificateDoesNotCount():
+            return InvalidRequest(f"actor_token: {error.message}")
+        case errors.ParentScopeExceeded():
+            return InvalidScope(f"subject_token: {error.message}")
+        case errors.ParentAudienceExceeded():
+            return InvalidTarget(f"subject_token: {error.message}")
+        case errors.ParentTokenRejected() | errors.ParentTokenMalformed() | errors.ParentExceeded():
+            return InvalidRequest(f"subject_token: {error.message}")
+    return error
+
+
+def _applications(asked: Sequence[TokenExchange]) -> list[TokenApplication | ServiceError]:
+    """What each request asks for, in order, or why its tokens do not count; one statement for all."""
+    actors = [_caught(_actor, one) for one in asked]
+    named = [one.token for one in actors if isinstance(one, ActingAgent) and one.token is not None]
+    found = standings(named, now=max(one.now for one in asked)) if named else []
+    by_token = dict(zip(map(id, named), found, strict=True))
+
+    def application(one: TokenExchange, actor: ActingAgent) -> TokenApplication:
+        if actor.token is not None and not by_token[id(actor.token)].stands:
+            raise InvalidRequest("actor_token: stopped: it, or an agent behind it, counts no more")
+        return _application(one, actor)
+
+    return [
+        actor if isinstance(actor, ServiceError) else _caught(application, one, actor)
+        for one, actor in zip(asked, actors, strict=True)
+    ]
+
+
+def _caught(step: Callable[..., Found], *args: object) -> Found | ServiceError:
+    """What a step returns, or the error that it raises."""
+    try:
+        return step(*args)
+    except ServiceError as error:
+        return error
+
+
+def _application(asked: TokenExchange, actor: ActingAgent) -> TokenApplication:
+    subject = _subject(asked)
+
+    def grant_to(party: Party) -> Grant:
+        chain = (*subject.chain, _link(subject.chain, party.agent))
+        if len(chain) > tokens.MAX_CHAIN:
+            limit = f"a chain has at most {tokens.MAX_CHAIN} actors"
+            raise InvalidRequest(f"subject_token: chain_too_long: {limit}")
+        return Grant(
+            chain=chain,
+            scope=_granted_scope(asked.request.scope, subject.parent, party, asked.now),
+            audience=asked.request.audience,
+            bound_to=asked.possession.bound_to,
+            proven_key=asked.possession.proven_key,
+            subject=subject.identifier,
+        )
+
+    return TokenApplication(
+        tenant_id=asked.tenant_id,
+        agent_id=actor.agent_id,
+        grant_to=grant_to,
+        parent=subject.parent,
+        actor=asked.actor,
+        now=asked.now,
+    )
 
 
 def _scope(text: str | None) -> str | None:
@@ -175,32 +267,29 @@ def _check_resource(resource: str) -> None:
         raise InvalidTarget("resource: must be an absolute URI without a fragment")
 
 
-def _party(tenant_id: UUID, request: ExchangeRequest, possession: Possession, now: datetime) -> Party:
-    """Return the agent of the tenant that the actor token names. Raises: OAuthError for any other agent."""
+def _actor(asked: TokenExchange) -> ActingAgent:
+    """Whom the actor token names, even if it stands no more. Raises: OAuthError, AgentNotFound."""
+    request = asked.request
     if request.actor_type == agent_type():
         did = parse_did(request.actor_token)
         is_ours = did is None or did.environment is environments.current()
-        agent_id = did.agent_id if did is not None else parse_id(request.actor_token)
-    else:
-        delegation = _delegation(request.actor_token, "actor_token", now)
-        is_ours, agent_id = True, delegation.agent_id
-        if delegation.bound_to not in (None, possession.proven_key):
-            raise InvalidDpopProof("actor_token: key_not_proven: its key must be proven")
-        (standing,) = standings([delegation], now=now)
-        if not standing.stands:
-            raise InvalidRequest("actor_token: stopped: it, or an agent behind it, counts no more")
-    try:
-        return authority.party(tenant_id=tenant_id, agent_id=agent_id if is_ours else None)
-    except AgentNotFound as error:
-        raise InvalidRequest("actor_token: unknown_agent: this client has no such agent") from error
+        agent_id = parse_id(request.actor_token) if did is None else did.agent_id
+        if agent_id is None or not is_ours:
+            raise AgentNotFound()
+        return ActingAgent(agent_id)
+    delegation = _delegation(request.actor_token, "actor_token", asked.now)
+    if delegation.bound_to not in (None, asked.possession.proven_key):
+        raise InvalidDpopProof("actor_token: key_not_proven: its key must be proven")
+    return ActingAgent(delegation.agent_id, delegation)
 
 
-def _subject(tenant_id: UUID, request: ExchangeRequest, now: datetime) -> Subject:
-    if request.subject_type != ID_TOKEN:
-        parent = _delegation(request.subject_token, "subject_token", now)
-        return Subject(parent.chain, parent=parent, parent_token=request.subject_token)
+def _subject(asked: TokenExchange) -> Subject:
+    token = asked.request.subject_token
+    if asked.request.subject_type != ID_TOKEN:
+        parent = _delegation(token, "subject_token", asked.now)
+        return Subject(parent.chain, parent=parent)
     try:
-        human = issuers.verify_id_token(tenant_id=tenant_id, token=request.subject_token, now=now)
+        human = issuers.verify_id_token(tenant_id=asked.tenant_id, token=token, now=asked.now)
         return Subject((ChainActor(human.name, ChainActorType.HUMAN),), human.identifier)
     except IdTokenRefused as refused:
         raise InvalidRequest(f"subject_token: {refused.fault}") from refused
@@ -229,10 +318,6 @@ def _granted_scope(asked: str | None, parent: Delegation | None, party: Party, n
 
     Without a parent (an ID token) an omitted scope is empty. Raises: InvalidScope.
     """
-    if asked is not None and parent is not None:
-        beyond = [name for name in asked.split() if name not in parent.scope.split()]
-        if beyond:
-            raise InvalidScope(f"The scope exceeds the subject token's: {beyond[0]}")
     if asked is not None or parent is None:
         return asked or ""
     permitted = _permitted(party, now)
@@ -247,10 +332,3 @@ def _permitted(party: Party, now: datetime) -> Sequence[str] | None:
         return authority_of(party, now=now).permitted_actions
     except (errors.AgentMayNotDelegate, errors.CertificateDoesNotCount) as error:
         raise InvalidRequest(f"actor_token: {error.message}") from error
-
-
-def _granted_audience(asked: str | None, parent: Delegation | None) -> str | None:
-    bound = parent.audience if parent is not None else None
-    if bound is not None and asked not in (None, bound):
-        raise InvalidTarget("The audience must be the subject token's")
-    return asked or bound

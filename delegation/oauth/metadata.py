@@ -14,7 +14,7 @@ from compliance.api.rest.views import PublicViewSet
 from delegation.jose.holder_keys import ALGORITHMS
 from delegation.lifecycle import JWKS_MAX_AGE
 from delegation.oauth import clients, possession, serializers
-from delegation.oauth.exchange import GRANT_TYPE
+from delegation.oauth.exchange import DELEGATION_TYPES, GRANT_TYPE, agent_type
 
 
 class MetadataViewSet(PublicViewSet):
@@ -58,4 +58,6 @@ def document() -> dict[str, Any]:
         "dpop_signing_alg_values_supported": list(ALGORITHMS),
         "introspection_endpoint_auth_methods_supported": methods,
         "revocation_endpoint_auth_methods_supported": methods,
+        # No standard names this member; RFC 8414 §2 permits others. Clients learn the agents' type from it.
+        "actor_token_types_supported": [agent_type(), *DELEGATION_TYPES],
     }

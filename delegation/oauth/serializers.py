@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from compliance.api.rest.schema import STATUS_TEXT
 from delegation.oauth.errors import OAuthErrorCode
-from delegation.oauth.exchange import GRANT_TYPE
+from delegation.oauth.exchange import GRANT_TYPE, agent_type
 
 
 class TokenRequestSerializer(serializers.Serializer[Any]):
@@ -16,9 +16,7 @@ class TokenRequestSerializer(serializers.Serializer[Any]):
     subject_token = serializers.CharField(help_text="On whose behalf: an ID token or a delegation token.")
     subject_token_type = serializers.CharField(help_text="`urn:ietf:params:oauth:token-type:id_token` …")
     actor_token = serializers.CharField(help_text="The agent that acts: its DID or id, or its token.")
-    actor_token_type = serializers.CharField(
-        help_text="`urn:service:params:oauth:token-type:agent` for a DID or id."
-    )
+    actor_token_type = serializers.CharField(help_text=f"`{agent_type()}` for a DID or id.")
     scope = serializers.CharField(required=False, help_text="Space-delimited actions.")
     audience = serializers.CharField(required=False, help_text="For whom the token is.")
     resource = serializers.CharField(required=False, help_text="The same as an absolute URI (RFC 8707).")
@@ -63,6 +61,7 @@ class MetadataSerializer(serializers.Serializer[Any]):
     dpop_signing_alg_values_supported = serializers.ListField(child=serializers.CharField())
     introspection_endpoint_auth_methods_supported = serializers.ListField(child=serializers.CharField())
     revocation_endpoint_auth_methods_supported = serializers.ListField(child=serializers.CharField())
+    actor_token_types_supported = serializers.ListField(child=serializers.CharField())
 
 
 OAUTH_STATUS_TEXT = {

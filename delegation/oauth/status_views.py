@@ -18,7 +18,7 @@ from delegation.oauth.base import OAuthViewSet, form_of
 from delegation.oauth.description import FORM, errors
 from delegation.oauth.errors import UnauthorizedClient
 
-PRESENTED = inline_serializer(
+TOKEN_FORM = inline_serializer(
     "PresentedToken",
     {
         "token": serializers.CharField(),
@@ -47,13 +47,14 @@ class TokenStatusViewSet(OAuthViewSet):
             "about any tenant's token: the answer repeats what the token says, and the risk band that "
             "verification of a certificate tells everyone."
         ),
-        request={FORM: PRESENTED},
-        examples=[examples.PRESENTED, examples.ACTIVE, examples.INACTIVE],
+        request={FORM: TOKEN_FORM},
+        examples=[examples.TOKEN_EXAMPLE, examples.ACTIVE, examples.INACTIVE],
         responses={200: IntrospectionSerializer, **errors()},
     )
     def introspect(self, request: ApiRequest) -> Response:
         token = form_of(request).require("token")
-        return Response(shown_introspection(services.introspect(token=token, now=now())))
+        found = services.introspect(token=token, now=now())
+        return Response(shown_introspection(found, tenant_id=request.auth.tenant_id))
 
     @extend_schema(
         operation_id="revokeToken",
@@ -63,8 +64,8 @@ class TokenStatusViewSet(OAuthViewSet):
             "that is unknown, expired or revoked already; 400 `unauthorized_client` for one that another "
             "tenant's agent issued."
         ),
-        request={FORM: PRESENTED},
-        examples=[examples.PRESENTED, examples.NOTHING],
+        request={FORM: TOKEN_FORM},
+        examples=[examples.TOKEN_EXAMPLE, examples.NOTHING],
         responses={200: inline_serializer("Revoked", {}), **errors()},
     )
     def revoke(self, request: ApiRequest) -> Response:

@@ -40,23 +40,32 @@ def check(
     return found
 
 
-def proven_key(*, proof: str | None, method: str, path: str, now: datetime) -> str | None:
+def proven_key(*, proof: str | None, path: str, now: datetime) -> str | None:
     """The thumbprint that the `DPoP` header of a request for a token proves; None without the header.
 
-    `path` is that of the request, percent-encoded: the public address of the service goes before it, whatever
-    name a proxy was asked for. Raises: as `check`.
+    `path` is that of the request, a POST, percent-encoded: the public address of the service goes before it,
+    whatever name a proxy was asked for. Raises: as `check`.
     """
-    if proof is None:
-        return None
-    found = check(
-        proof=proof,
-        method=method,
-        uri=f"{settings.BASE_URL}{path}",
-        access_token=None,
-        nonce_required=settings.DPOP_NONCE_REQUIRED,
-        now=now,
-    )
-    return found.jkt
+    (found,) = proven_keys([(proof, path)], now=now)
+    if isinstance(found, ServiceError):
+        raise found
+    return found
+
+
+def proven_keys(
+    requests: Sequence[tuple[str | None, str]], *, now: datetime
+) -> list[str | ServiceError | None]:
+    """What `proven_key` returns or raises for each proof and path, in order; Redis is asked once."""
+    presented = [
+        PresentedProof(
+            proof, "POST", f"{settings.BASE_URL}{path}", nonce_required=settings.DPOP_NONCE_REQUIRED
+        )
+        for proof, path in requests
+        if proof is not None
+    ]
+    found = iter(check_each(presented, now=now))
+    checked = [None if proof is None else next(found) for proof, _ in requests]
+    return [one.jkt if isinstance(one, Proof) else one for one in checked]
 
 
 def check_each(presented: Sequence[PresentedProof], *, now: datetime) -> list[Proof | ServiceError]:

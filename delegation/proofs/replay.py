@@ -45,10 +45,8 @@ def use_each(proofs: Sequence[Proof]) -> list[bool]:
 
 def _marked(proofs: Sequence[Proof]) -> list[bool]:
     """Set each proof's name if it is absent (SET NX); return for each whether it was."""
-    with redis.client().pipeline(transaction=False) as pipeline:
-        for proof in proofs:
-            pipeline.set(_name(proof), b"", nx=True, px=REMEMBERED)
-        answers = pipeline.execute(raise_on_error=False)
+    kept = int(REMEMBERED.total_seconds() * 1000)
+    answers = redis.together([("SET", _name(proof), b"", "NX", "PX", kept) for proof in proofs])
     return [answer is not None for answer in redis.checked(answers)]
 
 

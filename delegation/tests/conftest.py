@@ -10,7 +10,7 @@ from compliance.core.environments import Environment
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from delegation import services
-from delegation.jose import keyring
+from delegation.token_keys import keyring
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,11 @@ from compliance.core.clock import now
 from compliance.core.identifiers import new_id
 from delegation import services
 from delegation.issued import rows
+from delegation.issuing.applications import Grant
+from delegation.issuing.groups import IssuedDelegation
 from delegation.jose.jwks import public_jwk
 from delegation.jose.tokens import Chain, ChainActor, ChainActorType, Delegation, SubjectIdentifier
 from delegation.models import IssuedToken
-from delegation.services import Grant, IssuedDelegation
 
 ACTOR = Actor.system("tests")
 
@@ -36,11 +37,18 @@ def as_chain(actors: list[dict[str, str]]) -> Chain:
     return tuple(ChainActor(actor["sub"], ChainActorType(actor["type"])) for actor in actors)
 
 
-def make_token(agent: Agent, *, at: datetime | None = None, **grant: Any) -> IssuedDelegation:
+def make_token(
+    agent: Agent, *, at: datetime | None = None, parent_token: str | None = None, **grant: Any
+) -> IssuedDelegation:
     """A token of the current environment, issued `at` a moment of choice."""
-    fields = {"chain": as_chain(CHAIN), **grant}
+    fields, moment = {"chain": as_chain(CHAIN), **grant}, at or now()
     return services.issue(
-        tenant_id=agent.tenant_id, agent_id=agent.id, grant=Grant(**fields), actor=ACTOR, now=at or now()
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        grant=Grant(**fields),
+        parent=services.read_parent(token=parent_token, now=moment),
+        actor=ACTOR,
+        now=moment,
     )
 
 

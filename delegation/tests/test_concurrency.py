@@ -19,9 +19,9 @@ from compliance.tests.owner import owning
 from compliance.tests.threads import THREADS, at_once, in_thread, somebody_waits_for_a_lock
 from compliance.tests.waiting import eventually
 from delegation.errors import AgentMayNotDelegate, RotationUnderWay
-from delegation.jose import keys
 from delegation.models import TokenKey
 from delegation.tests.factories import ACTOR, make_token
+from delegation.token_keys import keys
 
 pytestmark = pytest.mark.usefixtures("committed")
 

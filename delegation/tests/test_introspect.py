@@ -77,7 +77,22 @@ def test_a_standing_token_is_told_in_full(client: ApiClient, tenant: Tenant) -> 
         "cert_serial": delegation.certificate_serial,
         "env": "live",
         "risk_band": "medium",
+        "vouching_tenant": str(tenant.id),
     }
+
+
+def test_the_vouching_tenant_is_named_to_itself_only(
+    api: ApiClient, client: ApiClient, tenant: Tenant
+) -> None:
+    other = make_tenant("Other")
+    verified = make_token(make_agent(tenant), subject=VERIFIED).token
+    theirs = make_token(make_agent(other, name="theirs"), subject=VERIFIED).token
+    asserted = make_token(make_agent(tenant, name="second")).token
+
+    assert told(client, verified)["vouching_tenant"] == str(tenant.id)
+    assert told(client, verified)["sub_id"] == told(client, theirs)["sub_id"]
+    assert "vouching_tenant" not in told(client, theirs) | told(client, asserted)
+    assert "vouching_tenant" not in told(api.as_key(make_key(other, ["tokens:introspect"])), verified)
 
 
 def test_a_bearer_token_says_no_more_than_it_holds(client: ApiClient, agent: Agent) -> None:

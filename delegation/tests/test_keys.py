@@ -22,10 +22,10 @@ from compliance.tenancy.models import Tenant
 from compliance.tests.client import ApiClient
 from delegation import services
 from delegation.errors import RejectionReason, RotationUnderWay
-from delegation.jose import keyring, keys
 from delegation.models import TokenKey
 from delegation.tasks import maintain_keys
 from delegation.tests.factories import ACTOR, make_token
+from delegation.token_keys import keyring, keys
 
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

@@ -19,8 +19,9 @@ from compliance.keys import private_key
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
-from delegation.jose import jws, keys, tokens
+from delegation.jose import jws, tokens
 from delegation.tests.factories import ACTOR, CHAIN, make_token
+from delegation.token_keys import keys
 
 LONGER = [*CHAIN, {"sub": "quote-service", "type": "service"}]
 

@@ -17,11 +17,11 @@ from compliance.tests.threads import all_at_once, at_once, in_thread, somebody_w
 from compliance.tests.waiting import eventually
 from delegation.errors import ParentTokenRevoked
 from delegation.issued import revocation
-from delegation.jose import keys
+from delegation.issuing.groups import IssuedDelegation
 from delegation.models import IssuedToken
-from delegation.services import IssuedDelegation
 from delegation.standing import standings
 from delegation.tests.factories import ACTOR, CHAIN, as_chain, make_token
+from delegation.token_keys import keys
 
 pytestmark = pytest.mark.usefixtures("committed")
 

@@ -19,11 +19,12 @@ from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_
 from compliance.tests.client import ApiClient
 from delegation.errors import ParentTokenRejected
 from delegation.issued import revocation
-from delegation.jose import jws, keys, tokens
+from delegation.jose import jws, tokens
 from delegation.models import IssuedToken
 from delegation.standing import standings
 from delegation.tests.factories import ACTOR, CHAIN, as_chain, make_line, make_token
 from delegation.tests.refusing import no_database, refused_by_the_database
+from delegation.token_keys import keys
 
 __all__ = ["no_database"]
 FORM = "application/x-www-form-urlencoded"

@@ -9,8 +9,9 @@ import pytest
 from compliance.api.rest.renderers import dumps
 from delegation import serializers
 from delegation.errors import RejectionReason
+from delegation.issuing.groups import IssuedDelegation
 from delegation.jose.tokens import Confirmation, Delegation
-from delegation.services import IssuedDelegation, TokenVerification
+from delegation.services import TokenVerification
 from delegation.tests.factories import CHAIN, JKT, VERIFIED, as_chain
 
 MOMENT = int(datetime(2026, 11, 23, 8, 0, 1, tzinfo=UTC).timestamp())

@@ -26,8 +26,8 @@ from compliance.tests.client import ApiClient
 from compliance.tests.owner import owning
 from delegation.issued import revocation, status_lists
 from delegation.issued.status_entries import LIST_SIZE
+from delegation.issuing.groups import IssuedDelegation
 from delegation.models import IssuedToken
-from delegation.services import IssuedDelegation
 from delegation.standing import standings
 from delegation.tasks import forget_issued
 from delegation.tests import test_standing as ends

@@ -20,9 +20,10 @@ from compliance.keys import private_key
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_test_key
 from compliance.tests.client import ApiClient
-from delegation.jose import jws, keyring, keys, tokens
+from delegation.jose import jws, tokens
 from delegation.models import TokenKey
 from delegation.tests.factories import ACTOR, CHAIN, JKT, VERIFIED, make_software_key, make_token
+from delegation.token_keys import keyring, keys
 
 MALFORMED = {"valid": False, "reason": "malformed"}
 

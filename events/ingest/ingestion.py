@@ -6,6 +6,7 @@ counted, and what follows commits with it. Its names may not be those of the sco
 agent. The state of its agent has to be rebuilt. Or it follows such an event.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
 from datetime import datetime
@@ -21,6 +22,7 @@ from agents.risk import band_of
 from compliance.core import environments
 from compliance.core.errors import Invalid, ServiceError, Unavailable
 from compliance.core.identifiers import new_id_at
+from compliance.observing import logs, metrics
 from events.ingest import mismatch, standing, storage, threshold
 from events.ingest.event_input import EventInput
 from events.ingest.standing import AgentStanding
@@ -254,7 +256,19 @@ def _store(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> bool:
     except (DataError, IntegrityError):
         return False
     _save_states(drafts, uncommitted)
+    _count(rows)
     return True
+
+
+def _count(rows: Sequence[ScoredEvent]) -> None:
+    """Count the rows by band and model once they are committed."""
+    name, found = metrics.environment(), Counter((row.risk_band, row.model_version) for row in rows)
+
+    def count() -> None:
+        for (band, model), number in found.items():
+            metrics.SCORED.labels(name, band, model).inc(number)
+
+    environments.on_commit(count, robust=True)
 
 
 def _is_worse(score: float, present_risk: float) -> bool:
@@ -271,6 +285,7 @@ def ingest_deferred(
     uncommitted = {} if uncommitted is None else uncommitted
     draft = deferred.scored or _scored(deferred, uncommitted)
     (row,) = draft.rows
+    logs.bind(tenant=row.tenant_id, agent=row.agent_id)
     try:
         with environments.atomic():
             _store_deferred(row, deferred.agent)
@@ -279,6 +294,7 @@ def ingest_deferred(
     except ServiceError as error:
         return error
     _save_states([draft], uncommitted)
+    _count([row])
     return row
 
 

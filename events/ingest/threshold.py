@@ -22,6 +22,7 @@ from certificates import services as certificates
 from compliance.core import environments
 from compliance.incidents import services as incidents
 from compliance.incidents.vocabulary import IncidentCause, Occurrence
+from compliance.observing import metrics
 from compliance.stores.sweeps import each
 from events.ingest.storage import ScoredEvent
 from events.models import BehaviorEvent
@@ -48,6 +49,8 @@ def react(*, agent: Agent, event: ScoredEvent, now: datetime) -> None:
     strikes = strikes_of(agent, now=now)
     agent.last_high_risk_at = now
     agent.save(update_fields=["last_high_risk_at"])
+    name = metrics.environment()
+    environments.on_commit(lambda: metrics.STRIKES.labels(name).inc(), robust=True)
     _record_high_event(agent, event, strikes, now)
     is_over = strikes >= settings.HIGH_RISK_STRIKES
     is_noted = (
@@ -89,6 +92,7 @@ def stop(*, agent: Agent, event: BehaviorEvent | ScoredEvent, strikes: int, now:
     )
     incidents.open_or_join(tenant_id=agent.tenant_id, occurrence=occurrence, actor=AUTO_REVOCATION, now=now)
     _announce_high_risk(agent, event, strikes, now, breached=True)
+    environments.on_commit(lambda: metrics.revoked(event.received_at), robust=True)
 
 
 def note_breach(*, agent: Agent, event: BehaviorEvent | ScoredEvent, strikes: int, now: datetime) -> bool:

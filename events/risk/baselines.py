@@ -6,8 +6,10 @@ counts once, or not at all if its tenant's pooling fails. Each process caches th
 that it serves for a minute.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -28,7 +30,10 @@ from events.risk.scoring.habits.state import StateUnreadable
 NAME, DISMISSALS = "baselines", "dismissals"
 DELAY = timedelta(hours=1)
 FARTHEST_BACK = timedelta(days=1)
-CHUNK, CHUNKS = 200, 500  # events of one step, each with up to a megabyte in memory; most steps of one run
+CHUNK = 5_000  # events of one step
+CHUNK_BYTES = 16 * 1024 * 1024  # of their details; the step ends with the event that exceeds it
+READ_TOGETHER = 200
+RUN_SECONDS = 45.0  # after which a run begins no other step: the next one goes on
 ASKED_EVERY = 60.0
 KEPT_TENANTS = 500
 
@@ -56,8 +61,11 @@ WHERE said.id >= %(low)s AND said.id < %(high)s AND said.verdict = 'dismissed' A
 ORDER BY said.id LIMIT %(most)s
 """  # noqa: S608  (only names of tables are put into the text)
 _READ = {NAME: _LOW, DISMISSALS: _DISMISSED}
+_HELD = f"SELECT tenant_id, baseline FROM {_BASELINES} WHERE tenant_id = ANY(%s::uuid[])"  # noqa: S608
 _PUT = f"""
-INSERT INTO {_BASELINES} AS held (tenant_id, version, baseline) VALUES (%s, 1, %s)
+INSERT INTO {_BASELINES} AS held (tenant_id, version, baseline)
+SELECT given.tenant_id, 1, given.baseline
+FROM unnest(%s::uuid[], %s::bytea[]) AS given (tenant_id, baseline) ORDER BY given.tenant_id
 ON CONFLICT (tenant_id) DO UPDATE SET version = held.version + 1, baseline = excluded.baseline
 """  # noqa: S608  (only a table's name is put into the text)
 _CHANGED = f"""
@@ -90,57 +98,78 @@ def of_tenants(tenant_ids: Collection[UUID], *, now: datetime) -> Mapping[UUID, 
     return {name: one.baseline for name, one in known.items() if one.baseline is not None}
 
 
-def pool_new(*, now: datetime) -> int:
-    """Pool new low events and newly dismissed ones; return how many. Safe to repeat."""
-    return sum(_pool_new(name, now) for name in _READ)
+def pool_new(*, now: datetime, seconds: float = RUN_SECONDS) -> int:
+    """Pool new low events and newly dismissed ones, for about so long; return how many. Safe to repeat."""
+    until = time.monotonic() + seconds
+    return sum(_pool_new(name, now, until) for name in _READ)
 
 
-def _pool_new(name: str, now: datetime) -> int:
+def _pool_new(name: str, now: datetime, until: float) -> int:
     total = 0
-    for _ in range(CHUNKS):
+    while True:
         with environments.atomic():
-            pooled = _next_chunk(name, now)
+            pooled, is_more = _next_chunk(name, now)
         total += pooled
-        if pooled < CHUNK:
-            break
-    return total
+        if not is_more or time.monotonic() >= until:
+            return total
 
 
-def _next_chunk(name: str, now: datetime) -> int:
-    """Pool at most `CHUNK` events and return how many; none while another process does."""
+def _next_chunk(name: str, now: datetime) -> tuple[int, bool]:
+    """Pool a step's events; return how many, none while another process pools, and whether there are more."""
     earliest, settled = first_id_at(now - FARTHEST_BACK), first_id_at(now - DELAY)
     for kept in _READ:
         ScorerProgress.objects.get_or_create(name=kept, defaults={"upto": earliest})
     # Both rows, so that one process at a time changes baselines
     locked = ScorerProgress.objects.select_for_update(skip_locked=True).filter(name__in=_READ).in_bulk()
     if len(locked) < len(_READ) or locked[name].upto >= settled:
-        return 0
+        return 0, False
     progress = locked[name]
-    low = max(progress.upto, earliest)
-    rows = sql.query(_READ[name], {"low": low, "high": settled, "most": CHUNK})
+    rows, is_more = _read(name, max(progress.upto, earliest), settled)
     _pool(rows, trusted=name == DISMISSALS)
-    progress.upto = UUID(int=rows[-1][0].int + 1) if len(rows) == CHUNK else settled
+    progress.upto = UUID(int=rows[-1][0].int + 1) if is_more else settled
     progress.save(update_fields=["upto"])
-    return len(rows)
+    return len(rows), is_more
+
+
+def _read(name: str, low: UUID, high: UUID) -> tuple[list[Any], bool]:
+    """Return the events of the next step, and whether it ended before `high`."""
+    rows: list[Any] = []
+    held = 0
+    asked = {"low": low, "high": high, "most": CHUNK}
+    with closing(sql.streamed(_READ[name], asked, most=READ_TOGETHER)) as parts:
+        for part in parts:
+            for row in part:
+                rows.append(row)
+                held += len(row[-1])
+                if held > CHUNK_BYTES:
+                    return rows, True
+    return rows, len(rows) == CHUNK
 
 
 def _pool(rows: list[Any], *, trusted: bool) -> None:
     by_tenant: defaultdict[UUID, list[Any]] = defaultdict(list)
     for row in rows:
         by_tenant[row[1]].append(row)
-    each(sorted(by_tenant), lambda tenant_id: _pool_tenant(tenant_id, by_tenant[tenant_id], trusted=trusted))
+    tenant_ids = sorted(by_tenant)
+    held = dict(sql.query(_HELD, [tenant_ids])) if rows else {}
+    pooled: dict[UUID, bytes] = {}
+
+    def pool_tenant(tenant_id: UUID) -> int:
+        pooled[tenant_id] = _pooled(held.get(tenant_id), by_tenant[tenant_id], trusted=trusted)
+        return len(by_tenant[tenant_id])
+
+    each(tenant_ids, pool_tenant)
+    if pooled:
+        sql.execute(_PUT, [list(pooled), list(pooled.values())])
 
 
-def _pool_tenant(tenant_id: UUID, events: list[Any], *, trusted: bool) -> int:
-    """Pool a tenant's events in a savepoint; return how many."""
-    with environments.atomic():
-        stored = TenantBaseline.objects.filter(tenant_id=tenant_id).first()
-        baseline = Baseline() if stored is None else _decoded(stored.baseline)
-        for _, _, agent_id, action_type, received_at, details in events:
-            event = Event(action_type, received_at.timestamp(), from_stored(details))
-            pool(baseline, event, agent=agent_id, trusted=trusted)
-        sql.execute(_PUT, [tenant_id, encode_baseline(baseline)])
-    return len(events)
+def _pooled(packed: Any, events: list[Any], *, trusted: bool) -> bytes:
+    """Return a tenant's baseline, packed, after these events."""
+    baseline = Baseline() if packed is None else _decoded(packed)
+    for _, _, agent_id, action_type, received_at, details in events:
+        event = Event(action_type, received_at.timestamp(), from_stored(details))
+        pool(baseline, event, agent=agent_id, trusted=trusted)
+    return encode_baseline(baseline)
 
 
 def _asked(old: Mapping[UUID, CachedBaseline], at: float) -> dict[UUID, CachedBaseline]:

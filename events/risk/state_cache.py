@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 
 from compliance.core.bounded_cache import BoundedCache
 from compliance.core.identifiers import new_id_at
+from compliance.observing import metrics
 from compliance.stores import redis
 from events.models import ActionType
 from events.risk.scoring.contract import Event
@@ -28,8 +29,7 @@ log = logging.getLogger(__name__)
 KEPT_SECONDS = 45 * 86_400
 KEPT_STATES = 5_000  # states that a process keeps, packed: a few KB each as a rule
 ATTEMPTS = 4
-MOST_REFOLDED = 64
-FEW = 3
+MOST_REFOLDED = 256  # events folded into other processes' states after one group: some 10 ms
 TRANSACTIONS = (ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY)
 TAG = 16
 ABSENT = b"\0" * TAG
@@ -89,11 +89,6 @@ class StateUpdate(msgspec.Struct, frozen=True):
     ids: Sequence[str]
     tag: bytes
 
-    @property
-    def matters(self) -> bool:
-        """Whether many events are at stake, or transactions, which count toward daily limits."""
-        return len(self.events) > FEW or any(event.action_type in TRANSACTIONS for event in self.events)
-
 
 # Agents whose state in Redis lacks events because saving it failed; rebuilt once Redis is back
 _stale: set[str] = set()
@@ -114,21 +109,24 @@ def _reaching_redis() -> Iterator[None]:
             raise
 
 
+@metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, "load_states")
 def load(agent_ids: Collection[str]) -> Mapping[str, CachedState]:
     """Return each agent's cached state; without Redis, the one that this process has."""
     try:
         with _reaching_redis():
-            answers: Any = redis.client().mget(_keys(agent_ids))
+            answers = redis.values_of(_keys(agent_ids))
     except RedisError:
         return {agent_id: _kept.get(agent_id) or NOTHING for agent_id in agent_ids}
     return {agent_id: _cached(agent_id, answer) for agent_id, answer in zip(agent_ids, answers, strict=True)}
 
 
+@metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, "save_states")
 def save(updates: Iterable[StateUpdate]) -> None:
     """Store the states after committed events.
 
     If another process was faster, the events are folded into its state; if that state lacks events, it is
-    rebuilt at the next look-up. Of very many overtaken at once, updates of little weight are dropped.
+    rebuilt at the next look-up. So it is, by any process, where others were always faster, or where very many
+    were overtaken at once.
     """
     pending = list(updates)
     if not pending:
@@ -138,16 +136,14 @@ def save(updates: Iterable[StateUpdate]) -> None:
             for _ in range(ATTEMPTS):
                 overtaken = _save(pending)
                 pending = [update for update in overtaken if update.agent_id not in _stale]
-                if sum(len(update.events) for update in pending) > MOST_REFOLDED:
-                    pending = [update for update in pending if update.matters]
                 if not pending:
                     return
+                if sum(len(update.events) for update in pending) > MOST_REFOLDED:
+                    break
                 pending = _refolded(pending)
+            _have_rebuilt(pending)
     except RedisError:
         _keep_alone(pending)
-        return
-    # The other processes' states lack these few events
-    log.info("cached states of %d agents lack the last events", len(pending))
 
 
 def forget(*, agent_id: str) -> None:
@@ -158,7 +154,7 @@ def forget(*, agent_id: str) -> None:
 
 def stored(agent_ids: Collection[str]) -> dict[str, CachedState]:
     """Return the state of each agent that has one in Redis. Raises RedisError."""
-    answers: Any = redis.client().mget(_keys(agent_ids)) if agent_ids else ()
+    answers = redis.values_of(_keys(agent_ids))
     return {
         agent_id: CachedState(held[TAG:], held[:TAG])
         for agent_id, held in zip(agent_ids, answers, strict=True)
@@ -214,16 +210,28 @@ def _found(agent_id: str, stored: bytes) -> CachedState:
 
 def _save(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
     """Try to store each; return those that another process had overtaken."""
-    args: list[Any] = [KEPT_SECONDS]
-    for update in updates:
-        args += [update.seen, update.tag + (update.packed or b"")]
-    saved: Any = _COMPARE_AND_SET(keys=_keys(update.agent_id for update in updates), args=args)
-    tried = list(zip(updates, saved, strict=True))
+    keys = _keys(update.agent_id for update in updates)
+    groups = redis.by_slot(keys)
+    answers = _COMPARE_AND_SET.run(*(_call(group, keys, updates) for group in groups))
+    tried = [
+        (updates[position], is_saved)
+        for group, answer in zip(groups, answers, strict=True)
+        for position, is_saved in zip(group, answer, strict=True)
+    ]
     # Kept without a state as well: under its tag the state must be rebuilt
     newest = {one.agent_id: CachedState(one.packed, one.tag) for one, is_saved in tried if is_saved}
     _kept.put_all(newest)
     _stale.difference_update(newest)
     return [one for one, is_saved in tried if not is_saved]
+
+
+def _call(group: Sequence[int], keys: Sequence[str], updates: Sequence[StateUpdate]) -> list[Any]:
+    """The script's call for the updates at these positions."""
+    call: list[Any] = [len(group), *(keys[position] for position in group), KEPT_SECONDS]
+    for position in group:
+        update = updates[position]
+        call += [update.seen, update.tag + (update.packed or b"")]
+    return call
 
 
 def _refolded(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
@@ -233,10 +241,12 @@ def _refolded(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
     none may store what it rebuilt before these events were committed. The tag never goes back, or a rebuild
     from a snapshot would learn events twice.
     """
-    newest: Any = redis.client().mget(_keys(update.agent_id for update in updates))
+    newest = redis.values_of(_keys(update.agent_id for update in updates))
     found = []
     for update, stored in zip(updates, newest, strict=True):
         held = NOTHING if stored is None else _found(update.agent_id, stored)
+        if update.ids and held.tag == UUID(update.ids[-1]).bytes:
+            continue  # stored by us: the answer was lost
         tag, state = max(update.tag, _after(held.tag)), held.state
         if state is None:
             found.append(msgspec.structs.replace(update, seen=held.tag, packed=None, tag=tag))
@@ -246,6 +256,16 @@ def _refolded(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
             packed = encode_state(relearn([(update.events[at], update.bands[at]) for at in new], start=state))
             found.append(msgspec.structs.replace(update, seen=held.tag, packed=packed, tag=tag))
     return found
+
+
+def _have_rebuilt(updates: Sequence[StateUpdate]) -> None:
+    """Replace the agents' states by empty ones: those of other processes lack these events."""
+    log.info("cached states of %d agents are rebuilt: other processes were faster", len(updates))
+    keys = _keys(update.agent_id for update in updates)
+    held = [ABSENT if stored is None else stored[:TAG] for stored in redis.values_of(keys)]
+    tags = [max(update.tag, _after(tag)) for update, tag in zip(updates, held, strict=True)]
+    commands = [("SET", key, tag, "EX", KEPT_SECONDS) for key, tag in zip(keys, tags, strict=True)]
+    redis.checked(redis.together(commands))
 
 
 def _keep_alone(updates: Iterable[StateUpdate]) -> None:

@@ -20,7 +20,7 @@ from events import tasks
 from events.inbox import reviewing
 from events.models import ReviewVerdict, ScorerProgress, TenantBaseline
 from events.risk import baselines
-from events.risk.scoring.habits.baseline import Baseline, decode_baseline
+from events.risk.scoring.habits.baseline import Baseline, decode_baseline, encode_baseline
 from events.risk.scoring.habits.tables import digest
 from events.tests.conftest import World
 from events.tests.factories import make_event, store_event
@@ -116,6 +116,35 @@ def test_steps_go_on_where_the_last_one_ended(world: World, monkeypatch: pytest.
     assert all(knows(world, f"{number}@known.example") for number in range(5))
 
 
+def test_steps_end_with_what_they_may_hold_in_memory(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baselines, "CHUNK_BYTES", 1)
+    for number in range(3):
+        past_event(world, to=f"{number}@known.example")
+
+    first = baselines.pool_new(now=now(), seconds=0)
+    rest = baselines.pool_new(now=now())
+
+    assert first == 1
+    assert first + rest >= 6
+    assert all(knows(world, f"{number}@known.example") for number in range(3))
+
+
+def test_tenant_that_cannot_be_pooled_holds_up_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = make_tenant("Broken")
+    store_event(make_certified_agent(broken), 0.1, now() - AGO, details=DETAILS)
+    past_event(world)
+    TenantBaseline.objects.create(tenant=broken, version=7, baseline=encode_baseline(Baseline())[:-1])
+    monkeypatch.setattr(baselines, "_decoded", lambda packed: decode_baseline(bytes(packed)))
+
+    baselines.pool_new(now=now())
+
+    assert knows(world, "partner@known.example")
+    assert TenantBaseline.objects.get(tenant=broken).version == 7
+    assert str(broken.id) in caplog.text
+
+
 def test_recent_and_confirmed_events_are_not_pooled(world: World) -> None:
     store_event(colleague(world), 0.1, now() - AGO - DAYS, details=DETAILS | {"to": "now@new.example"})
     make_event(world.agent, details=DETAILS | {"to": "now@new.example"})
@@ -189,7 +218,7 @@ def test_task_that_was_away_for_long_goes_on_some_way_back(owned: None, world: W
         store_event(world.agent, 0.1, now() - timedelta(days=11), details=DETAILS)
     past_event(world)
 
-    tasks.snapshot_scorer.apply(headers={ENVIRONMENT_HEADER: Environment.LIVE.value}, throw=True)
+    tasks.pool_baselines.apply(headers={ENVIRONMENT_HEADER: Environment.LIVE.value}, throw=True)
 
     baseline = stored(world)
     assert baseline is not None

@@ -325,6 +325,34 @@ def test_rebuild_that_began_before_an_event_was_committed_is_not_stored_over_it(
     assert recalled(agent).learned == pytest.approx(2)
 
 
+def test_state_whose_answer_was_lost_is_learned_once(agent: Agent, late: list[StateUpdate]) -> None:
+    make_event(agent, details={"tool": "a"})
+
+    SAVE(late)
+    SAVE(late)
+
+    assert recalled(agent).learned == pytest.approx(1)
+
+
+@pytest.mark.parametrize("limit", ["ATTEMPTS", "MOST_REFOLDED"])
+def test_overtaken_too_often_or_by_too_many_has_the_state_rebuilt(
+    agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    make_event(agent, details={"tool": "a"})
+    SAVE(late)
+    late.clear()
+    make_event(agent, details={"tool": "b"})
+    monkeypatch.setattr(state_cache, "save", SAVE)
+    make_event(agent, details={"tool": "c"})
+    monkeypatch.setattr(state_cache, limit, 1 if limit == "ATTEMPTS" else 0)
+
+    SAVE(late)
+
+    assert len(stored(agent) or b"") == state_cache.TAG
+    make_event(agent, details={"tool": "d"})
+    assert recalled(agent).learned == pytest.approx(4)
+
+
 def test_processes_whose_redis_is_emptied_now_and_then_learn_each_event_once(agent: Agent) -> None:
     def send(number: int) -> None:
         with environments.use(Environment.LIVE):

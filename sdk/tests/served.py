@@ -37,7 +37,7 @@ class Service:
         with socket.create_server(("127.0.0.1", self.port)) as listening:
             self.port = listening.getsockname()[1]
             number = listening.fileno()
-            command = commands(f"fd://{number}", {"WEB_WORKERS": "1"}, local=self.folder)["web"]
+            command = commands(f"fd://{number}", {"WEB_WORKERS": "1"})["web"]
             with (self.folder / "web.log").open("ab") as log:
                 self.process = subprocess.Popen(
                     command,
@@ -73,7 +73,7 @@ class Service:
 @contextmanager
 def serving(folder: Path, **more: str) -> Iterator[Service]:
     """The service until the block ends; `more` are settings."""
-    service = Service(folder, {"RATE_LIMIT_EVENTS": "100000000", **more})
+    service = Service(folder, {"RATE_LIMIT_EVENTS": "100000000", "SIGNALS_LONG_POLL_SECONDS": "0.2", **more})
     try:
         service.start()
         yield service

@@ -7,6 +7,12 @@ import pytest
 
 import agentid
 from agentid import Client
+from certificates.tests.factories import make_authorities
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.tenancy.tests.factories import make_test_key
+from delegation import services as delegation
 from tests.conftest import Reported
 from tests.served import Service
 
@@ -17,13 +23,13 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL
 def test_every_block_runs_one_after_the_other(
     service: Service, reported: Reported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with environments.use(Environment.TEST):
+        make_authorities()
+        delegation.bootstrap(now=now())
     monkeypatch.setenv("AGENTID_BASE_URL", service.address)
-    monkeypatch.setenv("AGENTID_API_KEY", reported.api_key)
-    names: dict[str, object] = {
-        "ENVIRONMENT": "live",
-        "ISSUER": service.address,
-        "KEY_FILE": tmp_path / "agent.pem",
-    }
+    monkeypatch.setenv("AGENTID_API_KEY", make_test_key(reported.agent.tenant))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
 
     for block in BLOCKS:
         exec(compile(block, str(README), "exec"), names)  # noqa: S102

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from django.conf import settings
 
+from compliance.observing.correlation import Correlation
+from compliance.observing.correlation import headers_of as ids_of
 from webhooks.models import DeliveryStatus, Pace, retry_delay
 from webhooks.sending import http_client, signature
 from webhooks.sending.http_client import Outcome, RequestOptions
@@ -28,6 +30,7 @@ class ClaimedAttempt:
     had_failures: bool
     started_at: datetime
     secrets: tuple[str, ...] = field(repr=False)  # the current one, and the previous one while it is valid
+    correlation: Correlation | None = None  # of the request that caused the message
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,9 @@ def headers_of(attempt: ClaimedAttempt) -> dict[str, str]:
     timestamp = int(attempt.started_at.timestamp())
     name = signature.header_name(settings.SERVICE_NAME)
     signatures = (signature.sign(attempt.body, secret) for secret in attempt.secrets)
+    ids = {} if attempt.correlation is None else ids_of(attempt.correlation)
     return {
+        **ids,
         **unsigned_headers(event_id=attempt.event_id, at=attempt.started_at),
         **dict(zip((name, f"{name}-Previous"), signatures, strict=False)),
         "webhook-signature": " ".join(

@@ -4,7 +4,7 @@ A claim records the attempt and a short lease before anything is sent. The sende
 runs out the delivery can be claimed again: it may be sent twice, but is never lost.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,22 +12,28 @@ from django.conf import settings
 
 from compliance.core import environments
 from compliance.core.encryption import decrypt
+from compliance.observing import correlation
 from compliance.stores import sql
 from webhooks.models import FAILING_AFTER, MAX_ATTEMPTS, MAX_INTERRUPTIONS, SLOW_AFTER, Pace
 from webhooks.sending.attempts import ClaimedAttempt
+from webhooks.sending.shards import COUNT, ShardTurns
 
 LEASE = timedelta(seconds=10)
 # An endpoint that has kept a request waiting for longer gets no other until it answers.
 YOUNG = timedelta(seconds=0.5)
 INTERRUPTED = "Interrupted: the sender stopped before an answer came"
 CLEAN_UP_LIMIT = 1000
-_CLAIM_LOCK = 7_305_221_001  # the number of an advisory lock
+_SHARD_LOCKS = 0x77656268  # "webh": the first key of the shards' advisory locks
+_SLOW_LOCK = -1  # and the second key of that of the slots for slow endpoints
 
-# One claim at a time, held for milliseconds, makes the caps exact over any number of senders. Should its
-# holder hang, the server ends it. Compiling the query would cost more than running it.
+# Locks held for milliseconds make the caps exact over any number of senders: a shard's lock those of its
+# endpoints, one more that of all slow ones. Nobody waits: shards that another sender holds are left to it.
+# Should a holder hang, the server ends it. Compiling the query would cost more than running it.
 _OPEN = """
 SELECT set_config('idle_in_transaction_session_timeout', '5000', true), set_config('jit', 'off', true),
-       pg_advisory_xact_lock(%s)
+       pg_try_advisory_xact_lock(%(locks)s, %(slow)s),
+       ARRAY(SELECT shard FROM unnest(%(shards)s::integer[]) AS shard
+             WHERE pg_try_advisory_xact_lock(%(locks)s, shard))
 """
 # `endpoint` walks the partial index from one webhook to the next, so the cost grows with the endpoints that
 # wait, not with their backlogs. Each endpoint offers its oldest due deliveries, at most as many as it has
@@ -57,6 +63,7 @@ WITH RECURSIVE endpoint AS (
     FROM endpoint JOIN webhooks_webhook webhook ON webhook.id = endpoint.webhook_id
     LEFT JOIN in_flight ON in_flight.webhook_id = webhook.id
     WHERE webhook.active AND webhook.deleted_at IS NULL
+      AND uuid_hash(webhook.id) & %(last_shard)s = ANY(%(shards)s::integer[])
 ), slow_slots AS (
     SELECT %(slow_slots)s - COALESCE(sum(in_flight.number), 0) AS free
     FROM in_flight JOIN webhooks_webhook webhook ON webhook.id = in_flight.webhook_id
@@ -100,7 +107,8 @@ WITH RECURSIVE endpoint AS (
     FROM claimed JOIN webhooks_webhook webhook ON webhook.id = claimed.webhook_id
 )
 SELECT claimed.id, claimed.webhook_id, claimed.message_id, claimed.lease, claimed.attempt_count,
-       claimed.max_attempts, webhook.url, message.body, webhook.pace, webhook.consecutive_failures > 0,
+       claimed.max_attempts, webhook.url, message.request_id, message.traceparent, message.body,
+       webhook.pace, webhook.consecutive_failures > 0,
        webhook.secret, CASE WHEN webhook.previous_secret_until > %(now)s THEN webhook.previous_secret END
 FROM claimed JOIN webhooks_webhook webhook ON webhook.id = claimed.webhook_id
 JOIN webhooks_message message ON message.id = claimed.message_id
@@ -140,29 +148,43 @@ WHERE id IN (
 """
 
 
-def claim(*, limit: int, unproven: int, now: datetime) -> list[ClaimedAttempt]:
+def claim(
+    *, limit: int, unproven: int, now: datetime, turns: ShardTurns | None = None
+) -> list[ClaimedAttempt]:
     """Claim at most `limit` due deliveries, which must be sent; fair to endpoints and within their slots.
 
-    At most `unproven` of them are retries, or go to endpoints not known to be quick.
+    At most `unproven` of them are retries, or go to endpoints not known to be quick. They come from the
+    shards whose turn it is, without those that another sender claims from now.
     """
+    turns = turns or ShardTurns()
+    shards = turns.next()
+    with environments.atomic():
+        asked = {"locks": _SHARD_LOCKS, "slow": _SLOW_LOCK, "shards": shards}
+        ((_, _, may_take_slow, held),) = sql.query(_OPEN, asked)
+        rows = sql.query(_CLAIM, _values(limit, unproven, now, held, may_take_slow)) if held else []
+    turns.note(tried=shards, held=held, had_slow=may_take_slow)
+    return [_claimed(row, now) for row in rows]
+
+
+def _values(
+    limit: int, unproven: int, now: datetime, shards: Sequence[int], may_take_slow: bool
+) -> dict[str, Any]:
     times = {
         "now": now,
         "leased_until": now + LEASE,
         "young_since": now - YOUNG,
         "slow_since": now - SLOW_AFTER,
     }
-    values = {
+    return {
         **times,
         "limit": limit,
         "unproven": unproven,
+        "shards": shards,
+        "last_shard": COUNT - 1,
         "slots": settings.WEBHOOK_SLOTS_PER_ENDPOINT,
-        "slow_slots": settings.WEBHOOK_SLOW_SLOTS,
+        "slow_slots": settings.WEBHOOK_SLOW_SLOTS if may_take_slow else 0,
         "failing_after": FAILING_AFTER,
     }
-    with environments.atomic():
-        sql.query(_OPEN, [_CLAIM_LOCK])
-        rows = sql.query(_CLAIM, values)
-    return [_claimed(row, now) for row in rows]
 
 
 def lease(attempts: Collection[ClaimedAttempt], *, until: datetime) -> None:
@@ -184,5 +206,7 @@ def clean_up(*, now: datetime) -> None:
 def _claimed(row: Any, now: datetime) -> ClaimedAttempt:
     *plain, body, pace, had_failures, secret, previous = row
     secrets = tuple(decrypt(stored).decode() for stored in (secret, previous) if stored)
-    values = (*plain, bytes(body), Pace(pace), had_failures, now, secrets)
+    *plain, request_id, traceparent = plain
+    ids = correlation.resume(request_id, traceparent) if request_id else None
+    values = (*plain, bytes(body), Pace(pace), had_failures, now, secrets, ids)
     return ClaimedAttempt(*values)

@@ -9,6 +9,7 @@ from typing import Any
 from compliance.core import environments
 from compliance.core.commands import ServiceCommand
 from compliance.core.environments import Environment
+from compliance.observing import metrics_server
 from webhooks.sending.loop import SendingLoop
 
 
@@ -23,6 +24,7 @@ class SenderCommand(ServiceCommand):
         raise TypeError(f"{type(self).__name__} has no senders()")
 
     def run(self, *, now: datetime, **options: Any) -> None:
+        metrics_server.start()
         stopping = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())

@@ -11,10 +11,12 @@ from django.db import DataError, IntegrityError
 
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.observing import correlation, metrics, tracing
 from webhooks.sending import claims, results, wakeup
 from webhooks.sending.attempts import AttemptResult, ClaimedAttempt, send
 from webhooks.sending.http_client import DEFECT, Outcome
 from webhooks.sending.loop import SendingLoop
+from webhooks.sending.shards import ShardTurns
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,7 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
     def __init__(self, environment: Environment, *, size: int) -> None:
         super().__init__(environment, size=size)
         self._cleaned_up = 0.0
+        self._turns = ShardTurns()
 
     @property
     def poll_seconds(self) -> float:
@@ -56,18 +59,21 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
         limit = min(free, self._size // 2 - young)
         if limit <= 0:
             return ()
-        claimed = claims.claim(limit=limit, unproven=max(0, free - self._size // 4), now=moment)
-        if len(claimed) == limit:
+        unproven = max(0, free - self._size // 4)
+        claimed = claims.claim(limit=limit, unproven=unproven, now=moment, turns=self._turns)
+        if len(claimed) == limit or not self._turns.is_round_over:
             self._awake.set()
         return claimed
 
     def work(self, claim: ClaimedAttempt) -> None:
-        try:
-            outcome = send(claim)
-        except Exception:
-            # Whatever it is must be recorded: the attempt would stay in flight for ever.
-            log.exception("delivery %s could not be sent", claim.delivery_id)
-            outcome = Outcome(timedelta(), error=DEFECT)
+        with correlation.use(claim.correlation):
+            try:
+                outcome = send(claim)
+            except Exception:
+                # Whatever it is must be recorded: the attempt would stay in flight for ever.
+                log.exception("delivery %s could not be sent", claim.delivery_id)
+                outcome = Outcome(timedelta(), error=DEFECT)
+        _note(claim, outcome)
         self.finish(AttemptResult(claim, outcome, now()))
 
     def record(self, ended: list[AttemptResult]) -> tuple[list[AttemptResult], Collection[UUID]]:
@@ -80,6 +86,15 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
 
     def release(self, held: Collection[ClaimedAttempt]) -> None:
         claims.lease(held, until=now())
+
+
+def _note(claim: ClaimedAttempt, outcome: Outcome) -> None:
+    """Count an attempt, and record its span."""
+    seconds, name = outcome.duration.total_seconds(), metrics.environment()
+    metrics.ATTEMPTS.labels(name, "succeeded" if outcome.succeeded else "failed").inc()
+    metrics.ATTEMPT_SECONDS.labels(name).observe(seconds)
+    failed = not outcome.succeeded
+    tracing.record(claim.correlation, "webhook delivery", kind="CLIENT", seconds=seconds, failed=failed)
 
 
 def _recorded(ended: list[AttemptResult]) -> list[AttemptResult]:

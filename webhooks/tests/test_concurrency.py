@@ -13,12 +13,14 @@ from django.db import connection, connections
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.stores import sql
 from compliance.tenancy.tests.factories import make_tenant
 from webhooks.models import Attempt, Delivery, Pace, Webhook
 from webhooks.sending import claims, results
 from webhooks.sending.attempts import AttemptResult, ClaimedAttempt
 from webhooks.sending.http_client import Outcome
 from webhooks.sending.sender import Sender
+from webhooks.sending.shards import COUNT, ShardTurns
 from webhooks.tests.factories import make_delivery, make_webhook, make_webhook_of_pace
 from webhooks.tests.receivers import Receiver, answer, receiving
 from webhooks.tests.steps import deliver
@@ -84,8 +86,42 @@ def test_cap_on_slow_endpoints_holds_against_many_claimers(empty_queue: None, se
     end(found)
 
 
+def test_claim_under_way_holds_up_no_other(empty_queue: None) -> None:
+    webhooks = [make_webhook_of_pace(make_tenant(), Pace.QUICK) for _ in range(12)]
+    for webhook in webhooks:
+        make_delivery(webhook)
+    moment, first, second = now(), ShardTurns(), ShardTurns()
+
+    with environments.atomic():
+        # As another sender that has just begun, and holds half of the shards.
+        held = sql.query(
+            "SELECT shard FROM generate_series(0, %s) AS shard WHERE pg_try_advisory_xact_lock(%s, shard)",
+            [COUNT // 2 - 1, claims._SHARD_LOCKS],
+        )
+        (found,) = at_once([lambda: claims.claim(limit=100, unproven=100, now=moment, turns=first)])
+        assert not first.is_round_over
+
+    rest = claims.claim(limit=100, unproven=100, now=moment, turns=second)
+    assert len(held) == COUNT // 2
+    assert second.is_round_over
+    assert len(found + rest) == len(webhooks)
+    assert {shard_of(attempt.webhook_id) for attempt in found} <= set(range(COUNT // 2, COUNT))
+    assert {shard_of(attempt.webhook_id) for attempt in rest} <= set(range(COUNT // 2))
+    end(found + rest)
+
+
+def shard_of(webhook_id: object) -> int:
+    ((found,),) = sql.query("SELECT uuid_hash(%s) & %s", [webhook_id, COUNT - 1])
+    return int(found)
+
+
 def claim_own(moment: datetime, total: int) -> list[ClaimedAttempt]:
-    return claims.claim(limit=total, unproven=total, now=moment)
+    """Claim as a sender does, until no other holds what might be due."""
+    turns, found = ShardTurns(), list[ClaimedAttempt]()
+    while not turns.is_round_over and len(found) < total:
+        most = total - len(found)
+        found += claims.claim(limit=most, unproven=most, now=moment, turns=turns)
+    return found
 
 
 def send_what_is_due() -> int:

@@ -12,7 +12,8 @@ from compliance.keys import backend_for
 class Command(ServiceCommand):
     help = (
         "Make root and issuing CA with their keys in the HSM, the first revocation lists, and, where "
-        "PKCS11_SO_PIN is given, the token's missing shards; repeatable."
+        "PKCS11_SO_PIN is given, the token's missing shards; with AGENT_KEYS=wrapped, the wrapping key; "
+        "repeatable."
     )
     takes_environment = True
 

@@ -30,5 +30,5 @@ class Command(ServiceCommand):
 
 def _row(certificate: Certificate, now: datetime) -> dict[str, Any]:
     names = ("id", "agent_id", "serial_number", "issued_at", "expires_at", "revoked_at", "revocation_reason")
-    rest = ("revocation_code", "first_crl_number", "crl_shard", "kms_key_arn")
+    rest = ("revocation_code", "first_crl_number", "crl_shard", "kms_key_arn", "key_storage")
     return {"status": certificate.status_at(now).value, **fields(certificate, *names, *rest)}

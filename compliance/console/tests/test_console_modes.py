@@ -10,6 +10,7 @@ from django.urls import reverse
 from agents.models import Agent
 from agents.tests.factories import make_agent, make_retired_agent, make_suspended_agent
 from auditlog.models import AuditEntry
+from auditlog.tests.factories import facts_of
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
@@ -65,7 +66,7 @@ def test_officers_and_operators_set_a_tenants_mode(
     with environments.use(environment):
         entry = AuditEntry.objects.about(acme.id).of_type("tenant.enforcement_changed").get()
     assert answer.url == address_in(environment, "tenancy_tenant_change", acme.pk)
-    assert entry.metadata == {"before": "enforce", "after": "observe", "reason": "pilot"}
+    assert facts_of(entry) == {"before": "enforce", "after": "observe", "reason": "pilot"}
     assert entry.actor_id.startswith("person:")
     assert "observing" in page_of(client, TENANT, acme)
 

@@ -54,7 +54,8 @@ def test_lost_broker_is_survived() -> None:
         "    is_lost = tasks.enqueue('tests.note') is False\n"
         "raise SystemExit(0 if is_lost and monotonic() - began < 1.5 else 1)"
     )
-    dead = {**os.environ, "REDIS_URL": "redis://127.0.0.1:1/0"}
+    nowhere = "redis://127.0.0.1:1/0"
+    dead = {**os.environ, "REDIS_URL": nowhere, "BROKER_URL": nowhere}
 
     ended = subprocess.run(
         [sys.executable, "-c", script], env=dead, cwd=settings.BASE_DIR, timeout=30, check=False

@@ -8,7 +8,7 @@ from uuid import UUID
 from agents.did import AgentDid
 from agents.models import Agent, AgentStatus
 from agents.risk import band_of
-from certificates.models import Certificate, CertificateStatus
+from certificates.models import Certificate
 from certificates.public.verification import Verification
 from compliance.core.environments import Environment
 from compliance.gateway.deciding.refusals import (
@@ -21,8 +21,9 @@ from compliance.gateway.deciding.refusals import (
 )
 from compliance.gateway.deciding.rules import RouteRules
 from compliance.gateway.models import GatewayCredential
+from delegation.issued.rule import NotStanding, agent_fault, certificate_fault
 from delegation.jose.tokens import Chain, ChainActor, ChainActorType, Delegation, RootAssurance
-from delegation.standing import NotStanding, Standing
+from delegation.standing import Standing
 
 _OF_TOKEN: Final = {
     NotStanding.UNKNOWN: "The token is unknown",
@@ -142,15 +143,7 @@ def _assurance(delegation: Delegation, standing: Standing, tenant_id: UUID) -> R
 
 
 def _check_certificate(agent: Agent, found: Verification) -> None:
-    reason: NotStanding | None = None
-    if agent.status == AgentStatus.SUSPENDED:
-        reason = NotStanding.AGENT_SUSPENDED
-    elif agent.status == AgentStatus.RETIRED:
-        reason = NotStanding.AGENT_RETIRED
-    elif found.status is CertificateStatus.REVOKED:
-        reason = NotStanding.CERTIFICATE_REVOKED
-    elif found.status is CertificateStatus.EXPIRED:
-        reason = NotStanding.CERTIFICATE_EXPIRED
+    reason = agent_fault(agent.status) or certificate_fault(found.status)
     if reason is not None:
         raise GatewayRefused(403, _OF_AGENT[reason], reason.value)
     if agent.status != AgentStatus.ACTIVE:

@@ -28,7 +28,7 @@ from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.waiting import eventually
 from delegation import services as delegation
-from delegation.jose import keyring
+from delegation.token_keys import keyring
 from events.models import BehaviorEvent
 
 pytestmark = [

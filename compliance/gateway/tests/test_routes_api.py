@@ -6,6 +6,7 @@ import pytest
 from django.db import IntegrityError
 
 from auditlog.models import AuditEntry
+from auditlog.tests.factories import facts_of
 from auditlog.vocabulary import AuditAction
 from compliance.core import environments
 from compliance.gateway import services
@@ -41,7 +42,7 @@ def test_route_is_created_with_what_was_said_and_audited(client: ApiClient, tena
     assert answer.status_code == 201, answer.content
     assert {name: data[name] for name in FIELDS} == FIELDS
     (entry,) = audited(tenant, AuditAction.GATEWAY_ROUTE_CREATED)
-    assert (entry.affected_id, entry.metadata) == (data["id"], {"name": "orders", "fields": FIELDS})
+    assert (entry.affected_id, facts_of(entry)) == (data["id"], {"name": "orders", "fields": FIELDS})
     assert client.get(f"{PATH}/{data['id']}").json()["data"] == data
 
 

@@ -3,7 +3,7 @@
 import logging
 import threading
 import zlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TypeVar
 
@@ -73,6 +73,36 @@ class KeyHostBackend(ShardedBackend):
         base.require_message(message)
         return self._ask(self.token_of(uri), messages.SignEd25519(self._environment, uri, message), bytes)
 
+    def make_wrapping_key(self, *, label: str) -> base.WrappingKeyRef:
+        request = messages.MakeWrappingKey(self._environment, label)
+        return self._ask(self.main_label, request, base.WrappingKeyRef)
+
+    def adopt_wrapping_key(self, uri: str) -> base.WrappingKeyRef:
+        request = messages.AdoptWrappingKey(self._environment, uri)
+        return self._ask(self.token_of(uri), request, base.WrappingKeyRef)
+
+    def generate_wrapped(self, wrapping: base.WrappingKeyRef, *, label: str) -> base.WrappedKey:
+        request = messages.GenerateWrapped(self._environment, wrapping, label)
+        return self._ask(self.token_of(wrapping.uri), request, base.WrappedKey)
+
+    def sign_wrapped(
+        self, key: KeyRef, digest: bytes, algorithm: SignatureAlgorithm, read: Callable[[], base.WrappedKey]
+    ) -> bytes:
+        if not algorithm.is_rsa:
+            raise ValueError(f"Wrapped keys are RSA keys, which do not sign {algorithm}")
+        algorithm.require_digest(digest)
+        quick = messages.SignUnwrapped(self._environment, key, digest, algorithm)
+        # An empty text: the host has not unwrapped the key.
+        if signature := self._ask(self.token_of(key.uri), quick, bytes, key=key.uri):
+            return signature
+        wrapped = read()
+        request = messages.UnwrapAndSign(self._environment, wrapped, digest, algorithm)
+        return self._ask(self.token_of(wrapped.wrapping.uri), request, bytes, key=key.uri)
+
+    def wrap_anew(self, wrapped: base.WrappedKey, to: base.WrappingKeyRef) -> base.WrappedKey:
+        request = messages.WrapAnew(self._environment, wrapped, to)
+        return self._ask(self.token_of(wrapped.wrapping.uri), request, base.WrappedKey)
+
     def public_key(self, uri: str) -> AnyPublicKey:
         request = messages.ReadPublicKey(self._environment, uri)
         return base.read_spki(self._ask(self.token_of(uri), request, bytes))
@@ -120,10 +150,15 @@ class KeyHostBackend(ShardedBackend):
             self._search(wanted="" if self._has_divided_tokens else missing[0])
         return len(self.known_shards())
 
-    def _ask(self, token: str, request: AnyRequest, result: type[Result]) -> Result:
-        """Ask the token's host, or another host that has the token while that one is away."""
+    def _ask(self, token: str, request: AnyRequest, result: type[Result], *, key: str = "") -> Result:
+        """Ask the token's host, or another host that has the token while that one is away.
+
+        Hosts that share a token divide the wrapped keys in it between them: each `key` has one that is asked
+        first, so that few hosts unwrap it.
+        """
         away: KeyHostAway | None = None
-        for client in self._holders.get(token) or self._find(token):
+        holders = self._holders.get(token) or self._find(token)
+        for client in _rotated(key, holders) if key else holders:
             try:
                 return client.call(request, result)
             except KeyHostAway as error:
@@ -161,6 +196,6 @@ class KeyHostBackend(ShardedBackend):
 
 
 def _rotated(label: str, clients: list[KeyHostClient]) -> list[KeyHostClient]:
-    """Order the hosts of one token, the same in every process, with another in front for another token."""
+    """Order hosts by the name of a token or key: the same in every process, another in front for another."""
     first = zlib.crc32(label.encode()) % len(clients)
     return clients[first:] + clients[:first]

@@ -18,6 +18,7 @@ from compliance.keys import forks
 from compliance.keys.base import KeyServiceUnavailable
 from compliance.keys.hosts import messages, sockets
 from compliance.keys.hosts.messages import AnyRequest, ConnectionLost, KeyHostResponse, MessageConnection
+from compliance.observing import metrics
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +74,9 @@ class KeyHostClient:
 
     def call(self, request: AnyRequest, result: type[Result]) -> Result:
         """Return the host's result; raises the errors of `KeyBackend`, and `KeyHostAway`."""
-        response = self._ask(request, time.monotonic() + request.timeout)
+        name = f"host_{type(request).__name__}"
+        with metrics.counted(metrics.HSM_CALLS, metrics.HSM_SECONDS, name):
+            response = self._ask(request, time.monotonic() + request.timeout)
         if response.failure == messages.INVALID:
             raise ValueError(response.message)
         if response.failure:

@@ -66,6 +66,36 @@ class GenerateKey(_SlowRequest, frozen=True):  # URI and SubjectPublicKeyInfo
     keep_public: bool
 
 
+class MakeWrappingKey(_SlowRequest, frozen=True):  # WrappingKeyRef
+    label: str
+
+
+class AdoptWrappingKey(KeyHostRequest, frozen=True):  # WrappingKeyRef
+    uri: str
+
+
+class GenerateWrapped(_SlowRequest, frozen=True):  # WrappedKey
+    wrapping: base.WrappingKeyRef
+    label: str
+
+
+class SignUnwrapped(KeyHostRequest, frozen=True):  # bytes; none if the host has not unwrapped the key
+    key: base.KeyRef
+    digest: bytes
+    algorithm: base.SignatureAlgorithm
+
+
+class UnwrapAndSign(KeyHostRequest, frozen=True):  # bytes
+    wrapped: base.WrappedKey
+    digest: bytes
+    algorithm: base.SignatureAlgorithm
+
+
+class WrapAnew(KeyHostRequest, frozen=True):  # WrappedKey
+    wrapped: base.WrappedKey
+    to: base.WrappingKeyRef
+
+
 class ReadPublicKey(KeyHostRequest, frozen=True):  # SubjectPublicKeyInfo
     uri: str
 
@@ -99,13 +129,23 @@ class MakeTokens(_SlowRequest, frozen=True):  # int
 
 
 Signing = SignDigest | SignEd25519
+Wrapping = MakeWrappingKey | AdoptWrappingKey | GenerateWrapped | SignUnwrapped | UnwrapAndSign | WrapAnew
 AnyRequest = (
-    Signing | GenerateKey | ReadPublicKey | DestroyKey | ListToken | CheckTokens | FindTokens | MakeTokens
+    Signing
+    | Wrapping
+    | GenerateKey
+    | ReadPublicKey
+    | DestroyKey
+    | ListToken
+    | CheckTokens
+    | FindTokens
+    | MakeTokens
 )
 
 
 ERRORS: Final[dict[str, type[Unavailable]]] = {
     "not_configured": base.KeyServiceNotConfigured,
+    "mismatch": base.KeyMismatch,  # before the error that it is a kind of
     "not_found": base.KeyNotFound,
     "unavailable": base.KeyServiceUnavailable,
 }

@@ -75,8 +75,26 @@ class KeyHostService:
                 return backend.find_tokens(request.wanted)
             case messages.MakeTokens():
                 return backend.make_tokens(request.labels, so_pin=request.so_pin)
+            case _:
+                return _with_wrapped_keys(backend, request)
         return None
 
     def _backend(self, environment: Environment) -> Pkcs11Backend:
         backend = self._backends.get(environment)
         return backend or self._backends.setdefault(environment, pkcs11_backend(environment))
+
+
+def _with_wrapped_keys(backend: Pkcs11Backend, request: messages.Wrapping) -> object:
+    match request:
+        case messages.MakeWrappingKey():
+            return backend.make_wrapping_key(label=request.label)
+        case messages.AdoptWrappingKey():
+            return backend.adopt_wrapping_key(request.uri)
+        case messages.GenerateWrapped():
+            return backend.generate_wrapped(request.wrapping, label=request.label)
+        case messages.SignUnwrapped():
+            return backend.sign_unwrapped(request.key, request.digest, request.algorithm) or b""
+        case messages.UnwrapAndSign():
+            return backend.unwrap_and_sign(request.wrapped, request.digest, request.algorithm)
+        case messages.WrapAnew():
+            return backend.wrap_anew(request.wrapped, request.to)

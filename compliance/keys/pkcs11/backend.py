@@ -4,12 +4,13 @@ import logging
 import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from dataclasses import replace
 from time import monotonic
 from typing import Any, Final, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from django.conf import settings
-from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, PKCS11Error, exceptions
+from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, PKCS11Error
 
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
@@ -17,12 +18,22 @@ from compliance.keys import base, forks
 from compliance.keys.base import AnyPublicKey, KeyNotFound, KeyServiceNotConfigured, KeyServiceUnavailable
 from compliance.keys.pkcs11 import objects
 from compliance.keys.pkcs11.call_threads import CallThreads, CallTimeout
+from compliance.keys.pkcs11.failures import PIN_REFUSED, REQUEST_REFUSED, STALE_HANDLE
 from compliance.keys.pkcs11.module import Pkcs11Module, module_at
 from compliance.keys.pkcs11.objects import read_public_key, stored_key
 from compliance.keys.pkcs11.provisioning import make_tokens
 from compliance.keys.pkcs11.token import KeyMissing, KeyVanished, TokenConfig, TokenSession, TokenSessions
+from compliance.keys.pkcs11.wrapping import (
+    adopt_wrapping_key,
+    make_wrapped,
+    make_wrapping_key,
+    sign_if_unwrapped,
+    unwrap_and_sign,
+    wrap_anew,
+)
 from compliance.keys.sharding import ED25519, P256, ShardedBackend, is_shard, main_token
 from compliance.keys.uri import Pkcs11Uri, build, parse
+from compliance.observing import metrics
 
 logger = logging.getLogger(__name__)
 
@@ -39,28 +50,12 @@ START_TIMEOUT: Final = 30.0  # SoftHSM then reads every object of every token
 RESTART_SHARE: Final = 20
 LONGEST_RESTART_PAUSE: Final = 60.0
 
-PIN_REFUSED: Final = (
-    *(exceptions.PinIncorrect, exceptions.PinInvalid, exceptions.PinLenRange, exceptions.PinExpired),
-    *(exceptions.PinLocked, exceptions.UserPinNotInitialized),
-)
-"""Errors after which another try could lock the token."""
-
-REQUEST_REFUSED: Final = (
-    *(exceptions.ArgumentsBad, exceptions.AttributeTypeInvalid, exceptions.AttributeValueInvalid),
-    *(exceptions.DataInvalid, exceptions.DataLenRange, exceptions.FunctionNotSupported),
-    *(exceptions.KeySizeRange, exceptions.KeyTypeInconsistent),
-    *(exceptions.MechanismInvalid, exceptions.MechanismParamInvalid),
-    *(exceptions.TemplateIncomplete, exceptions.TemplateInconsistent, exceptions.TokenWriteProtected),
-)
-"""Errors of a token that serves and will refuse the same request again."""
-
 CURVES: Final = {
     P256: (KeyType.EC, objects.P256_PARAMETERS),
     ED25519: (KeyType.EC_EDWARDS, objects.ED25519_PARAMETERS),
 }
-KINDS: Final = (ObjectClass.PRIVATE_KEY, ObjectClass.PUBLIC_KEY)
-STALE_HANDLE: Final = (exceptions.KeyHandleInvalid, exceptions.ObjectHandleInvalid)
-"""Another process may have destroyed the key: it is looked up before the module is restarted."""
+HALVES: Final = (ObjectClass.PRIVATE_KEY, ObjectClass.PUBLIC_KEY)
+KINDS: Final = (*HALVES, ObjectClass.SECRET_KEY)
 
 # RFC 8017 §9.2 note 1: DER of DigestInfo up to the digest.
 DIGEST_INFO: Final = {
@@ -75,8 +70,11 @@ def pkcs11_backend(environment: Environment) -> "Pkcs11Backend":
     label, pin = main_token(environment)
     if not settings.PKCS11_MODULE:
         raise KeyServiceNotConfigured
-    config = TokenConfig(label, pin, settings.PKCS11_SO_PIN)
+    config = TokenConfig(label, pin, settings.PKCS11_SO_PIN, settings.PKCS11_UNWRAPPED_KEYS)
     return Pkcs11Backend(module_at(settings.PKCS11_MODULE), config, shards=settings.PKCS11_SHARDS)
+
+
+_OPERATIONS = {name: name for name in ("generate", "sign", "read", "remove", "touch")}
 
 
 class Pkcs11Backend(ShardedBackend):
@@ -141,12 +139,61 @@ class Pkcs11Backend(ShardedBackend):
         base.require_message(message)
         return self._sign_raw(uri, message, Mechanism.EDDSA)
 
+    def make_wrapping_key(self, *, label: str) -> base.WrappingKeyRef:
+        token = self.main_label
+        return self._call(self._main, lambda session: make_wrapping_key(session, token=token, label=label))
+
+    def adopt_wrapping_key(self, uri: str) -> base.WrappingKeyRef:
+        sessions, _ = self._locate(uri)
+        return self._call(sessions, lambda session: adopt_wrapping_key(session, uri))
+
+    def generate_wrapped(self, wrapping: base.WrappingKeyRef, *, label: str) -> base.WrappedKey:
+        token = self.token_of(wrapping.uri)
+        return self._call(
+            self._sessions(token),
+            lambda session: make_wrapped(session, wrapping, token=token, label=label),
+            threads=self._generations,
+            timeout=GENERATE_TIMEOUT,
+        )
+
+    def sign_wrapped(
+        self,
+        key: base.KeyRef,
+        digest: bytes,
+        algorithm: base.SignatureAlgorithm,
+        read: Callable[[], base.WrappedKey],
+    ) -> bytes:
+        signature = self.sign_unwrapped(key, digest, algorithm)
+        return self.unwrap_and_sign(read(), digest, algorithm) if signature is None else signature
+
+    def sign_unwrapped(
+        self, key: base.KeyRef, digest: bytes, algorithm: base.SignatureAlgorithm
+    ) -> bytes | None:
+        """Sign with a key that this process has unwrapped lately, as `sign_wrapped`; None if it has not."""
+        data = _to_be_signed_by_rsa(digest, algorithm)
+        sessions, _ = self._locate(key.uri)
+        return self._call(sessions, lambda session: sign_if_unwrapped(session, key, data))
+
+    def unwrap_and_sign(
+        self, wrapped: base.WrappedKey, digest: bytes, algorithm: base.SignatureAlgorithm
+    ) -> bytes:
+        """Unwrap a key, keep it among those used lately, and sign, as `sign_wrapped`."""
+        data = _to_be_signed_by_rsa(digest, algorithm)
+        sessions = self._sessions(self.token_of(wrapped.wrapping.uri))
+        return self._call(sessions, lambda session: unwrap_and_sign(session, wrapped, data))
+
+    def wrap_anew(self, wrapped: base.WrappedKey, to: base.WrappingKeyRef) -> base.WrappedKey:
+        token = self.token_of(wrapped.wrapping.uri)
+        if self.token_of(to.uri) != token:
+            raise KeyNotFound
+        return self._call(self._sessions(token), lambda session: wrap_anew(session, wrapped, to))
+
     def public_key(self, uri: str) -> AnyPublicKey:
         sessions, key_id = self._locate(uri)
 
         def read(session: TokenSession) -> AnyPublicKey:
             # Modules that keep no public object have the public key in the private one.
-            for kind in reversed(KINDS):
+            for kind in reversed(HALVES):
                 for found in session.find(kind, key_id):
                     if (public_key := read_public_key(found)) is not None:
                         return public_key
@@ -162,6 +209,7 @@ class Pkcs11Backend(ShardedBackend):
             if not halves:
                 raise KeyMissing("neither half")
             session.handles.pop(key_id, None)
+            session.wrapping_keys.pop(uri, None)
             for half in halves:
                 half.destroy()
 
@@ -181,7 +229,8 @@ class Pkcs11Backend(ShardedBackend):
         def read(session: TokenSession) -> list[base.StoredKey]:
             labels: dict[bytes, dict[ObjectClass, str]] = {}
             for kind in KINDS:
-                stored: list[Any] = list(session.session.get_objects({Attribute.CLASS: kind}))
+                wanted = {Attribute.CLASS: kind, Attribute.TOKEN: True}
+                stored: list[Any] = list(session.session.get_objects(wanted))
                 for found in stored:
                     if found.id and found.label.startswith(label_prefix):
                         labels.setdefault(found.id, {})[kind] = found.label
@@ -254,7 +303,7 @@ class Pkcs11Backend(ShardedBackend):
         if sessions is None:
             self.require_own(label)
             with self._lock:
-                fresh = TokenSessions(self._module, TokenConfig(label, self._config.pin))
+                fresh = TokenSessions(self._module, replace(self._config, label=label, so_pin=""))
                 sessions = self._tokens.setdefault(label, fresh)
         return sessions
 
@@ -273,7 +322,10 @@ class Pkcs11Backend(ShardedBackend):
         if not self._module.is_started:
             timeout = max(timeout, START_TIMEOUT)
         try:
-            result = (threads or self._calls).run(lambda: self._attempt(token, operation), timeout=timeout)
+            with metrics.counted(metrics.HSM_CALLS, metrics.HSM_SECONDS, _name_of(operation)):
+                result = (threads or self._calls).run(
+                    lambda: self._attempt(token, operation), timeout=timeout
+                )
         except CallTimeout as error:
             logger.warning("Token %s: %s", token.label, error)
             token.breaker.failed(ticket)
@@ -318,6 +370,13 @@ class Pkcs11Backend(ShardedBackend):
             raise _unavailable(token, error) from error
 
 
+def _to_be_signed_by_rsa(digest: bytes, algorithm: base.SignatureAlgorithm) -> bytes:
+    if not algorithm.is_rsa:
+        raise ValueError(f"Wrapped keys are RSA keys, which do not sign {algorithm}")
+    algorithm.require_digest(digest)
+    return DIGEST_INFO[algorithm] + digest
+
+
 def _generate_pair(session: TokenSession, bits: int, options: dict[str, Any]) -> tuple[Any, Any]:
     if bits not in CURVES:
         return session.session.generate_keypair(KeyType.RSA, bits, **options)
@@ -351,3 +410,8 @@ def _answers(token: TokenSessions) -> bool:
 def _unavailable(token: TokenSessions, error: PKCS11Error) -> KeyServiceUnavailable:
     logger.warning("Token %s cannot serve: %s", token.label, type(error).__name__)
     return KeyServiceUnavailable()
+
+
+def _name_of(operation: Callable[..., object]) -> str:
+    """The operation as a label: generate, sign, read, remove, touch or list."""
+    return _OPERATIONS.get(getattr(operation, "__name__", ""), "list")

@@ -11,7 +11,8 @@ from pkcs11 import Attribute, KeyType, MechanismFlag, ObjectClass, PKCS11Error
 
 from compliance.core.identifiers import moment_of
 from compliance.keys.base import AnyPublicKey, StoredKey
-from compliance.keys.uri import Pkcs11Uri, build
+from compliance.keys.uri import PRIVATE as PRIVATE_TYPE
+from compliance.keys.uri import SECRET, Pkcs11Uri, build
 
 SIGN_AND_VERIFY: Final = MechanismFlag.SIGN | MechanismFlag.VERIFY  # sets every other use to false
 
@@ -75,8 +76,9 @@ def _point(value: bytes, octets: int) -> bytes:
 def stored_key(token_label: str, key_id: bytes, labels: dict[ObjectClass, str]) -> StoredKey:
     """Describe a key of which the objects with these labels were found."""
     label = next(iter(labels.values()))
-    uri = build(Pkcs11Uri(token=token_label, id=key_id, object=label))
-    private, public = ObjectClass.PRIVATE_KEY in labels, ObjectClass.PUBLIC_KEY in labels
+    is_secret = ObjectClass.SECRET_KEY in labels
+    uri = build(Pkcs11Uri(token_label, key_id, label, SECRET if is_secret else PRIVATE_TYPE))
+    private, public = is_secret or ObjectClass.PRIVATE_KEY in labels, ObjectClass.PUBLIC_KEY in labels
     return StoredKey(uri, label, has_private=private, has_public=public, made_at=_made_at(key_id))
 
 

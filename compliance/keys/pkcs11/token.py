@@ -17,6 +17,7 @@ from compliance.keys import forks
 from compliance.keys.base import KeyServiceUnavailable
 from compliance.keys.pkcs11.module import Pkcs11Module
 from compliance.keys.pkcs11.startup_lock import startup_lock
+from compliance.keys.pkcs11.unwrapped import MOST_UNWRAPPED, UnwrappedKeys
 
 Result = TypeVar("Result")
 
@@ -36,11 +37,12 @@ class KeyVanished(KeyMissing):
 
 @dataclass(frozen=True)
 class TokenConfig:
-    """Label and user PIN of a token, and the security officer's PIN if known; `repr` shows no PIN."""
+    """Label and user PIN of a token, the security officer's PIN if known; `repr` shows no PIN."""
 
     label: str
     pin: str = field(repr=False)
     so_pin: str = field(default="", repr=False)
+    unwrapped: int = MOST_UNWRAPPED  # keys of the token that stay unwrapped in a process
 
 
 class KeyHandle(_pkcs11.SignMixin):  # type: ignore[name-defined]
@@ -63,9 +65,11 @@ class _Login:
     epoch: int
     token: Pkcs11Token
     anchor: Pkcs11Session
+    unwrapped: UnwrappedKeys
     idle: list[Pkcs11Session] = field(default_factory=list)
     handles: dict[bytes, int] = field(default_factory=dict)
     misses: int = 0
+    wrapping_keys: dict[str, tuple[int, bool]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -80,10 +84,24 @@ class TokenSession:
         """Cached handles of private keys by CKA_ID."""
         return self.login.handles
 
+    @property
+    def wrapping_keys(self) -> dict[str, tuple[int, bool]]:
+        """Cached handles of wrapping keys by URI, and whether the security officer trusts the key."""
+        return self.login.wrapping_keys
+
+    @property
+    def unwrapped(self) -> UnwrappedKeys:
+        return self.login.unwrapped
+
+    def mechanisms(self) -> set[int]:
+        """Return the numbers of the mechanisms that the token offers."""
+        return set(self.login.token.slot.get_mechanisms())
+
     def find(self, object_class: ObjectClass, key_id: bytes) -> list[Any]:
-        """Find the objects of a class with this CKA_ID."""
+        """Find the stored objects of a class with this CKA_ID; unwrapped keys are session objects."""
+        wanted = {Attribute.CLASS: object_class, Attribute.ID: key_id, Attribute.TOKEN: True}
         # Read to the end: the session cannot sign while a search is open.
-        return list(self.session.get_objects({Attribute.CLASS: object_class, Attribute.ID: key_id}))
+        return list(self.session.get_objects(wanted))
 
     def private_key(self, key_id: bytes) -> KeyHandle:
         """Return the one private key with this CKA_ID; raises `KeyMissing`."""
@@ -109,7 +127,7 @@ class TokenSession:
         return handle
 
     def _preload(self) -> None:
-        found = self.session.get_objects({Attribute.CLASS: ObjectClass.PRIVATE_KEY})
+        found = self.session.get_objects({Attribute.CLASS: ObjectClass.PRIVATE_KEY, Attribute.TOKEN: True})
         keys: list[Any] = list(islice(found, MAX_PRELOADED))
         self.handles.update({key.id: key.handle for key in keys})
 
@@ -172,4 +190,4 @@ class TokenSessions:
             except UserAlreadyLoggedIn:
                 anchor = token.open(rw=True)
         self.was_opened = True
-        return _Login(epoch, token, anchor)
+        return _Login(epoch, token, anchor, UnwrappedKeys(size=self.config.unwrapped))

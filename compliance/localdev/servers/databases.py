@@ -1,12 +1,21 @@
 """Databases and roles of a PostgreSQL server, managed through `psql`."""
 
 import subprocess
+from collections.abc import Mapping
+from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from ..console import StepFailed
 from ..setup.binaries import postgres_bin
-from .postgres import DatabaseRole, PostgresServer, clean_environment
+from .postgres import DatabaseRole, clean_environment
 from .processes import captured
+
+
+class Addressed(Protocol):
+    """A PostgreSQL server that has superusers' addresses."""
+
+    def url(self, database: str, role: DatabaseRole | None = None) -> str:
+        """Return the address of a database; without a role, for the superuser."""
 
 
 def query(url: str, sql: str, *, seconds: float = 20.0) -> list[str]:
@@ -31,7 +40,7 @@ def query(url: str, sql: str, *, seconds: float = 20.0) -> list[str]:
     return done.stdout.splitlines()
 
 
-def ensure_database(server: PostgresServer, name: str, *, owner: DatabaseRole | None = None) -> None:
+def ensure_database(server: Addressed, name: str, *, owner: DatabaseRole | None = None) -> None:
     """Create the database `name` unless it exists; without an `owner` it belongs to the superuser."""
     admin = server.url("postgres")
     if not query(admin, f"SELECT 1 FROM pg_database WHERE datname = {_literal(name)}"):  # noqa: S608
@@ -39,9 +48,7 @@ def ensure_database(server: PostgresServer, name: str, *, owner: DatabaseRole | 
         query(admin, f"CREATE DATABASE {_identifier(name)}{ownership}")
 
 
-def ensure_role(
-    server: PostgresServer, role: DatabaseRole, *, attributes: str = "", member_of: str = ""
-) -> None:
+def ensure_role(server: Addressed, role: DatabaseRole, *, attributes: str = "", member_of: str = "") -> None:
     """Create a role that may sign in, unless it exists, and set its password and attributes.
 
     `member_of` names predefined roles to grant, separated by commas.
@@ -58,7 +65,14 @@ def ensure_role(
     query(server.url("postgres"), "\n".join(statements))
 
 
-def ensure_assumable_role(server: PostgresServer, name: str, *, by: DatabaseRole) -> None:
+def set_defaults(server: Addressed, role: DatabaseRole, defaults: Mapping[str, str]) -> None:
+    """Set what each new session of a role begins with."""
+    name = _identifier(role.name)
+    statements = (f"ALTER ROLE {name} SET {key} = {_literal(value)};" for key, value in defaults.items())
+    query(server.url("postgres"), "\n".join(statements))
+
+
+def ensure_assumable_role(server: Addressed, name: str, *, by: DatabaseRole) -> None:
     """Create a role that nobody signs in as, unless it exists; `by` may assume it, and inherits nothing."""
     wanted, member = _identifier(name), _identifier(by.name)
     found = f"SELECT FROM pg_roles WHERE rolname = {_literal(name)}"

@@ -57,6 +57,10 @@ class RedisServer:
         """Save the data and stop the server; return whether it ran."""
         return processes.stop_server(self.running(), "Valkey", steps=STOP)
 
+    def options(self) -> dict[str, object]:
+        """Return further settings of the server; called before each start."""
+        return {}
+
     def _configuration(self, port: int) -> str:
         settings = {
             "bind": HOST,
@@ -67,6 +71,7 @@ class RedisServer:
             "save": "3600 1 300 100 60 10000" if self.snapshots else '""',
             # Otherwise a full disk, where a snapshot fails, would make the broker refuse writes.
             "stop-writes-on-bgsave-error": "no",
+            **self.options(),
         }
         return "".join(f"{name} {value}\n" for name, value in settings.items())
 

@@ -195,11 +195,13 @@ class Servers:
             "WEBHOOK_ALLOW_PRIVATE_ADDRESSES": "true",
             "WEB_THREADS": "8",
             "WEB_WORKERS": "2",
+            "LOG_FORMAT": "console",
             **self.softhsm.environment(),
             **_pair("DATABASE_URL", self.database_urls()),
             "DATABASE_AUDITOR": self.auditor(),
             "DATABASE_READER": self.role("reader").name,
             "REDIS_URL": self.given.redis or self.redis.url(),
+            "BROKER_URL": self.given.broker or self.given.redis or self.redis.url(),
         }
 
     def environment(self, *, base_url: str | None = None, operator: bool = False) -> dict[str, str]:

@@ -4,6 +4,7 @@ It does not restart the data servers: they are dependencies, and a drill begins 
 """
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -75,11 +76,12 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._stop)
         fd = self.listener.fileno()
-        found = commands(f"fd://{fd}", os.environ, local=self.layout.local)
+        found = commands(f"fd://{fd}", os.environ)
         self.parts = [Part(name, command, (fd,) if name == "web" else ()) for name, command in found.items()]
         self.layout.supervisor.unlink(missing_ok=True)
         with locked(self.layout.users_lock, shared=True):
             clear_leftovers(self.layout)
+            shutil.rmtree(self.layout.metrics, ignore_errors=True)
             self._watch()
             self.listener.close()
             self._end_parts()
@@ -117,7 +119,14 @@ class Supervisor:
         return True
 
     def _start(self, part: Part, now: float) -> bool:
-        log, environment = self.layout.log / f"{part.name}.log", os.environ | {MARK: str(self.layout.local)}
+        log, environment = (
+            self.layout.log / f"{part.name}.log",
+            {
+                **os.environ,
+                MARK: str(self.layout.local),
+                "METRICS_DIR": str(self.layout.metrics),
+            },
+        )
         part.process = processes.spawn(
             part.command, log=log, env=environment, cwd=self.layout.root, pass_fds=part.pass_fds
         )

@@ -101,7 +101,7 @@ def test_a_stranger_gets_no_port_between_its_choice_and_the_web_servers_end(tmp_
 
     with ports.web_listener(tmp_path / "ports.json", asked=None) as listener:
         port, fd = ports.port_of(listener), listener.fileno()
-        *command, _ = commands(f"fd://{fd}", {"WEB_WORKERS": "1"}, local=tmp_path)["web"]
+        *command, _ = commands(f"fd://{fd}", {"WEB_WORKERS": "1"})["web"]
         place = command.index("--config")
         command[place : place + 2] = ["wsgiref.simple_server:demo_app"]
         for _ in range(2):

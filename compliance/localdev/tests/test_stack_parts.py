@@ -16,7 +16,7 @@ ENVIRONMENT = {"WEB_WORKERS": "3"}
 
 
 def test_the_web_server_gets_its_socket_and_workers(tmp_path: Path) -> None:
-    web = commands("fd://7", ENVIRONMENT, local=tmp_path)["web"]
+    web = commands("fd://7", ENVIRONMENT)["web"]
 
     options = dict(pairwise(web))
 

@@ -93,6 +93,10 @@ TABLES: Final[Mapping[str, Access]] = {
     "issuers_trustedissuer": Access(CHANGE_AND_REMOVE),
     "certificates_endedhold": Access(APPEND | {"UPDATE (end_crl_number)"}),
     "certificates_pooledkey": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
+    "certificates_wrappingkey": Access(APPEND | {"UPDATE (retired_at)", "UPDATE (destroyed_at)"}),
+    "certificates_wrappedagentkey": Access(
+        ADD_AND_REMOVE | {"UPDATE (blob)", "UPDATE (wrapping_key_id)"}, secret=frozenset({"blob"})
+    ),
     "events_pendingreview": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
     # A URL may carry a token of the receiver's.
     "webhooks_webhook": Access(CHANGE, secret=frozenset({"url", "secret", "previous_secret"})),
@@ -101,6 +105,7 @@ TABLES: Final[Mapping[str, Access]] = {
     "signals_signal": Access(CHANGE_AND_REMOVE, secret=frozenset({"token"})),
     "signals_feedposition": Access(CHANGE),
     "webhooks_attempt": Access(CHANGE, secret=frozenset({"url"})),
+    "wiring_schedulerlease": Access(CHANGE),
 }
 
 PARTITIONED: Final = "events_behaviorevent"

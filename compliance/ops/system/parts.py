@@ -6,20 +6,20 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import Error
+from django.template.defaultfilters import filesizeformat
 from django.utils.text import capfirst
 from redis.exceptions import RedisError
 
 from auditlog.sealing import tree
 from certificates.issuing import key_pool
 from certificates.models import CertificateAuthority, PooledKey, RevocationList
-from compliance.core import environments
+from compliance.core import environments, tasks
 from compliance.core.errors import ServiceError
 from compliance.ops import doctor, heartbeat
 from compliance.ops.doctor import MOST_COUNTED, Finding
 from compliance.stores import redis, sql
 from webhooks.models import Delivery
 
-CELERY_QUEUE: Final = "celery"
 _DATABASE: Final = """
 SELECT current_setting('server_version'), pg_size_pretty(pg_database_size(current_database())),
     (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
@@ -52,11 +52,14 @@ def database(now: datetime) -> Figures:
 
 
 def memory_store(now: datetime) -> Figures:
-    info: Any = redis.client().info()
+    nodes = redis.described()
+    newest = nodes[0]
+    name, version = newest.get("server_name", "redis"), newest.get("valkey_version", newest["redis_version"])
     return {
-        "Server": f"{info.get('server_name', 'redis')} {info.get('valkey_version', info['redis_version'])}",
-        "Memory": info["used_memory_human"],
-        "Clients": info["connected_clients"],
+        "Server": f"{name} {version}",
+        **({"Nodes": len(nodes)} if len(nodes) > 1 else {}),
+        "Memory": filesizeformat(sum(node["used_memory"] for node in nodes)),
+        "Clients": sum(node["connected_clients"] for node in nodes),
     }
 
 
@@ -65,7 +68,7 @@ def hsm(now: datetime) -> Figures:
 
 
 def workers(now: datetime) -> Figures:
-    age, waiting = heartbeat.age(now=now), redis.client().llen(CELERY_QUEUE)
+    age, waiting = heartbeat.age(now=now), redis.broker().llen(tasks.QUEUE)
     seen = "none within the hour" if age is None else f"{age.seconds} s ago"
     return {"Last heartbeat": seen, "Messages waiting": waiting}
 

@@ -50,7 +50,7 @@ def rotate() -> None:
 def fill() -> None:
     """Keys, until it is killed from outside."""
     while True:
-        key_pool.put_back(key=key_pool.generate(), now=now())
+        key_pool.put_back(key=key_pool.generate(now=now()), now=now())
 
 
 class Steps:

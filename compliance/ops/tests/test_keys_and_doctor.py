@@ -38,7 +38,7 @@ LATER = timedelta(hours=2)
 @pytest.fixture
 def stray() -> KeyRef:
     """An agent's key that nothing names."""
-    return key_pool.generate()
+    return key_pool.generate(now=now())
 
 
 def orphans(**later: Any) -> dict[str, StoredKey]:
@@ -101,7 +101,7 @@ def test_every_table_that_names_keys_is_asked() -> None:
 
 
 def test_orphans_are_destroyed_unless_they_are_named_by_then(stray: KeyRef) -> None:
-    other = key_pool.generate()
+    other = key_pool.generate(now=now())
     found = orphans()
     key_pool.put_back(key=other, now=now())
 

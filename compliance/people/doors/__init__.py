@@ -1,1 +1,1 @@
-"""Signing in and out."""
+"""What signing in and out rests on: sessions, attempts, lockout, second factors, one-time links."""

@@ -15,9 +15,9 @@ from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.core.wording import counted
 from compliance.people.doors import guesses, pending, second_factor, sessions
-from compliance.people.doors.signing_in import WRONG, CodeForm, Enrolment
+from compliance.people.pages import single_sign_on
 from compliance.people.passkeys import keys, proofs, relying_party
-from compliance.people.sso import pages
+from compliance.people.signing_in import WRONG, CodeForm, Enrolment
 
 NEW_CODES, REMOVE, ALL_OTHERS = "codes", "remove", "others"
 
@@ -40,7 +40,7 @@ def account_page(request: HttpRequest) -> HttpResponse:
         "security_keys": keys.of(user),
         "keys_problem": relying_party.problem(),
         "is_required": second_factor.is_required_of(user),
-        **pages.context_of(user),
+        **single_sign_on.context_of(user),
     }
     return TemplateResponse(request, "admin/people/account.html", context)
 

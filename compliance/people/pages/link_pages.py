@@ -13,8 +13,8 @@ from unfold.forms import AdminPasswordChangeForm
 
 from compliance.core.clock import now
 from compliance.people.doors import attempts, links, pending
-from compliance.people.doors.signing_in import BACKEND, go_on
 from compliance.people.errors import LinkIsOver
+from compliance.people.signing_in import BACKEND, go_on
 from compliance.people.sso.configuration import is_only_way
 
 

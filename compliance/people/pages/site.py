@@ -14,11 +14,11 @@ from django.views.generic import View
 from auditlog.actors.requests import actor_of
 from compliance.core.clock import now
 from compliance.people.doors import attempts, guesses, lockout, second_factor
-from compliance.people.doors.signing_in import SignInView
-from compliance.people.pages import account, link_pages
+from compliance.people.pages import account, link_pages, single_sign_on
 from compliance.people.passkeys import own_pages, sign_in_pages
 from compliance.people.recording import recorded_changes
-from compliance.people.sso import marks, pages
+from compliance.people.signing_in import SignInView
+from compliance.people.sso import marks
 from compliance.people.sso.configuration import sign_on
 
 if TYPE_CHECKING:  # Unfold carries no types; its classes extend Django's.
@@ -35,7 +35,7 @@ class ConsoleSite(UnfoldAdminSite):
         if request.method == "GET" and self.has_permission(request):
             return HttpResponseRedirect(reverse("admin:index"))
         context = {**self.each_context(request), "title": "Sign in", "app_path": request.get_full_path()}
-        context |= pages.context_of()
+        context |= single_sign_on.context_of()
         if REDIRECT_FIELD_NAME not in {*request.GET, *request.POST}:
             context[REDIRECT_FIELD_NAME] = reverse("admin:index")
         request.current_app = self.name
@@ -67,12 +67,12 @@ class ConsoleSite(UnfoldAdminSite):
                 "login/enrol/", self._outside(sign_in_pages.EnrolAppView, "Second step"), name="login_enrol"
             ),
             # Before the links, one of which it would be.
-            path("join/sso/", pages.accept_invitation, name="sso_invitation"),
+            path("join/sso/", single_sign_on.accept_invitation, name="sso_invitation"),
             path("join/<str:token>/", never_cache(link_pages.open_link), name="link"),
             path("join/", self._outside(link_pages.LinkPasswordView, "Your password"), name="link_password"),
-            path("login/sso/", pages.begin, name="sso_begin"),
-            path("login/sso/callback/", pages.callback, name="sso_callback"),
-            path("account/sso/", self.admin_view(pages.own_identity), name="account_sso"),
+            path("login/sso/", single_sign_on.begin, name="sso_begin"),
+            path("login/sso/callback/", single_sign_on.callback, name="sso_callback"),
+            path("account/sso/", self.admin_view(single_sign_on.own_identity), name="account_sso"),
             path("account/", self.admin_view(account.account_page), name="account"),
             path("account/sessions/", self.admin_view(account.end_sessions), name="account_sessions"),
             path("account/enrol/", self.admin_view(account.OwnEnrolment.as_view()), name="account_enrol"),
@@ -98,7 +98,7 @@ class ConsoleSite(UnfoldAdminSite):
         """Return a page for people who are not signed in yet."""
 
         def shown(request: HttpRequest) -> Any:
-            context = {**self.each_context(request), **pages.context_of(), "title": title}
+            context = {**self.each_context(request), **single_sign_on.context_of(), "title": title}
             return view.as_view(extra_context=context)(request)
 
         return never_cache(csrf_protect(shown))
@@ -110,7 +110,7 @@ class ConsoleSite(UnfoldAdminSite):
         farewell, config = marks.farewell(request) if request.method == "POST" else None, sign_on()
         answer = super().logout(request, extra_context)
         if farewell and config and not request.user.is_authenticated:
-            return pages.leaving(request, farewell, config.label)
+            return single_sign_on.leaving(request, farewell, config.label)
         return answer
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:

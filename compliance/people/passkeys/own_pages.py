@@ -15,12 +15,12 @@ from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.people.doors import guesses, pending, second_factor, sessions
 from compliance.people.doors.second_factor import Factor
-from compliance.people.doors.signing_in import WRONG
 from compliance.people.errors import KeyRefused
 from compliance.people.models import ChallengePurpose
 from compliance.people.passkeys import challenges, keys, options, proofs, relying_party
 from compliance.people.passkeys.proofs import StepForm
 from compliance.people.passkeys.sign_in_pages import KeyRegistration
+from compliance.people.signing_in import WRONG
 
 NEW_CODES = "codes"
 

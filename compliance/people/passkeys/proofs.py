@@ -9,10 +9,10 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from compliance.people.doors import pending, second_factor
-from compliance.people.doors.signing_in import CodeForm
 from compliance.people.errors import KeyRefused
 from compliance.people.passkeys import keys
 from compliance.people.passkeys.ceremonies import LONGEST_ANSWER
+from compliance.people.signing_in import CodeForm
 
 WORDS: Final = {
     keys.CHALLENGE: "This took too long, or another tab of yours asked as well. Try again.",

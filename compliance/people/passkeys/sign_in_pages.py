@@ -15,12 +15,12 @@ from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.people.doors import pending, second_factor
 from compliance.people.doors.second_factor import Factor
-from compliance.people.doors.signing_in import CodeForm, CodeView, EnrolView, SecondStep, finish
 from compliance.people.errors import KeyRefused
 from compliance.people.models import ChallengePurpose, Person
 from compliance.people.passkeys import challenges, keys, options, proofs, relying_party
 from compliance.people.passkeys.ceremonies import LONGEST_ANSWER
 from compliance.people.passkeys.proofs import NOT_ACCEPTED, StepForm
+from compliance.people.signing_in import CodeForm, CodeView, EnrolView, SecondStep, finish
 
 
 @require_POST

@@ -15,9 +15,7 @@ from compliance.people.sso.tokens import KEY_TYPES
 def check_sign_on(**kwargs: Any) -> list[CheckMessage]:
     """Check that single sign-on is configured as a whole, or not at all."""
     problems = [*_of_parts(), *_of_issuer(), *_of_values()]
-    return [
-        checks.Error(text, hint="See docs/operations.md.", id=f"people.{name}") for name, text in problems
-    ]
+    return [checks.Error(text, hint="See docs/settings.md.", id=f"people.{name}") for name, text in problems]
 
 
 def check_who_enters(**kwargs: Any) -> list[CheckMessage]:

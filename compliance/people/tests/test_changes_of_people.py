@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from auditlog.tests.factories import facts_of
 from compliance.people.tests.test_identity import about
 from compliance.tests.console import actor_id_of, console_of, make_operator, make_staff
 
@@ -41,7 +42,7 @@ def test_each_kind_of_change_has_its_entry(
     change(operator, user, **fields)
 
     (entry,) = about(user)
-    assert (entry.event_type, entry.metadata) == (action, metadata)
+    assert (entry.event_type, facts_of(entry)) == (action, metadata)
     assert (entry.actor_id, entry.actor_kind) == (actor_id_of("root"), "person")
 
 

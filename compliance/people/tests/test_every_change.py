@@ -259,6 +259,7 @@ FIXED_ARGUMENTS = {
     "account_sessions": [],
     "account_sso": [],
 }
+ROUTE = {"name": "orders", "credentials": ["dpop"], "highest_band": "low", "root": "any", "agents": "own"}
 FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
     "auth_user_add": lambda world: {"username": "new", "usable_password": "false", "is_staff": "on"},
     "auth_user_change": lambda world: {"username": "kim", "email": "kim@example.org", "is_active": "on"},
@@ -295,6 +296,8 @@ FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
         "url": "https://hooks.example.org/events",
         "events": ["agent.created"],
     },
+    "gateway_gatewayroute_add": lambda world: {**ROUTE, "tenant": world.tenant.id},
+    "gateway_gatewayroute_change": lambda world: ROUTE,
     "issuers_trustedissuer_add": lambda world: {
         "tenant": world.tenant.id,
         "issuer": "https://login.example.org",

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from auditlog.actors.names import names_of
 from auditlog.models import AuditEntry
+from auditlog.tests.factories import facts_of
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.people.models import Person
@@ -90,7 +91,7 @@ def test_renamed_person_keeps_the_id_and_shows_the_present_name() -> None:
     page = operator.get(reverse("admin:auditlog_auditentry_changelist"), {"actor_id": actor_id_of("root")})
 
     assert names_of([actor, "console:before", "person:nonsense"]) == {actor: "after"}
-    assert entry.metadata == {"changed": ["username"], "username_before": "before"}
+    assert facts_of(entry) == {"changed": ["username"], "username_before": "before"}
     assert "root <code" in page.content.decode()
 
 

@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from auditlog.models import AuditEntry
+from auditlog.tests.factories import facts_of
 from compliance.people.models import Door
 from compliance.people.tests.authenticators import make_authenticator
 from compliance.tests.console import actor_id_of, console_of, make_staff
@@ -29,7 +30,7 @@ def checks() -> list[dict[str, Any]]:
     found = AuditEntry.objects.of_type("person.check_failed").order_by("id")
     assert {entry.actor_id for entry in found} <= {actor_id_of("kim")}
     assert all(entry.affected_id == str(User.objects.get(username="kim").person.id) for entry in found)
-    return [entry.metadata or {} for entry in found]
+    return [facts_of(entry) for entry in found]
 
 
 def test_wrong_current_password_is_audited_and_counted(kim: User) -> None:

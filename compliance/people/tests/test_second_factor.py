@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from auditlog.models import AuditEntry
+from auditlog.tests.factories import facts_of
 from auditlog.vocabulary import SERVICE_TENANT_ID
 from compliance.core.clock import now
 from compliance.people.doors import second_factor
@@ -202,7 +203,7 @@ def test_operator_resets_a_lost_app_with_a_reason(root: User) -> None:
 
     assert (Authenticator.objects.count(), RecoveryCode.objects.count()) == (0, 0)
     entry = AuditEntry.objects.of_type("person.second_factor_removed").get()
-    assert entry.metadata == {"reason": "phone lost, came in person"}
+    assert facts_of(entry) == {"reason": "phone lost, came in person"}
 
 
 def test_command_resets_it_for_the_last_operator(root: User) -> None:

@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from auditlog.models import AuditEntry
+from auditlog.tests.factories import facts_of
 from compliance.core.clock import now
 from compliance.people.doors import sessions
 from compliance.people.models import ConsoleSession
@@ -45,7 +46,7 @@ def test_person_sees_and_ends_own_sessions(kim: User) -> None:
     assert page.count('name="session"') == 2
     assert (is_signed_in(here), is_signed_in(there), is_signed_in(other)) == (True, False, True)
     entry = AuditEntry.objects.of_type("person.sessions_ended").get()
-    assert (entry.actor_id, entry.metadata) == (actor_id_of("kim"), {"count": 1})
+    assert (entry.actor_id, facts_of(entry)) == (actor_id_of("kim"), {"count": 1})
 
 
 def make_other() -> User:
@@ -141,7 +142,7 @@ def test_operator_who_resets_a_second_factor_ends_the_sessions(kim: User) -> Non
 
     assert not is_signed_in(client)
     entry = AuditEntry.objects.of_type("person.sessions_ended").get()
-    assert entry.metadata == {"count": 1, "reason": "the second factor was removed"}
+    assert facts_of(entry) == {"count": 1, "reason": "the second factor was removed"}
 
 
 def test_person_who_removes_the_app_stays_signed_in_here_only(kim: User) -> None:

@@ -9,6 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from auditlog.models import AuditEntry
+from auditlog.tests.factories import facts_of
 from auditlog.vocabulary import SERVICE_TENANT_ID
 from compliance.core import environments
 from compliance.core.environments import Environment
@@ -33,7 +34,7 @@ def entries(action: str) -> list[AuditEntry]:
 
 
 def failures() -> list[dict[str, Any]]:
-    return [entry.metadata or {} for entry in entries("person.sign_in_failed")]
+    return [facts_of(entry) for entry in entries("person.sign_in_failed")]
 
 
 def test_sign_in_and_out_are_audited(kim: User, client: Client) -> None:
@@ -43,7 +44,7 @@ def test_sign_in_and_out_are_audited(kim: User, client: Client) -> None:
     (first,), (last,) = entries("person.signed_in"), entries("person.signed_out")
     assert answer.status_code == 302
     assert {first.actor_id, last.actor_id} == {actor_id_of("kim")}
-    assert first.metadata == {"address": "127.0.0.1", "second_factor": None}
+    assert facts_of(first) == {"address": "127.0.0.1", "second_factor": None}
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_failure_names_the_account_and_address(username: str, fields: dict[str, 
     (entry,) = entries("person.sign_in_failed")
     assert (entry.actor_id, entry.actor_type) == ("console", "system")
     assert entry.affected_id == str(Person.objects.get(user=user).id)
-    assert entry.metadata == {"account": "kim", "address": "127.0.0.1"}
+    assert facts_of(entry) == {"account": "kim", "address": "127.0.0.1"}
     assert "guessed" not in str(vars(entry))
 
 

@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
+from auditlog.tests.factories import facts_of
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -278,4 +279,4 @@ def test_download_is_audited_as_the_keys(client: ApiClient, tenant: Tenant, path
     client.get(f"/v1/reports/{report_id}/{path}")
 
     entry = AuditEntry.objects.for_tenant(tenant.id).of_type("report.downloaded").get()
-    assert (entry.actor_kind, entry.affected_id, entry.metadata) == ("api_key", report_id, {"format": kind})
+    assert (entry.actor_kind, entry.affected_id, facts_of(entry)) == ("api_key", report_id, {"format": kind})

@@ -15,6 +15,7 @@ from urllib.parse import unquote_to_bytes
 import httptools
 
 from compliance.api.answers import Answer, Headers
+from compliance.observing import correlation
 from compliance.serving.http import refusals
 from compliance.serving.http.contract import Admission, ConnectionOwner
 from compliance.serving.http.messages import (
@@ -250,6 +251,7 @@ class Connection(asyncio.Protocol):
             self._address,
             self._server,
             self._parser.get_http_version(),
+            correlation=correlation.begin(self._headers, began=time.monotonic()),
         )
         self._body = bytearray()
         self._owes_continue = False
@@ -272,7 +274,16 @@ class Connection(asyncio.Protocol):
             if self._transport.is_closing():
                 return
             if not isinstance(answer, StreamedAnswer):
-                self._transport.write(encoded(answer, method=request.method, closes=closes, now=time.time()))
+                request_id = _id_of(request)
+                self._transport.write(
+                    encoded(
+                        answer,
+                        method=request.method,
+                        closes=closes,
+                        now=time.time(),
+                        request_id=request_id,
+                    )
+                )
             if self._writable is not None:
                 await self._drained(self._writable)
             if closes:
@@ -290,7 +301,11 @@ class Connection(asyncio.Protocol):
         chunked, now = request.http_version != "1.0", time.time()
         write = self._transport.write
         try:
-            write(encoded(answer, method=request.method, closes=closes, now=now, chunked=chunked))
+            method, request_id = request.method, _id_of(request)
+            head = encoded(
+                answer, method=method, closes=closes, now=now, request_id=request_id, chunked=chunked
+            )
+            write(head)
             while request.method != "HEAD" and not self._transport.is_closing():
                 piece = await answer.pieces.next()
                 write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
@@ -355,7 +370,11 @@ class Connection(asyncio.Protocol):
         if self._is_answering:
             self._pause_reading()
             return
-        self._transport.write(encoded(refusal, method="", closes=True, now=time.time()))
+        request_id = correlation.begin(self._headers).request_id
+        self._listener.refused(refusal.status)
+        self._transport.write(
+            encoded(refusal, method="", closes=True, now=time.time(), request_id=request_id)
+        )
         if self._has_eof:
             self._end()
             return
@@ -424,3 +443,7 @@ class Connection(asyncio.Protocol):
         if self._is_paused:
             self._is_paused = False
             self._transport.resume_reading()
+
+
+def _id_of(request: Received) -> str:
+    return "" if request.correlation is None else request.correlation.request_id

@@ -39,6 +39,9 @@ class ConnectionOwner(Protocol):
     async def answer(self, request: Received) -> Answer:
         """The answer to a request; raises nothing."""
 
+    def refused(self, status: int) -> None:
+        """Take note of a request that was refused before its end."""
+
     def opened(self, connection: WatchedConnection) -> Admission:
         """Take note of a new connection; whether there is room for it."""
 

@@ -33,6 +33,7 @@ class Listener:
         handler: Callable[[Received], Awaitable[Answer]],
         *,
         largest_body: int,
+        refused: Callable[[int], None] = lambda status: None,
         body_seconds: float = BODY_SECONDS,
         most_connections: int = MOST_CONNECTIONS,
     ) -> None:
@@ -41,6 +42,7 @@ class Listener:
         self.is_stopping = False
         self._sockets = sockets
         self._handler = handler
+        self._refused = refused
         self._most = most_connections
         self._connections: set[WatchedConnection] = set()
         self._accepting: set[asyncio.Task[object]] = set()
@@ -72,6 +74,10 @@ class Listener:
         except Exception:
             log.exception("unexpected error on %s", request.path)
             return refusals.FAILED
+
+    def refused(self, status: int) -> None:
+        """Tell that a request was refused before its end."""
+        self._refused(status)
 
     def opened(self, connection: WatchedConnection) -> Admission:
         """Take note of a new connection; the one that is idle for longest makes room for it."""

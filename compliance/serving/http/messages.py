@@ -7,19 +7,22 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from compliance.api.answers import Answer, Headers
+from compliance.observing.correlation import Correlation
 from compliance.serving.http.streams import StreamedAnswer
 
 BODILESS = frozenset({204, 304})
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 # The connection alone decides about these.
-_OWN_HEADERS = frozenset({"connection", "content-length", "date", "keep-alive", "transfer-encoding"})
+_OWN_HEADERS = frozenset(
+    {"connection", "content-length", "date", "keep-alive", "transfer-encoding", "x-request-id"}
+)
 
 
 class Received(NamedTuple):
     """A request whose end was seen.
 
     Text is octets as Latin-1. `path` is percent-decoded; header names are lower-case, in the order sent;
-    `address` is the peer's, `server` our own address and port.
+    `address` is the peer's, `server` our own address and port. `correlation`: the ids made at its arrival.
     """
 
     method: str
@@ -31,6 +34,7 @@ class Received(NamedTuple):
     server: tuple[str, int]
     http_version: str = "1.1"
     scheme: str = "http"
+    correlation: Correlation | None = None
 
 
 def head_without_upgrade(method: bytes, target: bytes, http_version: str, headers: Headers) -> bytes:
@@ -51,13 +55,18 @@ def split_absolute(target: bytes) -> tuple[str, bytes] | None:
     return parts.netloc, (f"{path}?{parts.query}" if parts.query else path).encode()
 
 
-def encoded(answer: Answer, *, method: str, closes: bool, now: float, chunked: bool = False) -> bytes:
+def encoded(
+    answer: Answer, *, method: str, closes: bool, now: float, request_id: str, chunked: bool = False
+) -> bytes:
     """The octets of an answer to a request of `method`; `closes`: the connection ends with it.
 
     `now` is a Unix time in seconds. A streamed answer's body follows, in chunks if `chunked`.
     """
     status = answer.status
-    lines = [f"HTTP/1.1 {status} {_REASONS.get(status, '')}\r\ndate: {_date(int(now))}\r\n"]
+    lines = [
+        f"HTTP/1.1 {status} {_REASONS.get(status, '')}\r\n"
+        f"date: {_date(int(now))}\r\nx-request-id: {request_id}\r\n"
+    ]
     announced = None
     for name, value in answer.headers:
         lower = name.lower()

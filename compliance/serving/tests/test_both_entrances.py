@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 import orjson
 import pytest
@@ -14,8 +15,10 @@ from certificates.pki.serials import format_serial, new_serial
 from certificates.tests.factories import make_certified_agent
 from compliance.api.answers import Answer, Headers
 from compliance.api.endpoint import Endpoint
+from compliance.api.gate import GateRequest
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.core.errors import Forbidden, Unauthorized
 from compliance.core.identifiers import new_id
 from compliance.serving.endpoints import ENDPOINTS
 from compliance.serving.fast_path import LARGEST_BODY
@@ -24,13 +27,17 @@ from compliance.tenancy.tests.factories import make_expired_key, make_key, make_
 from compliance.tests.owner import end_sessions
 from compliance.tests.web import Worker, shape
 from delegation import services as delegation
-from delegation.jose import keyring
-from delegation.tests.factories import make_token
+from delegation.oauth.tests.oauth_clients import FORM, with_delegation
+from delegation.tests.factories import CHAIN, as_chain, make_token
+from delegation.token_keys import keyring
 
 pytestmark = pytest.mark.usefixtures("committed")
 
 CHANGING = {"x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
-CHANGING_FIELDS = {"id", "occurred_at", "risk_score"}
+CHANGING_FIELDS = {
+    *("id", "occurred_at", "risk_score", "token", "token_id", "issued_at", "expires_at"),
+    *("access_token", "expires_in"),
+}
 
 NAMES = [type(endpoint).__name__ for endpoint in ENDPOINTS]
 
@@ -74,6 +81,7 @@ def endpoint(request: pytest.FixtureRequest) -> Endpoint[Any, Any]:
 @pytest.fixture
 def good(endpoint: Endpoint[Any, Any], tenant: Tenant) -> Good:
     agent = make_certified_agent(tenant, metadata={"permitted_actions": ["read"]})
+    holder = make_agent(tenant)
     as_json = {"content-type": "application/json"}
     key = {"authorization": f"Bearer {make_key(tenant)}"}
     return {
@@ -90,6 +98,18 @@ def good(endpoint: Endpoint[Any, Any], tenant: Tenant) -> Good:
             "/v1/delegation/verify",
             orjson.dumps({"token": make_token(make_agent(tenant)).token}),
             as_json,
+        ),
+        "IssueDelegation": Good(
+            "POST",
+            f"/v1/agents/{agent.id}/delegation",
+            orjson.dumps({"chain": CHAIN, "scope": "read"}),
+            {**as_json, **key},
+        ),
+        "ExchangeToken": Good(
+            "POST",
+            "/oauth/token",
+            urlencode(with_delegation(make_token(agent, chain=as_chain(CHAIN[:1])).token, holder)).encode(),
+            {"content-type": FORM, **key},
         ),
         "Authorize": Good(
             "GET",
@@ -118,7 +138,7 @@ def plain() -> Iterator[Worker]:
 def settled(body: bytes) -> Any:
     """The body without what no two requests have in common."""
     found = orjson.loads(body) if body else None
-    data = found.get("data") if isinstance(found, dict) else None
+    data = found.get("data", found) if isinstance(found, dict) else None
     if isinstance(data, dict):
         for name in CHANGING_FIELDS & data.keys():
             data[name] = type(data[name]).__name__
@@ -214,7 +234,8 @@ BODIES = [
     b"", b"  ", b"{", b"[]", b"null", b"1", b"[" * 5_000, b"\xff", b'{"a": NaN}', b'{"a": 1, "a": 2}', b"{}",
     b'{"token": null}', b'{"token": 5}', b'{"token": ""}', b'{"token": "a.b.c"}', b'{"token": "\\u0000"}',
     b'{"action_type": "nonsense"}', b'{"details": {"a": "\\ud800"}}', b'{"agent_id": "x"}',
-    b'{"token": "' + b"x" * LARGEST_BODY + b'"}',
+    b'{"token": "' + b"x" * LARGEST_BODY + b'"}', b"grant_type=x", b"grant_type=%zz", b"a=%00", b"a=%ff",
+    b"scope=a&scope=b", b"client_id=x", b"client_secret=x", b"&" * 200, b"a=b&" * 200, b"dpop_jkt=x",
 ]  # fmt: skip
 
 
@@ -228,10 +249,15 @@ def test_key_without_the_scope_and_one_that_expired_are_refused_alike(
 ) -> None:
     if endpoint.scope is None:
         pytest.skip("anyone may call")
-    for key, status in ((make_key(tenant, ["audit:read"]), 403), (make_expired_key(tenant), 401)):
+    callers = ((make_key(tenant, ["audit:read"]), Forbidden()), (make_expired_key(tenant), Unauthorized()))
+    for key, error in callers:
         headers = good.with_headers(authorization=f"Bearer {key}")
+        wanted = endpoint.refusal(error, GateRequest("", "http", {}))
 
-        assert assert_alike(fast, plain, good.method, good.path, headers, good.body).status == status
+        answer = assert_alike(fast, plain, good.method, good.path, headers, good.body)
+
+        assert wanted is not None
+        assert answer.status == wanted[0] in (400, 401, 403)
 
 
 def test_exhausted_limit_is_refused_alike(
@@ -258,11 +284,11 @@ def test_reserved_parameters_are_the_paths_of_other_endpoints(endpoint: Endpoint
     if not endpoint.path.endswith("/"):
         assert endpoint.reserved == frozenset()
         return
-    folder = endpoint.path.lstrip("/")
-    routes = list(_routes(get_resolver().url_patterns))
+    folder, end = endpoint.path.lstrip("/"), endpoint.suffix
+    routes = [one for one in _routes(get_resolver().url_patterns) if "<" not in one and one.endswith(end)]
 
     assert endpoint.reserved == {
-        route.removeprefix(folder) for route in routes if route.startswith(folder) and "<" not in route
+        route.removeprefix(folder).removesuffix(end) for route in routes if route.startswith(folder)
     }
 
 

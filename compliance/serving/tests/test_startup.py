@@ -13,6 +13,7 @@ from compliance.serving import startup
 
 NOWHERE = {
     "REDIS_URL": "redis://127.0.0.1:1/0",
+    "BROKER_URL": "redis://127.0.0.1:1/0",
     "DATABASE_URL": "postgres://nobody@127.0.0.1:1/none",
     "TEST_DATABASE_URL": "postgres://nobody@127.0.0.1:1/none",
     "PKCS11_HOST_FOLDER": "/nowhere",

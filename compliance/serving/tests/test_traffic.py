@@ -94,5 +94,5 @@ def test_counts_wait_for_redis_and_end_with_their_time(settings: Settings) -> No
     flush(traffic)
 
     assert found(Kind.API).requests == 2
-    (key,) = redis.client().scan_iter(f"{settings.SERVICE_NAME}:traffic:*")
+    (key,) = redis.client().scan_iter(f"{settings.SERVICE_NAME}:{{traffic}}:*")
     assert 0 < int(redis.client().ttl(key)) <= KEPT_SECONDS

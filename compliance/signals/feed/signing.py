@@ -8,7 +8,8 @@ from django.conf import settings
 
 from compliance.signals.models import Signal, Stream
 from compliance.signals.vocabulary import SET_TYPE
-from delegation.jose import jws, keys
+from delegation.jose import jws
+from delegation.token_keys import keys
 
 
 def sign_waiting(stream: Stream, *, most: int, now: datetime) -> list[Signal]:

@@ -18,7 +18,7 @@ from compliance.signals.models import Stream
 from compliance.signals.streams import StreamDelivery
 from compliance.signals.vocabulary import SUPPORTED_EVENTS, DeliveryMethod
 from compliance.tenancy.models import Tenant
-from delegation.jose import keys
+from delegation.token_keys import keys
 
 ACTOR = Actor.system("tests")
 URL = "https://gateway.example.com/signals"

@@ -25,7 +25,7 @@ from compliance.signals.vocabulary import SignalEvent, StreamStatus
 from compliance.stores import sql
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from delegation.jose import keys
+from delegation.token_keys import keys
 
 
 def told(stream: Stream) -> list[tuple[str, str]]:

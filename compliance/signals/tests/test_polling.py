@@ -18,8 +18,8 @@ from compliance.signals.vocabulary import SignalEvent, StreamStatus
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key
 from compliance.tests.client import ApiClient
-from delegation.jose import keys
 from delegation.tests.factories import ACTOR
+from delegation.token_keys import keys
 
 
 @pytest.fixture

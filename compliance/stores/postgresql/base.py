@@ -2,9 +2,17 @@
 
 import logging
 import select
+from collections.abc import Callable
+from types import TracebackType
 from typing import Any, Final
 
+from django.db import OperationalError
 from django.db.backends.postgresql import base
+from django.db.utils import DatabaseErrorWrapper
+from django.utils.functional import cached_property
+from psycopg.errors import Diagnostic, ReadOnlySqlTransaction
+
+from compliance.observing import metrics
 
 log = logging.getLogger(__name__)
 
@@ -14,6 +22,8 @@ _ASSUME: Final = (
     " WHERE rolname = %s AND pg_has_role(current_user, oid, 'MEMBER')"
     " AND has_schema_privilege(oid, current_schema(), 'USAGE')"
 )
+# PostgreSQL has no SQLSTATE of its own for it (`SyncRepWaitForLSN()`).
+_WAIT_ENDED: Final = "canceling wait for synchronous replication"
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -24,12 +34,35 @@ class DatabaseWrapper(base.DatabaseWrapper):
     role exists, may be assumed and has its privileges; until an operator sees to that, the service goes on.
     """
 
+    is_standby = False
+    """Whether the server refused a write since it is no primary any more; the connection is then replaced."""
+    is_unreplicated = False
+    """Whether the last commit is on the primary's disk alone, though a standby was to have it too."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.execute_wrappers.append(_timed)
+
     def is_usable(self) -> bool:
-        if self.connection is None or self.connection.closed:
+        if self.connection is None or self.connection.closed or self.is_standby:
             return False
         if self.errors_occurred or _has_news(self.connection.fileno()):
             return bool(super().is_usable())
         return True
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        self.is_standby = self.is_unreplicated = False
+        connection = super().get_new_connection(conn_params)
+        connection.add_notice_handler(self._note)
+        return connection
+
+    @cached_property
+    def wrap_database_errors(self) -> "FailoverErrorWrapper":
+        return FailoverErrorWrapper(self)
+
+    def _note(self, diagnostic: Diagnostic) -> None:
+        if (diagnostic.message_primary or "").startswith(_WAIT_ENDED):
+            self.is_unreplicated = True
 
     def _configure_role(self, connection: Any) -> bool:
         role = self.settings_dict["OPTIONS"].get("assume_role")
@@ -39,6 +72,43 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if not cursor.execute(_ASSUME, [role]).rowcount:
                 log.warning("database role %s cannot be assumed: run manage.py doctor", role)
         return True
+
+
+class FailoverErrorWrapper(DatabaseErrorWrapper):
+    """Raises OperationalError (a 503) where the database's nodes change their roles.
+
+    A primary that became a standby refuses writes (25006). A commit whose wait for its standby was cancelled
+    counts for PostgreSQL as done, with a warning: it may be lost with the primary, and so must not be
+    acknowledged.
+    """
+
+    wrapper: DatabaseWrapper
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(exc_value, ReadOnlySqlTransaction) and not self._is_read_only_by_choice():
+            self.wrapper.errors_occurred = self.wrapper.is_standby = True
+            raise OperationalError(*exc_value.args).with_traceback(traceback) from exc_value
+        super().__exit__(exc_type, exc_value, traceback)
+        if self.wrapper.is_unreplicated and exc_type is None:
+            self.wrapper.is_unreplicated = False
+            log.error("a commit was not replicated and is not acknowledged")
+            raise OperationalError("The commit was not replicated; it may be lost")
+
+    def _is_read_only_by_choice(self) -> bool:
+        options = self.wrapper.settings_dict["OPTIONS"].get("options", "")
+        return "default_transaction_read_only=on" in options
+
+
+def _timed(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+    """Time a statement of the ORM; the text is not looked at."""
+    name = metrics.environment()
+    with metrics.timed(metrics.DATABASE_SECONDS, metrics.DATABASE_ERRORS, name, "orm"):
+        return execute(sql, params, many, context)
 
 
 def _has_news(descriptor: int) -> bool:

@@ -115,7 +115,8 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, piec
 @contextmanager
 def behind_tls(settings: Settings, certificate: Path, *, piece: int, scrap: int) -> Iterator[None]:
     """The test's Valkey behind TLS: `piece` bytes in a record, `scrap` bytes sent at a time, at most."""
-    plain = urlsplit(settings.REDIS_URL)
+    # One server, whatever the other tests have.
+    plain = urlsplit(settings.CELERY_BROKER_URL)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     with ExitStack() as stack:

@@ -1,20 +1,16 @@
 """The web server as the stack starts it, over the tests' databases, in a process of its own."""
 
-import os
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import requests
 from django.conf import settings
-from django.db import connections
 
-from compliance.core.environments import Environment
-from compliance.localdev.environment import OPERATORS
 from compliance.localdev.parts import commands
+from compliance.tests.nodes import node_environment
 from compliance.tests.waiting import eventually
 
 START_SECONDS = 120
@@ -30,7 +26,7 @@ def web_server(folder: Path, more: Callable[[str], Mapping[str, str]] = lambda a
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         number = listening.fileno()
-        command = commands(f"fd://{number}", {"WEB_WORKERS": "1"}, local=folder)["web"]
+        command = commands(f"fd://{number}", {"WEB_WORKERS": "1"})["web"]
         with (folder / "web.log").open("wb") as log:
             process = subprocess.Popen(
                 command,
@@ -54,13 +50,8 @@ def web_server(folder: Path, more: Callable[[str], Mapping[str, str]] = lambda a
 
 
 def _environ() -> dict[str, str]:
-    """Return this process's variables, without the owners' credentials, with the tests' databases."""
-    found = {name: value for name, value in os.environ.items() if name not in OPERATORS}
-    for environment, name in ((Environment.LIVE, "DATABASE_URL"), (Environment.TEST, "TEST_DATABASE_URL")):
-        database = connections[environment.alias].settings_dict["NAME"]
-        found[name] = urlunsplit(urlsplit(found[name])._replace(path=f"/{database}"))
     loopback = {"WEBHOOK_ALLOW_HTTP": "true", "WEBHOOK_ALLOW_PRIVATE_ADDRESSES": "true"}
-    return found | {"SECOND_FACTOR": "operators", **loopback}
+    return node_environment() | {"SECOND_FACTOR": "operators", **loopback}
 
 
 def _is_up(address: str) -> bool:

@@ -6,11 +6,12 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import UUID
 
 import pytest
+from django.conf import settings
 from werkzeug import Response
 
-from compliance.serving.worker import DEFAULT_THREADS
 from delegation.issuers import fetching
 from delegation.issuers.errors import IssuerKeysUnavailable
 from delegation.issuers.fetching import KeyLocation
@@ -39,8 +40,8 @@ def location(provider: Provider) -> KeyLocation:
     return KeyLocation(provider.issuer, f"{provider.issuer}/keys")
 
 
-def names(location: KeyLocation, kid: str | None = "rsa") -> list[str | None]:
-    return [key.kid for key in fetching.keys_at(location, kid=kid)]
+def names(location: KeyLocation, kid: str | None = "rsa", tenant: int = 1) -> list[str | None]:
+    return [key.kid for key in fetching.keys_at(location, kid=kid, tenant_id=UUID(int=tenant))]
 
 
 def test_keys_come_from_the_uri_or_by_discovery(provider: Provider, location: KeyLocation) -> None:
@@ -261,7 +262,7 @@ def held(provider: Provider, settings: Any) -> Iterator[Held]:
 def test_slow_issuers_never_hold_all_threads(provider: Provider, location: KeyLocation, held: Held) -> None:
     slow = [KeyLocation(str(number), f"{held.url}/{number}") for number in range(fetching.MOST_AT_ONCE)]
     with ThreadPoolExecutor(len(slow)) as pool:
-        asked = [pool.submit(names, one) for one in slow]
+        asked = [pool.submit(names, one, tenant=number + 2) for number, one in enumerate(slow)]
         held.accept(len(slow))
 
         # No slot is left, and nothing was tried: there is no next try to compute either.
@@ -269,8 +270,24 @@ def test_slow_issuers_never_hold_all_threads(provider: Provider, location: KeyLo
             names(location)
         held.release()
 
-    assert len(slow) < DEFAULT_THREADS
+    assert len(slow) < settings.WEB_THREADS
     assert refused.value.retry_after == 1
+    assert all(isinstance(one.exception(), IssuerKeysUnavailable) for one in asked)
+
+
+def test_slow_issuers_of_a_tenant_leave_slots_to_the_others(
+    provider: Provider, location: KeyLocation, held: Held
+) -> None:
+    slow = [KeyLocation(str(number), f"{held.url}/{number}") for number in range(fetching.MOST_OF_A_TENANT)]
+    with ThreadPoolExecutor(len(slow)) as pool:
+        asked = [pool.submit(names, one, tenant=1) for one in slow]
+        held.accept(len(slow))
+
+        with pytest.raises(IssuerKeysUnavailable):
+            names(location, tenant=1)
+        assert names(location, tenant=2) == ["rsa", "ec"]
+        held.release()
+
     assert all(isinstance(one.exception(), IssuerKeysUnavailable) for one in asked)
 
 

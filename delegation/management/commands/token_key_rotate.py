@@ -6,8 +6,8 @@ from typing import Any
 
 from auditlog.vocabulary import Actor
 from compliance.core.commands import ServiceCommand
-from delegation.jose import keys
 from delegation.management.commands.token_key_list import describe
+from delegation.token_keys import keys
 
 
 class Command(ServiceCommand):

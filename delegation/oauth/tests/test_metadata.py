@@ -22,6 +22,9 @@ def test_it_names_every_endpoint(api: ApiClient, settings: Any) -> None:
     assert found["jwks_uri"] == "https://service.example/.well-known/jwks.json"
     assert (found["grant_types_supported"], found["response_types_supported"]) == ([GRANT_TYPE], [])
     assert "ES256" in found["dpop_signing_alg_values_supported"]
+    assert (
+        f"urn:{settings.SERVICE_NAME}:params:oauth:token-type:agent" in found["actor_token_types_supported"]
+    )
 
 
 def test_what_it_names_is_there(api: ApiClient, settings: Any) -> None:

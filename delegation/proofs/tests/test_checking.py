@@ -102,7 +102,9 @@ def test_group_asks_redis_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     proofs.check_each([PresentedProof(HOLDER.proof(uri=URI), "POST", URI) for _ in range(7)], now=now())
 
-    assert trips == [7]
+    # To each node of a cluster.
+    assert sum(trips) == 7
+    assert len(trips) <= len(redis.described())
 
 
 @pytest.fixture

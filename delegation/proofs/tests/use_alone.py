@@ -18,7 +18,7 @@ from delegation import proofs  # noqa: E402
 from delegation.proofs import PresentedProof, Proof  # noqa: E402
 
 uri = sys.argv[1]
-redis.client().ping()
+redis.ping()
 sys.stdout.write("ready\n")
 sys.stdout.flush()
 presented = [PresentedProof(text, "POST", uri) for text in json.loads(sys.stdin.readline())]

@@ -21,6 +21,7 @@ from agentid import (
     Unreachable,
 )
 from agentid.client.answers import data
+from agentid.client.operations.events import Events
 from agentid.client.records import Record
 from agentid.client.results.agents import Agent
 from agentid.client.retries import Retries
@@ -49,6 +50,13 @@ def test_event_is_recorded_once_under_its_idempotency_key(client: Client, report
 
     assert first == second
     assert reported.numbers() == [1]
+
+
+@pytest.mark.parametrize(("agent_id", "header"), [("a-1", {"X-Agent-Id": "a-1"}), ("ä", {}), ("a\n", {})])
+def test_event_names_its_agent_for_balancers(agent_id: str, header: dict[str, str]) -> None:
+    described = Events.__dict__["record"].describe(None, agent_id=agent_id, action_type="api_call")
+
+    assert described.headers == {"Content-Type": "application/json", **header}
 
 
 def test_list_walks_over_all_pages(client: Client, reported: Reported) -> None:

@@ -1,19 +1,22 @@
 """`agentid verify` of webhooks, audit proofs and certificates that were revoked."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from agentid import Client
 from auditlog.tests.factories import seal_and_sign
+from certificates.models import Certificate as StoredCertificate
+from certificates.models import CertificateAuthority
 from compliance.core import environments
 from compliance.core.environments import Environment
 from tests.command.test_command import Shell
 from tests.served import Service
 from tests.verify.test_certificates import publish
 from tests.verify.test_messages import delivery
+from tests.verify.test_revocation_lists import signed
 from webhooks.sending.signature import new_secret
 
 
@@ -68,3 +71,52 @@ def test_revoked_certificate_is_refused(shell: Shell, client: Client, tmp_path: 
 
     refused = shell.run("verify", "certificate", str(file))
     assert (refused.returncode, json.loads(refused.stdout)["reason"]) == (1, "revoked")
+
+
+def test_certificate_is_verified_with_the_lists_at_hand(shell: Shell, client: Client, tmp_path: Path) -> None:
+    certificate = client.agents.certify(client.agents.register(name="a", model_hash="x").id)
+    stored = StoredCertificate.objects.get(serial_number=certificate.serial_number)
+    authority, root = stored.authority, CertificateAuthority.objects.get(role="root")
+    publish()
+
+    def fetched(part: str) -> bytes:
+        serial = authority.serial_number
+        return client.authorities.crl_part(serial, part) if part else client.authorities.crl_of(serial)
+
+    def listed(**lists: bytes) -> list[str]:
+        for name, octets in lists.items():
+            (tmp_path / name).write_bytes(octets)
+        return [word for name in lists for word in ("--crl", str(tmp_path / name))]
+
+    def reason(**lists: bytes) -> str:
+        done = shell.run("verify", "certificate", str(file), *pinned, *listed(**lists), AGENTID_BASE_URL="")
+        found = json.loads(done.stdout)
+        assert done.returncode == (0 if found["valid"] else 1), done.stderr
+        return str(found.get("reason", ""))
+
+    file, pinned = tmp_path / "agent.pem", authorities(client, tmp_path)
+    file.write_text(certificate.certificate_pem)
+    before, shard = fetched(""), str(stored.crl_shard)
+    client.certificates.revoke(certificate.id, reason="keyCompromise")
+    publish()
+    full, delta = fetched(""), fetched("delta")
+    flipped = full[:-1] + bytes([full[-1] ^ 1])
+
+    assert reason(before=before) == ""
+    assert reason(full=full) == "revoked"
+    assert reason(shard=fetched(shard)) == "revoked"
+    assert reason(before=before, delta=delta) == "revoked"
+    assert reason(delta=delta) == "not_covered"
+    assert reason(root=client.authorities.crl_of(root.serial_number)) == "not_covered"
+    assert reason(flipped=flipped) == "invalid_signature"
+    assert reason(old=signed(authority, number=1, ages=timedelta(hours=2))) == "stale"
+    assert reason(nonsense=b"nonsense") == "malformed"
+
+
+def authorities(client: Client, folder: Path) -> list[str]:
+    """The arguments that pin the roots, and give the chain; no service is asked then."""
+    listed = client.authorities.list()
+    roots, chain = folder / "roots.pem", folder / "chain.pem"
+    roots.write_text("".join(each.pem for each in listed.certificates if each.role == "root"))
+    chain.write_text(listed.chain_pem)
+    return ["--root", str(roots), "--chain", str(chain)]

@@ -11,10 +11,14 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 import agentid
+from agentid import Client as ServiceClient
 from agentid.keys import DpopKey
+from agents.tests.factories import make_agent
 from certificates import services as certificates
 from certificates.models import Certificate
+from compliance.core import environments
 from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.tenancy.tests.factories import ACTOR
 from events.models import BehaviorEvent
 from tests.conftest import Reported
@@ -111,6 +115,33 @@ def test_token_is_bound_to_the_agents_key(
     assert second.structured_content["bound_to"] == thumbprint
 
 
+def test_subject_token_is_exchanged_under_the_agents_key(
+    play: Callable[..., Any], service: Service, reported: Reported, tmp_path: Path
+) -> None:
+    with environments.use(Environment.LIVE):
+        first = make_agent(reported.agent.tenant, name="first")
+    with ServiceClient(service.address, reported.api_key) as caller:
+        human = [{"sub": "anna", "type": "human"}]
+        handed = caller.obtain_token(str(first.id), chain=human, scope="read").token
+
+    async def calls(client: Client) -> tuple[Any, Any]:
+        given = {"subject_token": handed, "subject_token_type": "access_token", "audience": "orders"}
+        return (
+            await client.call_tool("obtain_token", given),
+            await client.call_tool("obtain_token", given | {"chain": []}),
+        )
+
+    found, both = play(calls, AGENTID_DPOP_KEY=str(tmp_path / "key.pem"))
+
+    assert not found.is_error, found.content
+    assert found.structured_content["principal"] == reported.agent.did
+    assert found.structured_content["scope"] == "read"
+    assert found.structured_content["audience"] == "orders"
+    assert found.structured_content["bound_to"] == DpopKey.load(tmp_path / "key.pem").thumbprint
+    assert both.is_error
+    assert "either subject_token or chain" in both.content[0].text
+
+
 def test_agent_and_message_of_it_are_verified(play: Callable[..., Any], reported: Reported) -> None:
     serial = serial_of(reported)
     signed = certificates.sign_message(
@@ -149,15 +180,15 @@ def test_reported_event_is_stored(play: Callable[..., Any], reported: Reported) 
     assert (stored.details, stored.session_id) == ({"resource": "orders"}, "s1")
 
 
-@pytest.mark.parametrize("serial", ["00ff", "../agents", "a/b?c=d#e", "\x00", "é", "x" * 10_000])
-def test_unknown_agent_is_an_error_of_the_tool(play: Callable[..., Any], serial: str) -> None:
-    async def calls(client: Client) -> Any:
-        return await client.call_tool("verify_agent", {"serial_number": serial})
+def test_unknown_agent_is_an_error_of_the_tool(play: Callable[..., Any]) -> None:
+    serials = ["00ff", "../agents", "a/b?c=d#e", "\x00", "é", "x" * 10_000]
 
-    found = play(calls)
+    async def calls(client: Client) -> list[Any]:
+        return [await client.call_tool("verify_agent", {"serial_number": each}) for each in serials]
 
-    assert found.is_error
-    assert ": 4" in found.content[0].text
+    for serial, found in zip(serials, play(calls), strict=True):
+        assert found.is_error, serial
+        assert ": 4" in found.content[0].text, serial
 
 
 @pytest.mark.parametrize(

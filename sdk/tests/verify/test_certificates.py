@@ -36,21 +36,6 @@ SYSTEM = Actor.system("tests")
 DAY = timedelta(days=1)
 
 
-@pytest.fixture
-def certificate(client: Client) -> Certificate:
-    agent = client.agents.register(
-        name="signer", model_hash="sha256:0", model="m", metadata={"permitted_actions": ["read", "write"]}
-    )
-    return client.agents.certify(agent.id)
-
-
-@pytest.fixture
-def trusted(client: Client) -> TrustedAuthorities:
-    listed = client.authorities.list()
-    roots = "".join(each.pem for each in listed.certificates if each.role == "root")
-    return TrustedAuthorities.of_pem(roots, listed.chain_pem)
-
-
 def now() -> datetime:
     return datetime.now(UTC)
 

@@ -21,8 +21,10 @@ from agentid.verify import (
     VerifiedToken,
     verify_signal,
 )
+from agentid.verify.key_sets import KeyAges
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.signals.models import Signal
 from compliance.signals.tests.factories import derive
 from compliance.tests.waiting import eventually
 from tests.conftest import Reported
@@ -263,3 +265,67 @@ def test_feed_believes_no_other_stream(client: Client, stream: SignalStream) -> 
     with pytest.raises(NotValid, match="wrong_audience"):
         feed.follow_once()
     assert not feed.is_current
+
+
+def test_signal_that_does_not_verify_is_told_to_the_service_and_comes_no_more(
+    client: Client, reported: Reported, stream: SignalStream
+) -> None:
+    client.signals.verify(stream.stream_id)
+    feed = RevocationFeed(client, stream.stream_id, rules=SignalRules(stream.iss, "another"))
+    with pytest.raises(NotValid):
+        feed.follow_once()
+    (waiting,) = Signal.objects.filter(stream_id=stream.stream_id)
+
+    assert feed.follow_once() == 0
+
+    waiting.refresh_from_db()
+    assert waiting.refused_at is not None
+    assert waiting.error == "invalid_audience: wrong_audience"
+    # What it told will never be known.
+    with pytest.raises(NotValid, match="status_unknown"):
+        feed.is_revoked(serial="1")
+
+
+def test_signal_of_an_unknown_key_waits_for_its_key_and_those_behind_it_too(
+    client: Client, reported: Reported, stream: SignalStream
+) -> None:
+    moment = [0.0]
+    feed = feed_of(client, stream, clock=lambda: moment[0])
+    client.signals.verify(stream.stream_id)
+    client.agents.retire(str(reported.agent.id), reason="behind it")
+    derived()
+    waiting = client.signals.poll(stream.stream_id, return_immediately=True).tokens
+    jti = next(iter(waiting))
+    feed._ages.must_fetch = lambda kid: False  # type: ignore[method-assign]
+
+    for at in (0.0, 30.0, 60.0):
+        moment[0] = at
+        with pytest.raises(NotValid, match="unknown_key"):
+            feed.follow_once()
+        assert client.signals.poll(stream.stream_id, return_immediately=True).tokens == waiting
+    moment[0] = 61.0
+    for _ in range(2):
+        with pytest.raises(NotValid, match="unknown_key"):
+            feed.follow_once()
+
+    assert len(waiting) > 1
+    assert list(client.signals.poll(stream.stream_id, return_immediately=True).tokens) == [*waiting][1:]
+    assert Signal.objects.get(jti=jti).error.startswith("invalid_key: ")
+
+
+def test_signals_beside_one_that_does_not_verify_count(client: Client, stream: SignalStream) -> None:
+    agent = {"format": "did", "url": f"did:service:live:{AGENT}"}
+    feed = feed_of(client, stream)
+    feed._ages = KeyAges(KEYS)
+    feed._rules = RULES
+
+    refused = feed._received("j1", a_set(jti="j1", aud="other"))
+    other = feed._received("j2", a_set(jti="j3"))
+    good = feed._received("j4", a_set(jti="j4", sub_id=agent))
+
+    assert (refused and refused.reason, other and other.reason, good) == (
+        Reason.WRONG_AUDIENCE,
+        Reason.MALFORMED,
+        None,
+    )
+    assert feed.is_revoked(agent_id=AGENT)

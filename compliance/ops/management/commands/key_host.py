@@ -11,6 +11,7 @@ from django.conf import settings
 from compliance.core.commands import ServiceCommand
 from compliance.core.errors import Invalid
 from compliance.keys.hosts.server import KeyHostServer
+from compliance.observing import metrics_server
 
 
 class Command(ServiceCommand):
@@ -32,4 +33,5 @@ class Command(ServiceCommand):
             raise Invalid(f"PKCS11_HOST_CONFS names {len(confs)} files for {hosts} hosts")
         if confs:
             os.environ["SOFTHSM2_CONF"] = confs[number]
+        metrics_server.start()
         KeyHostServer(Path(settings.PKCS11_HOST_FOLDER), number).run()

@@ -15,6 +15,7 @@ from django.urls import reverse
 from webauthn.helpers import base64url_to_bytes, bytes_to_base64url, encode_cbor
 
 from auditlog.models import AuditEntry
+from auditlog.tests.factories import facts_of
 from auditlog.vocabulary import Actor
 from compliance.core.clock import now
 from compliance.people.doors import pending
@@ -151,4 +152,4 @@ def confirmed(user: User) -> Client:
 def last_of(user: User, action: str) -> dict[str, Any]:
     entry = AuditEntry.objects.of_type(action).filter(affected_id=str(user.person.id)).order_by("id").last()
     assert entry is not None
-    return dict(entry.metadata or {})
+    return facts_of(entry)

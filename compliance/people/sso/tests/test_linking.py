@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from auditlog.models import AuditEntry
+from auditlog.tests.factories import facts_of
 from compliance.core.clock import now
 from compliance.people.doors import links
 from compliance.people.errors import IdentityExists, IdentityTaken
@@ -61,7 +62,7 @@ def test_person_links_and_unlinks_an_account(signed_in: Client, kim: User, forge
     assert SUBJECT in page.content.decode()
     (first,), (last,) = of_type("person.sign_on_linked"), of_type("person.sign_on_unlinked")
     assert {first.actor_id, last.actor_id} == {actor_id_of("kim")}
-    assert first.metadata == {"issuer": forger.issuer, "subject": SUBJECT, "via": "account"}
+    assert facts_of(first) == {"issuer": forger.issuer, "subject": SUBJECT, "via": "account"}
     assert first.affected_id == str(kim.person.id)
 
 

@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from auditlog.models import AuditEntry
+from auditlog.tests.factories import facts_of
 from compliance.core.clock import now
 from compliance.people.models import ConsoleSession, ExternalIdentity
 from compliance.people.sso import identities
@@ -59,7 +60,7 @@ def test_linked_account_signs_in(kim: User, provider: Toolkit, client: Client) -
     assert (answer.status_code, answer.url) == (302, "/admin/test/agents/agent/")
     assert who(client) == "kim"
     assert entry.actor_id == actor_id_of("kim")
-    assert entry.metadata == {"second_factor": None, "sign_on": provider.issuer, "address": "127.0.0.1"}
+    assert facts_of(entry) == {"second_factor": None, "sign_on": provider.issuer, "address": "127.0.0.1"}
 
 
 def test_flow_is_the_strict_one(kim: User, provider: Toolkit, client: Client) -> None:
@@ -90,7 +91,7 @@ def test_unknown_account_is_refused_and_makes_nobody(provider: Toolkit, client: 
     assert "ask an operator" in answer.content.decode()
     assert (who(client), User.objects.count()) == (None, people)
     assert (entry.affected_id, entry.actor_id) == (None, "console")
-    assert entry.metadata == {
+    assert facts_of(entry) == {
         "sign_on": provider.issuer,
         "reason": "not_linked",
         "subject": "account-of-kim",

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from agentid.client.records import Page
 from agentid.client.request import Request
@@ -30,12 +30,18 @@ class Operation(Generic[P, T]):
         self.__doc__ = describe.__doc__
 
     @overload
+    def __get__(self, group: None, owner: object) -> Self: ...
+
+    @overload
     def __get__(self, group: Group[Transport], owner: object) -> Callable[P, T]: ...
 
     @overload
     def __get__(self, group: Group[AsyncTransport], owner: object) -> Callable[P, Coroutine[Any, Any, T]]: ...
 
-    def __get__(self, group: Group[Any], owner: object) -> Callable[P, Any]:
+    def __get__(self, group: Group[Any] | None, owner: object) -> Callable[P, Any] | Self:
+        if group is None:
+            return self
+
         @wraps(self.describe)
         def call(*arguments: P.args, **named: P.kwargs) -> Any:
             return group.transport.send(self.describe(group, *arguments, **named))

@@ -5,15 +5,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Final, Generic, Literal, Self, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, Self, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
 import httpx
 
 T = TypeVar("T")
-Prove = Callable[[str, str], str]
-"""Makes a DPoP proof for a method and a URL, as `DpopKey.proof` does."""
+U = TypeVar("U")
+
+
+class Prove(Protocol):
+    """Makes a DPoP proof for a method and a URL, as `DpopKey.proof` does."""
+
+    def __call__(self, method: str, url: str, /, *, nonce: str | None = None) -> str: ...
 
 
 class Unset(Enum):
@@ -34,7 +39,7 @@ class Request(Generic[T]):
 
     `key` is the Idempotency-Key; an empty one asks the transport to make one, None says that the endpoint
     takes none. `repeatable` says that a second try does no harm even without a key. `prove` makes a proof of
-    possession for each try.
+    possession for each try, with the `nonce` that the service asked for.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
@@ -46,6 +51,7 @@ class Request(Generic[T]):
     key: str | None = None
     repeatable: bool = False
     prove: Prove | None = field(default=None, repr=False)
+    nonce: str | None = None
 
     @property
     def may_repeat(self) -> bool:
@@ -55,6 +61,12 @@ class Request(Generic[T]):
     @property
     def _is_repeatable(self) -> bool:
         return self.method == "GET" or self.repeatable or self.key is not None
+
+    def followed_by(self, further: Callable[[T], U]) -> "Request[U]":
+        """The same call, whose result `further` reads on."""
+        same: Any = self
+        found: Request[U] = replace(same, read=lambda answer: further(self.read(answer)))
+        return found
 
     def after(self, cursor: str) -> Self:
         """The same list from a cursor on."""
@@ -83,10 +95,10 @@ def changed(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not UNSET}
 
 
-def as_json(body: Any) -> dict[str, Any]:
-    """The arguments of a `Request` that sends JSON."""
+def as_json(body: Any, *, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The arguments of a `Request` that sends JSON, with further headers."""
     text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
-    return {"content": text.encode(), "headers": {"Content-Type": "application/json"}}
+    return {"content": text.encode(), "headers": {"Content-Type": "application/json", **(headers or {})}}
 
 
 def as_form(fields: Mapping[str, str]) -> dict[str, Any]:

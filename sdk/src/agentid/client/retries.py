@@ -56,6 +56,9 @@ def conversation(
     started = clock()
     for attempt in range(1, retries.tries + 1):
         reply = yield Send(request)
+        if (nonce := _nonce_asked_for(request, reply)) is not None:
+            request = replace(request, nonce=nonce)
+            reply = yield Send(request)
         if isinstance(reply, httpx.Response) and reply.is_success:
             return request.read(reply)
         error = _failure(reply)
@@ -65,6 +68,14 @@ def conversation(
             raise error
         yield Wait(wait)
     raise AssertionError("unreachable")
+
+
+def _nonce_asked_for(request: Request[Any], reply: httpx.Response | httpx.HTTPError | None) -> str | None:
+    """The nonce with which a refused proof may be made again (RFC 9449 §8); None if there is none."""
+    if request.prove is None or not isinstance(reply, httpx.Response) or reply.status_code not in (400, 401):
+        return None
+    nonce: str | None = reply.headers.get("dpop-nonce")
+    return None if nonce == request.nonce else nonce
 
 
 def _failure(reply: httpx.Response | httpx.HTTPError | None) -> ServiceError | Unreachable:

@@ -1,8 +1,10 @@
 """The two clients, with the same operations."""
 
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Generic, Self
 
+from agentid.client.obtaining import ID_TOKEN, ObtainedToken, SubjectType, WantedToken
 from agentid.client.operation import S
 from agentid.client.operations.agents import Agents
 from agentid.client.operations.audit_log import AuditLog
@@ -19,6 +21,7 @@ from agentid.client.operations.reports import Reports
 from agentid.client.operations.signals import Signals
 from agentid.client.operations.trusted_issuers import TrustedIssuers
 from agentid.client.operations.webhooks import Webhooks
+from agentid.client.request import Prove
 from agentid.client.transport import AsyncTransport, Configuration, Transport
 
 
@@ -58,6 +61,39 @@ class Client(Operations[Transport]):
     def __init__(self, base_url: str | None = None, api_key: str | None = None, **more: Any) -> None:
         super().__init__(Transport(Configuration.of(base_url, api_key, **more)))
 
+    def obtain_token(
+        self,
+        agent_id: str,
+        *,
+        subject_token: str | None = None,
+        subject_token_type: SubjectType = ID_TOKEN,
+        chain: Sequence[Mapping[str, Any]] | None = None,
+        scope: str | None = None,
+        audience: str | None = None,
+        ttl_seconds: int | None = None,
+        parent_token: str | None = None,
+        proof: Prove | None = None,
+    ) -> ObtainedToken:
+        """Obtain a delegation token for an agent of this client.
+
+        With `subject_token`, a person's ID token or a delegation token, by exchange (RFC 8693); with
+        `chain`, from the root to the agent, by delegation. `proof`, as `DpopKey.proof`, binds the token to
+        its key. Raises: ConfigurationError, and what a call raises.
+        """
+        wanted = WantedToken(
+            agent_id,
+            subject_token=subject_token,
+            subject_token_type=subject_token_type,
+            chain=chain,
+            scope=scope,
+            audience=audience,
+            ttl_seconds=ttl_seconds,
+            parent_token=parent_token,
+            proof=proof,
+        )
+        request = wanted.exchange(self.oauth.metadata()) if wanted.is_exchange else wanted.delegation()
+        return self.transport.send(request)
+
     def close(self) -> None:
         self.transport.close()
 
@@ -75,6 +111,34 @@ class AsyncClient(Operations[AsyncTransport]):
 
     def __init__(self, base_url: str | None = None, api_key: str | None = None, **more: Any) -> None:
         super().__init__(AsyncTransport(Configuration.of(base_url, api_key, **more)))
+
+    async def obtain_token(
+        self,
+        agent_id: str,
+        *,
+        subject_token: str | None = None,
+        subject_token_type: SubjectType = ID_TOKEN,
+        chain: Sequence[Mapping[str, Any]] | None = None,
+        scope: str | None = None,
+        audience: str | None = None,
+        ttl_seconds: int | None = None,
+        parent_token: str | None = None,
+        proof: Prove | None = None,
+    ) -> ObtainedToken:
+        """`Client.obtain_token`, awaited."""
+        wanted = WantedToken(
+            agent_id,
+            subject_token=subject_token,
+            subject_token_type=subject_token_type,
+            chain=chain,
+            scope=scope,
+            audience=audience,
+            ttl_seconds=ttl_seconds,
+            parent_token=parent_token,
+            proof=proof,
+        )
+        request = wanted.exchange(await self.oauth.metadata()) if wanted.is_exchange else wanted.delegation()
+        return await self.transport.send(request)
 
     async def close(self) -> None:
         await self.transport.close()

@@ -56,7 +56,7 @@ class Configuration:
         own |= {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         own |= {"Idempotency-Key": request.key} if request.key else {}
         url = self.base_url + request.path
-        own |= {"DPoP": request.prove(request.method, url)} if request.prove else {}
+        own |= {"DPoP": request.prove(request.method, url, nonce=request.nonce)} if request.prove else {}
         return {
             "method": request.method,
             "url": url,

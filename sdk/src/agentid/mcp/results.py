@@ -47,5 +47,6 @@ class IssuedToken(Result):
     token: str
     principal: str
     scope: str
+    audience: str | None = None
     expires_at: str
     bound_to: str | None = None

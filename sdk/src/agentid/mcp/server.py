@@ -5,16 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import httpx
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel, Field
 
-from agentid.client.operations.delegation import Delegations
+from agentid.client.obtaining import ID_TOKEN, SubjectType
 from agentid.client.service import AsyncClient
-from agentid.client.transport import AsyncTransport, Configuration
 from agentid.errors import AgentIdError
-from agentid.keys import DpopAuth, DpopKey
+from agentid.keys import DpopKey
 from agentid.mcp.results import (
     CertificateStanding,
     DelegationVerdict,
@@ -52,8 +50,8 @@ class Tools:
     """What a model may call."""
 
     client: AsyncClient
-    delegations: Delegations[AsyncTransport]
     agent_id: str | None
+    key: DpopKey | None = None
 
     async def verify_agent(self, serial_number: Serial) -> CertificateStanding:
         """Look up how an agent's certificate stands now, and what it permits."""
@@ -95,27 +93,41 @@ class Tools:
 
     async def obtain_token(
         self,
-        chain: list[ChainMember],
-        scope: str = "",
+        subject_token: str | None = None,
+        subject_token_type: SubjectType = ID_TOKEN,
+        chain: list[ChainMember] | None = None,
+        scope: str | None = None,
         audience: str | None = None,
         ttl_seconds: int | None = None,
         parent_token: str | None = None,
     ) -> IssuedToken:
-        """Get a token with which this agent acts for the first of `chain`, ordered from that root to itself.
+        """Get a token with which this agent acts for someone else.
 
-        `scope` holds action names with spaces between; `parent_token` is the token that is handed on. If
-        `bound_to` is set, only the holder of this agent's key can use the token.
+        Give `subject_token`: the ID token of the person, or a delegation token (`access_token`) that another
+        agent handed to this one. Without one, give `chain`, from the root to this agent, and `parent_token`
+        to hand a token on. `scope` holds action names with spaces between. If `bound_to` is set, only the
+        holder of this agent's key can use the token.
         """
         with told():
-            found = await self.delegations.issue(
+            found = await self.client.obtain_token(
                 self._own_id(),
-                chain=[member.model_dump() for member in chain],
+                subject_token=subject_token,
+                subject_token_type=subject_token_type,
+                chain=None if chain is None else [member.model_dump() for member in chain],
                 scope=scope,
                 audience=audience,
                 ttl_seconds=ttl_seconds,
                 parent_token=parent_token,
+                proof=None if self.key is None else self.key.proof,
             )
-        return IssuedToken.model_validate(found.raw)
+        return IssuedToken(
+            token=found.token,
+            principal=found.principal,
+            scope=found.scope,
+            audience=found.audience,
+            expires_at=found.expires_at.isoformat(),
+            bound_to=found.bound_to,
+        )
 
     def _own_id(self) -> str:
         if self.agent_id is None:
@@ -123,20 +135,9 @@ class Tools:
         return self.agent_id
 
 
-class ProvingTransport(AsyncTransport):
-    """Proves with each try that the caller holds a key, so that a token is bound to it."""
-
-    def __init__(self, configuration: Configuration, key: DpopKey) -> None:
-        super().__init__(configuration)
-        self._http = httpx.AsyncClient(timeout=configuration.timeout, auth=DpopAuth(key))
-
-
 def make_server(client: AsyncClient, *, agent_id: str | None, key: DpopKey | None = None) -> MCPServer[Any]:
     """The server, whose tools act for the agent `agent_id`, and get tokens that are bound to `key`."""
-    delegations = client.delegation
-    if key is not None:
-        delegations = Delegations(ProvingTransport(client.transport.configuration, key))
-    tools = Tools(client, delegations, agent_id)
+    tools = Tools(client, agent_id, key)
     server: MCPServer[Any] = MCPServer("agentid", instructions=INSTRUCTIONS, log_level="WARNING")
     for tool in (
         tools.verify_agent,

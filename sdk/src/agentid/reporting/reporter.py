@@ -63,7 +63,7 @@ class Reporter:
 
     `max_queued_bytes` and `max_queued` bound what waits in memory, `max_spool_bytes` what waits on disk.
     `on_rejected` is called in a thread of the reporter for each event that the service does not take.
-    Raises: ConfigurationError, and OSError if the spool can't be made.
+    Raises: ConfigurationError, and OSError if the spool can't be made or others may write in it.
     """
 
     _spool: Spool | None

@@ -18,6 +18,7 @@ from threading import Lock
 from uuid import uuid4
 
 from agentid.reporting.encoding import decode
+from agentid.reporting.spool_folder import secure
 
 MAX_BATCH_EVENTS = 500
 MAX_BATCH_BYTES = 512 * 1024
@@ -146,11 +147,12 @@ class WriterFolder:
 class Spool:
     """What one process has yet to send: its own files, and before those what dead processes left.
 
-    One thread appends, another takes; both may at any time.
+    One thread appends, another takes; both may at any time. Raises: OSError if the folder cannot be made, or
+    others could write in it.
     """
 
     def __init__(self, folder: Path, *, max_bytes: int) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        secure(folder)
         self._folder, self._max_bytes = folder, max_bytes
         self._lock = Lock()
         self._own = WriterFolder.create(folder)

@@ -17,6 +17,15 @@ from agentid.verify.tokens import VerifiedToken
 ENABLED: Final = "enabled"
 REST_SECONDS: Final = 0.2
 LONGEST_REST: Final = 5.0
+KEY_PATIENCE_SECONDS: Final = 60.0
+"""How long a signal waits for its key: new keys are asked for every 30 seconds."""
+ERROR_CODES: Final = {
+    Reason.UNKNOWN_KEY: "invalid_key",
+    Reason.INVALID_SIGNATURE: "invalid_key",
+    Reason.INVALID_ISSUER: "invalid_issuer",
+    Reason.WRONG_AUDIENCE: "invalid_audience",
+}
+"""What the service is told of a signal that does not verify (RFC 8935 §2.4); else `invalid_request`."""
 
 
 class Revocations:
@@ -99,8 +108,10 @@ class RevocationFeed:
     """Follows a polled stream in a thread of its own: polls, verifies, remembers, acknowledges.
 
     It knows what happened since the stream was made; CRL and status list tell of the time before. While it
-    cannot know (`silence_seconds` without an answer, a stream that is not enabled, a token that does not
-    verify, full memory) its answer is NotValid (status_unknown). Use it as a context manager.
+    cannot know (`silence_seconds` without an answer, a stream that was not enabled, full memory) its answer
+    is NotValid (status_unknown). So it is for good after a signal that does not verify: the service is told
+    which (`setErrs`, RFC 8936 §2.6) and sends it no more. Read CRL and status list, and make a new feed.
+    Use it as a context manager.
     """
 
     def __init__(
@@ -124,6 +135,8 @@ class RevocationFeed:
         self._has_gap = False
         self._ages = KeyAges()
         self._taken: list[str] = []
+        self._refused: dict[str, dict[str, str]] = {}
+        self._keyless: dict[str, float] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="agentid-revocations", daemon=True)
@@ -155,23 +168,56 @@ class RevocationFeed:
         return found
 
     def follow_once(self) -> int:
-        """Poll once and acknowledge what came before; how many signals came. Raises: AgentIdError."""
-        polled = self._client.signals.poll(self._stream_id, ack=self._taken or None)
-        self._taken = []
-        for token in polled.tokens.values():
-            self._take(self._verified(token))
-        self._taken = list(polled.tokens)
+        """Poll once, and answer for what came before; how many signals came.
+
+        Raises: AgentIdError, NotValid for the first signal that does not verify.
+        """
+        polled = self._client.signals.poll(
+            self._stream_id, ack=self._taken or None, set_errs=self._refused or None
+        )
+        self._taken, self._refused = [], {}
+        problem: NotValid | None = None
+        for jti, token in polled.tokens.items():
+            error = self._received(jti, token)
+            problem = problem or error
+            if error is not None and jti not in self._refused:
+                # Those behind one that waits for its key come again: a later change must not be undone by it.
+                break
+        if problem is not None:
+            raise problem
         if not polled.tokens and self._client.signals.status(self._stream_id).status != ENABLED:
             # What a disabled stream was not told never comes.
             self._has_gap = True
         self._heard_at = self._clock()
         return len(polled.tokens)
 
-    def _verified(self, token: str) -> VerifiedSignal:
+    def _received(self, jti: str, token: str) -> NotValid | None:
+        """Take a signal, refuse it, or let it wait for its key; what is wrong with it."""
+        try:
+            signal = self._verified(jti, token)
+        except NotValid as error:
+            began = self._keyless.setdefault(jti, self._clock())
+            if error.reason is not Reason.UNKNOWN_KEY or self._clock() - began > KEY_PATIENCE_SECONDS:
+                self._refused[jti] = {
+                    "err": ERROR_CODES.get(error.reason, "invalid_request"),
+                    "description": str(error),
+                }
+                self._has_gap = True
+                self._keyless.pop(jti)
+            return error
+        self._keyless.pop(jti, None)
+        self._take(signal)
+        self._taken.append(jti)
+        return None
+
+    def _verified(self, jti: str, token: str) -> VerifiedSignal:
         if self._ages.must_fetch(signal_key_id(token)):
             self._ages.take(self._client.delegation.jwks(environment=self._environment))
         keys = {kid: key for kid, key in self._ages.keys.items() if not self._known.has_key(kid)}
-        return verify_signal(token, keys=keys, rules=self._rules, now=datetime.now(UTC))
+        signal = verify_signal(token, keys=keys, rules=self._rules, now=datetime.now(UTC))
+        if signal.id != jti:
+            raise NotValid(Reason.MALFORMED, "sent under another jti")
+        return signal
 
     def _take(self, signal: VerifiedSignal) -> None:
         with self._lock:

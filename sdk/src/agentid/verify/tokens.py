@@ -9,11 +9,10 @@ from uuid import UUID
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from agentid.jose import jws
+from agentid.jose.kinds import DELEGATION, HEADER_NAMES
 from agentid.reasons import NotValid, Reason
 from agentid.verify.proofs import PresentedProof, verify_proof
 
-KIND: Final = "delegation+jwt"
-HEADER_NAMES: Final = frozenset({"alg", "typ", "kid"})
 MAX_TOKEN: Final = 16_384
 MAX_CHAIN: Final = 8
 LATEST_TIME: Final = 253_402_300_799  # the last second that a datetime can hold
@@ -105,7 +104,7 @@ def verify_token(
 
 
 def _parse(token: str) -> jws.Jws:
-    return jws.parse(token, kind=KIND, names=HEADER_NAMES, max_length=MAX_TOKEN)
+    return jws.parse(token, kind=DELEGATION, names=HEADER_NAMES, max_length=MAX_TOKEN)
 
 
 def _check_rules(found: VerifiedToken, rules: TokenRules, now: datetime) -> None:

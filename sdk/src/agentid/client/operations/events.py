@@ -10,6 +10,9 @@ from agentid.client.records import Page
 from agentid.client.request import Request, as_json, given, path
 from agentid.client.results.events import BatchResult, BehaviorEvent, EventReview, ExplainedEvent
 
+ROUTED_BY = "X-Agent-Id"
+"""The header by which a balancer may send all events of an agent to one node."""
+
 
 class Events(Group[S]):
     """What agents do, and how it scores."""
@@ -59,7 +62,8 @@ class Events(Group[S]):
                     session_id=session_id,
                     chain_id=chain_id,
                     payload=payload,
-                )
+                ),
+                headers=_routing(agent_id),
             ),
             key=idempotency_key,
         )
@@ -94,3 +98,8 @@ class Events(Group[S]):
             **as_json(given(events=events)),
             key=idempotency_key,
         )
+
+
+def _routing(agent_id: str) -> dict[str, str]:
+    """The header for a balancer, unless the service refuses such an id anyway."""
+    return {ROUTED_BY: agent_id} if agent_id.isascii() and agent_id.isprintable() else {}

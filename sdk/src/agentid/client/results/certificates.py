@@ -20,6 +20,7 @@ class Certificate(Record):
     expires_at: datetime
     revoked_at: datetime | None
     revocation_reason: str | None
+    key_storage: str = "resident"
 
 
 @dataclass(frozen=True, kw_only=True)

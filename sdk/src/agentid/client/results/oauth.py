@@ -22,6 +22,7 @@ class Metadata(Record):
     dpop_signing_alg_values_supported: tuple[str, ...]
     introspection_endpoint_auth_methods_supported: tuple[str, ...]
     revocation_endpoint_auth_methods_supported: tuple[str, ...]
+    actor_token_types_supported: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +72,7 @@ class Introspection(Record):
     cert_serial: str | None = None
     env: str | None = None
     risk_band: str | None = None
+    vouching_tenant: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,9 +35,12 @@ class RevocationLists:
         if full is None:
             raise problem
         entry = full.get_revoked_certificate_by_serial_number(certificate.serial_number)
-        for delta in self._deltas(full, issuer, now):
-            entry = delta.get_revoked_certificate_by_serial_number(certificate.serial_number) or entry
-        if entry is not None and _reason(entry) is not x509.ReasonFlags.remove_from_crl:
+        for delta in self._deltas(full, certificate, issuer, now):
+            told = delta.get_revoked_certificate_by_serial_number(certificate.serial_number)
+            # A revocation counts on any newer list, the end of a hold only on one that continues this list.
+            if told is not None and (_continues(delta, full) or not _is_removal(told)):
+                entry = told
+        if entry is not None and not _is_removal(entry):
             raise NotValid(Reason.REVOKED, f"{_reason(entry).value}, {entry.revocation_date_utc.isoformat()}")
 
     def _full(
@@ -58,16 +61,19 @@ class RevocationLists:
         return max(found, key=_number, default=None), problem
 
     def _deltas(
-        self, full: x509.CertificateRevocationList, issuer: x509.Certificate, now: datetime
+        self,
+        full: x509.CertificateRevocationList,
+        certificate: x509.Certificate,
+        issuer: x509.Certificate,
+        now: datetime,
     ) -> Iterable[x509.CertificateRevocationList]:
-        """Deltas that continue the full list, oldest first; one that does not verify is refused."""
+        """Deltas newer than the full list, oldest first; one that does not verify is refused."""
         found = []
         for each in self.lists:
-            base = _value(each, x509.DeltaCRLIndicator)
-            if base is None or each.issuer != issuer.subject:
+            if _value(each, x509.DeltaCRLIndicator) is None or not _covers(each, certificate, issuer):
                 continue
             check_list(each, issuer, now)
-            if base.crl_number <= _number(full) < _number(each):
+            if _number(full) < _number(each):
                 found.append(each)
         return sorted(found, key=_number)
 
@@ -89,6 +95,13 @@ def check_list(crl: x509.CertificateRevocationList, issuer: x509.Certificate, no
         raise NotValid(Reason.NOT_YET_VALID, "the list is from the future")
     if crl.next_update_utc is None or crl.next_update_utc <= now:
         raise NotValid(Reason.STALE, "the list's time is over")
+
+
+def _continues(delta: x509.CertificateRevocationList, full: x509.CertificateRevocationList) -> bool:
+    """Whether a delta may be combined with a list: one of its scope, not older than its base (§5.2.4)."""
+    base = _value(delta, x509.DeltaCRLIndicator)
+    scopes = {_value(each, x509.IssuingDistributionPoint) for each in (delta, full)}
+    return base is not None and base.crl_number <= _number(full) and len(scopes) == 1
 
 
 def _covers(
@@ -116,6 +129,10 @@ def _points(certificate: x509.Certificate) -> Iterable[x509.GeneralName]:
         if isinstance(extension.value, x509.CRLDistributionPoints):
             for point in extension.value:
                 yield from point.full_name or ()
+
+
+def _is_removal(entry: x509.RevokedCertificate) -> bool:
+    return _reason(entry) is x509.ReasonFlags.remove_from_crl
 
 
 def _reason(entry: x509.RevokedCertificate) -> x509.ReasonFlags:

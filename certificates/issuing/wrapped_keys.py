@@ -1,0 +1,218 @@
+"""Wrapped agents' keys: stored, used, wrapped anew when the wrapping key is rotated, and deleted."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from django.db.models import Exists, OuterRef, QuerySet
+
+from auditlog import services as auditlog
+from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
+from certificates.issuing.key_records import WrappedAgentKey, WrappingKey
+from certificates.models import Certificate, Issuance, IssuanceState, PooledKey
+from compliance.core import environments
+from compliance.core.errors import Conflict
+from compliance.keys import KeyNotFound, KeyRef, SignatureAlgorithm, backend_for, destroy_if_present
+from compliance.keys.base import (
+    KeyMismatch,
+    KeyServiceNotConfigured,
+    KeyStorage,
+    WrapMechanism,
+    WrappedKey,
+    WrappingKeyRef,
+)
+from compliance.stores import sql
+from compliance.stores.sweeps import each
+
+log = logging.getLogger(__name__)
+
+LABEL: Final = "wrapping"
+BATCH: Final = 100
+DESTROY_AFTER: Final = timedelta(minutes=10)
+"""Longer than any request or key generation that read the wrapping key before it was retired."""
+UNNAMED_AFTER: Final = timedelta(hours=1)
+"""A record is stored before the row that names it, in the same task or request."""
+
+_READ: Final = """
+SELECT wrapped.spki, wrapped.blob, wrapping.key_uri, wrapping.mechanism
+FROM certificates_wrappedagentkey AS wrapped
+JOIN certificates_wrappingkey AS wrapping ON wrapping.id = wrapped.wrapping_key_id
+WHERE wrapped.key_uri = %s
+"""
+
+
+class RotationUnfinished(Conflict):
+    """409: keys still wait to be wrapped anew."""
+
+    message = "An earlier rotation is unfinished: run wrapping_key_rotate --resume first"
+
+
+def current() -> WrappingKeyRef:
+    """Return the key that wraps now; raises `KeyServiceNotConfigured` before `rotate()`."""
+    found = WrappingKey.objects.filter(retired_at=None).first()
+    if found is None:
+        log.error("KMS not configured: AGENT_KEYS is wrapped, and there is no wrapping key: run ca_init")
+        raise KeyServiceNotConfigured
+    return _ref(found)
+
+
+def store(*, wrapped: WrappedKey, now: datetime) -> None:
+    """Store a wrapped key, before anything names it."""
+    WrappedAgentKey.objects.create(
+        key_uri=wrapped.key.uri,
+        spki=wrapped.key.spki,
+        wrapping_key=WrappingKey.objects.get(key_uri=wrapped.wrapping.uri),
+        blob=wrapped.blob,
+        created_at=now,
+    )
+
+
+def sign(*, certificate: Certificate, octets: bytes, algorithm: SignatureAlgorithm) -> bytes:
+    """Sign with the certificate's key; raises `KeyMismatch` if the record holds another key, and 503 errors.
+
+    The public key is the certificate's own, so a record put in another's place signs nothing.
+    """
+    key = KeyRef(certificate.kms_key_arn, certified_spki(certificate))
+    backend, digest = backend_for(environments.current()), algorithm.digest(octets)
+    try:
+        return backend.sign_wrapped(key, digest, algorithm, partial(read, key))
+    except KeyMismatch:
+        raise
+    except KeyNotFound:
+        # The wrapping key was destroyed after the record was read: by now the record is under its successor.
+        return backend.sign_wrapped(key, digest, algorithm, partial(read, key))
+
+
+def certified_spki(certificate: Certificate) -> bytes:
+    """Return the certificate's public key as SubjectPublicKeyInfo DER."""
+    leaf = x509.load_pem_x509_certificate(certificate.certificate_pem.encode("ascii"))
+    return leaf.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+def read(key: KeyRef) -> WrappedKey:
+    """Read the record of a key; raises `KeyNotFound`, and `KeyMismatch` if it is another key's."""
+    rows = sql.prepared(_READ, [key.uri])
+    if not rows:
+        raise KeyNotFound
+    spki, blob, wrapping_uri, mechanism = rows[0]
+    if bytes(spki) != key.spki:
+        log.error("the record of the wrapped key %s holds another public key", key.uri)
+        raise KeyMismatch
+    return WrappedKey(key, WrappingKeyRef(wrapping_uri, WrapMechanism(mechanism)), bytes(blob))
+
+
+def forget(*, certificate: Certificate) -> None:
+    """Delete the key of a certificate that has ended for good, in the caller's transaction."""
+    if certificate.key_storage == KeyStorage.WRAPPED:
+        WrappedAgentKey.objects.filter(key_uri=certificate.kms_key_arn).delete()
+
+
+def unnamed(*, now: datetime) -> QuerySet[WrappedAgentKey]:
+    """Records that nothing can use: of no certificate that may sign again, no pooled key, no issuance."""
+    usable = Certificate.objects.filter(kms_key_arn=OuterRef("key_uri"), expires_at__gte=now)
+    pooled = PooledKey.objects.filter(key_uri=OuterRef("key_uri"))
+    intended = Issuance.objects.filter(key_uri=OuterRef("key_uri"), state=IssuanceState.STARTED)
+    old = WrappedAgentKey.objects.filter(created_at__lt=now - UNNAMED_AFTER)
+    return old.filter(~Exists(usable), ~Exists(pooled), ~Exists(intended))
+
+
+def delete_unnamed(*, now: datetime) -> int:
+    """Delete the records that nothing can use; return how many."""
+    return unnamed(now=now).delete()[0]
+
+
+def ensure(*, actor: Actor, now: datetime) -> None:
+    """Make the first wrapping key of the environment if there is none."""
+    if not WrappingKey.objects.filter(retired_at=None).exists():
+        rotate(actor=actor, now=now)
+
+
+def rotate(*, actor: Actor, now: datetime, uri: str = "") -> WrappingKey:
+    """Put a new wrapping key into service, or one made with the vendor's tools; the present one is retired.
+
+    Raises `RotationUnfinished` while keys under a retired one wait, and the errors of `KeyBackend`.
+    """
+    if waiting().exists():
+        raise RotationUnfinished()
+    backend = backend_for(environments.current())
+    ref = backend.adopt_wrapping_key(uri) if uri else backend.make_wrapping_key(label=LABEL)
+    fresh = WrappingKey(key_uri=ref.uri, mechanism=ref.mechanism.value, created_at=now)
+    with environments.atomic():
+        WrappingKey.objects.select_for_update().filter(retired_at=None).update(retired_at=now)
+        fresh.save(force_insert=True)
+        _record(AuditAction.WRAPPING_KEY_CREATED, fresh, "A wrapping key was put into service", actor, now)
+    return fresh
+
+
+def waiting() -> QuerySet[WrappedAgentKey]:
+    """The keys under a retired wrapping key."""
+    return WrappedAgentKey.objects.filter(wrapping_key__retired_at__isnull=False)
+
+
+def wrap_waiting(*, tell: Callable[[int], None] = lambda wrapped: None) -> int:
+    """Wrap the waiting keys under the present wrapping key; return how many. Safe to run twice and to lose.
+
+    One whose record is damaged is logged, and left. Signing goes on: both blobs hold the same key. `tell` is
+    called with the count after each hundred.
+    """
+    target, last, wrapped = WrappingKey.objects.filter(retired_at=None).first(), UUID(int=0), 0
+    if target is None:
+        return 0
+    while ids := list(waiting().filter(id__gt=last).order_by("id").values_list("id", flat=True)[:BATCH]):
+        wrapped += each(ids, partial(_wrap_anew, target=target))
+        last = ids[-1]
+        tell(wrapped)
+    return wrapped
+
+
+def _wrap_anew(key_id: UUID, *, target: WrappingKey) -> bool:
+    row = WrappedAgentKey.objects.select_related("wrapping_key").filter(id=key_id).first()
+    if row is None or row.wrapping_key_id == target.id:
+        return False
+    wrapped = WrappedKey(KeyRef(row.key_uri, bytes(row.spki)), _ref(row.wrapping_key), bytes(row.blob))
+    try:
+        fresh = backend_for(environments.current()).wrap_anew(wrapped, _ref(target))
+    except KeyMismatch:
+        return False
+    unchanged = WrappedAgentKey.objects.filter(id=row.id, wrapping_key_id=row.wrapping_key_id)
+    return bool(unchanged.update(blob=fresh.blob, wrapping_key=target))
+
+
+def destroy_retired(*, actor: Actor, now: datetime) -> int:
+    """Destroy the retired wrapping keys under which no key is left; return how many.
+
+    What they wrapped in backups is lost with them. A key in the HSM goes after its audit entry.
+    """
+    old = WrappingKey.objects.filter(retired_at__lt=now - DESTROY_AFTER, destroyed_at=None)
+    unused = old.filter(~Exists(WrappedAgentKey.objects.filter(wrapping_key=OuterRef("pk"))))
+    return each(list(unused.order_by("id")), partial(_destroy, actor=actor, now=now))
+
+
+def _destroy(key: WrappingKey, *, actor: Actor, now: datetime) -> bool:
+    with environments.atomic():
+        _record(AuditAction.KEY_DESTROYED, key, "A retired wrapping key is destroyed", actor, now)
+    destroy_if_present(key.key_uri)
+    key.destroyed_at = now
+    key.save(update_fields=["destroyed_at"])
+    return True
+
+
+def _ref(key: WrappingKey) -> WrappingKeyRef:
+    return WrappingKeyRef(key.key_uri, WrapMechanism(key.mechanism))
+
+
+def _record(action: AuditAction, key: WrappingKey, description: str, actor: Actor, now: datetime) -> None:
+    auditlog.record(
+        tenant_id=SERVICE_TENANT_ID,
+        action=action,
+        affected_id=key.id,
+        description=description,
+        metadata={"key_uri": key.key_uri},
+        actor=actor,
+        now=now,
+    )

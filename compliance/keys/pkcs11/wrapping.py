@@ -1,0 +1,266 @@
+"""Keys wrapped by an AES key of the token (AES-KWP): made, wrapped, unwrapped and wrapped anew.
+
+Functions work on a `TokenSession` and raise PKCS11Error besides what they name.
+"""
+
+import logging
+from typing import Any, Final
+
+from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, PKCS11Error, _pkcs11
+from pkcs11 import Session as Pkcs11Session
+from pkcs11.constants import DEFAULT, MechanismFlag
+
+from compliance.core.identifiers import new_id
+from compliance.keys.base import (
+    KeyMismatch,
+    KeyNotFound,
+    KeyRef,
+    KeyServiceNotConfigured,
+    KeyStorage,
+    WrapMechanism,
+    WrappedKey,
+    WrappingKeyRef,
+)
+from compliance.keys.pkcs11 import objects
+from compliance.keys.pkcs11.failures import LOST, STALE_HANDLE
+from compliance.keys.pkcs11.objects import read_public_key
+from compliance.keys.pkcs11.token import KeyHandle, KeyMissing, TokenSession
+from compliance.keys.uri import SECRET, Pkcs11Uri, build, parse
+
+logger = logging.getLogger(__name__)
+
+WRAPPING_BITS: Final = 256
+AGENT_BITS: Final = 2048
+WRAP_AND_UNWRAP: Final = MechanismFlag.WRAP | MechanismFlag.UNWRAP
+WRAPPING: Final = {Attribute.PRIVATE: True, Attribute.SENSITIVE: True, Attribute.EXTRACTABLE: False}
+
+# Of several that a module offers, the first: the newer name has one meaning.
+MECHANISMS: Final = {
+    WrapMechanism.KWP: Mechanism.AES_KEY_WRAP_KWP,
+    WrapMechanism.PAD: Mechanism.AES_KEY_WRAP_PAD,
+}
+
+EXTRACTABLE: Final = objects.PRIVATE | {Attribute.TOKEN: False, Attribute.EXTRACTABLE: True}
+"""Of the session object that is wrapped, and destroyed at once."""
+# Modules refuse these uses in the template of a private key.
+_NO_PRIVATE_USE: Final = dict.fromkeys((Attribute.ENCRYPT, Attribute.VERIFY, Attribute.WRAP), DEFAULT)
+SEALED: Final = _NO_PRIVATE_USE | objects.PRIVATE | {Attribute.TOKEN: False}
+REWRAPPED: Final = _NO_PRIVATE_USE | EXTRACTABLE
+
+ADVICE: Final = "a wrapping key is a sensitive AES-256 key, not extractable, that only wraps and unwraps"
+REQUIRED_OF_WRAPPING: Final = {
+    Attribute.KEY_TYPE: KeyType.AES,
+    Attribute.VALUE_LEN: WRAPPING_BITS // 8,
+    Attribute.SENSITIVE: True,
+    Attribute.EXTRACTABLE: False,
+    Attribute.WRAP: True,
+    Attribute.UNWRAP: True,
+    # A key that also decrypts would give wrapped keys in the clear.
+    Attribute.ENCRYPT: False,
+    Attribute.DECRYPT: False,
+}
+
+
+class WrappingHandle(_pkcs11.WrapMixin, _pkcs11.UnwrapMixin):  # type: ignore[name-defined]
+    """A wrapping key by its handle, valid in every session of a process (PKCS#11 v2.40 §5.7)."""
+
+    # These replace read-only properties of the mixins.
+    session: Any = None
+    handle: int = 0
+    key_type = KeyType.AES
+
+    def __init__(self, session: Pkcs11Session, handle: int, *, is_trusted: bool) -> None:
+        self.session, self.handle, self.is_trusted = session, handle, is_trusted
+
+
+def make_wrapping_key(session: TokenSession, *, token: str, label: str) -> WrappingKeyRef:
+    """Generate an AES-256 key that only wraps and unwraps; raises `KeyServiceNotConfigured`."""
+    mechanism, key_id = _offered(session), new_id().bytes
+    session.session.generate_key(
+        KeyType.AES,
+        WRAPPING_BITS,
+        id=key_id,
+        label=label,
+        store=True,
+        capabilities=WRAP_AND_UNWRAP,
+        template=WRAPPING,
+    )
+    return WrappingKeyRef(build(Pkcs11Uri(token=token, id=key_id, object=label, type=SECRET)), mechanism)
+
+
+def adopt_wrapping_key(session: TokenSession, uri: str) -> WrappingKeyRef:
+    """Describe a wrapping key made with the vendor's tools; raises as `open_wrapping_key()`."""
+    _find(session, uri)
+    return WrappingKeyRef(uri, _offered(session))
+
+
+def make_wrapped(session: TokenSession, wrapping: WrappingKeyRef, *, token: str, label: str) -> WrappedKey:
+    """Generate an RSA-2048 key as a session object, wrap it, and see that it can be unwrapped."""
+    key_id = new_id().bytes
+    handle = open_wrapping_key(session, wrapping)
+    public, private = session.session.generate_keypair(
+        KeyType.RSA,
+        AGENT_BITS,
+        id=key_id,
+        label=label,
+        store=False,
+        capabilities=objects.SIGN_AND_VERIFY,
+        private_template=_bound(EXTRACTABLE, handle),
+        public_template=objects.SESSION_PUBLIC,
+    )
+    try:
+        public_key = read_public_key(public)
+        blob: bytes = handle.wrap_key(private, mechanism=MECHANISMS[wrapping.mechanism])
+    finally:
+        private.destroy()
+        public.destroy()
+    if public_key is None:
+        raise KeyNotFound
+    key = KeyRef.of(build(Pkcs11Uri(token=token, id=key_id, object=label)), public_key, KeyStorage.WRAPPED)
+    return _checked(session, WrappedKey(key, wrapping, blob))
+
+
+def unwrap(session: TokenSession, wrapped: WrappedKey) -> Any:
+    """Unwrap a key as a session object that can only sign; the caller destroys it.
+
+    Raises `KeyMismatch` if the blob does not hold the private half of `wrapped.key`.
+    """
+    return _unwrapped(session, wrapped, MechanismFlag.SIGN, SEALED)
+
+
+def sign_if_unwrapped(session: TokenSession, key: KeyRef, data: bytes) -> bytes | None:
+    """Sign by PKCS#1 v1.5 with a key that is unwrapped here already; None if it is not."""
+    with session.unwrapped.lent(key) as held:
+        if held is None:
+            return None
+        try:
+            return _signed(session, held.handle, data)
+        except STALE_HANDLE:
+            session.unwrapped.drop(key)
+            return None
+
+
+def unwrap_and_sign(session: TokenSession, wrapped: WrappedKey, data: bytes) -> bytes:
+    """Unwrap a key and sign with it; it stays unwrapped for the next time. Raises as `unwrap()`."""
+    found = unwrap(session, wrapped)
+    try:
+        signature = _signed(session, found.handle, data)
+    except BaseException:
+        found.destroy()
+        raise
+    session.unwrapped.add(wrapped.key, found)
+    return signature
+
+
+def _signed(session: TokenSession, handle: int, data: bytes) -> bytes:
+    signature: bytes = KeyHandle(session.session, handle).sign(data, mechanism=Mechanism.RSA_PKCS)
+    return signature
+
+
+def wrap_anew(session: TokenSession, wrapped: WrappedKey, to: WrappingKeyRef) -> WrappedKey:
+    """Wrap a key under another wrapping key; raises as `unwrap()`.
+
+    For that moment it is an extractable session object, which cannot sign.
+    """
+    target = open_wrapping_key(session, to)
+    private = _unwrapped(session, wrapped, MechanismFlag(0), _bound(REWRAPPED, target))
+    try:
+        blob: bytes = target.wrap_key(private, mechanism=MECHANISMS[to.mechanism])
+    finally:
+        private.destroy()
+    return _checked(session, WrappedKey(wrapped.key, to, blob))
+
+
+def open_wrapping_key(session: TokenSession, wrapping: WrappingKeyRef) -> WrappingHandle:
+    """Return the wrapping key, its attributes checked when a process first uses it.
+
+    Raises `KeyMissing`, and `KeyServiceNotConfigured` for a key that is no wrapping key.
+    """
+    handle, is_trusted = session.wrapping_keys.get(wrapping.uri) or _find(session, wrapping.uri)
+    return WrappingHandle(session.session, handle, is_trusted=is_trusted)
+
+
+def _find(session: TokenSession, uri: str) -> tuple[int, bool]:
+    found = session.find(ObjectClass.SECRET_KEY, parse(uri).id)
+    if len(found) != 1:
+        raise KeyMissing(f"{len(found)} wrapping keys")
+    wrong = [name.name for name, wanted in REQUIRED_OF_WRAPPING.items() if _read(found[0], name) != wanted]
+    if wrong:
+        logger.error("KMS not configured: %s is no wrapping key (%s): %s", uri, ", ".join(wrong), ADVICE)
+        raise KeyServiceNotConfigured
+    known = (found[0].handle, _read(found[0], Attribute.TRUSTED) is True)
+    session.wrapping_keys[uri] = known
+    return known
+
+
+def _read(found: Any, name: Attribute) -> object:
+    try:
+        return found[name]
+    except LOST:
+        raise
+    except PKCS11Error:
+        return None
+
+
+def _offered(session: TokenSession) -> WrapMechanism:
+    offered = session.mechanisms()
+    for name, mechanism in MECHANISMS.items():
+        if mechanism in offered:
+            return name
+    logger.error("KMS not configured: the module wraps by neither %s", " nor ".join(MECHANISMS))
+    raise KeyServiceNotConfigured
+
+
+def _bound(template: dict[Attribute, Any], wrapping: WrappingHandle) -> dict[Attribute, Any]:
+    """The template, and, where the wrapping key is trusted, that only such keys may wrap the object."""
+    return template | {Attribute.WRAP_WITH_TRUSTED: True} if wrapping.is_trusted else template
+
+
+def _checked(session: TokenSession, wrapped: WrappedKey) -> WrappedKey:
+    unwrap(session, wrapped).destroy()
+    return wrapped
+
+
+def _unwrapped(
+    session: TokenSession, wrapped: WrappedKey, uses: MechanismFlag, template: dict[Attribute, Any]
+) -> Any:
+    try:
+        found = _import(session, wrapped, uses, template)
+    except STALE_HANDLE:
+        session.wrapping_keys.pop(wrapped.wrapping.uri, None)
+        found = _import(session, wrapped, uses, template)
+    try:
+        public_key = read_public_key(found)
+        is_same = public_key is not None and KeyRef.of("", public_key).spki == wrapped.key.spki
+    except BaseException:
+        found.destroy()
+        raise
+    if not is_same:
+        found.destroy()
+        logger.error("Wrapped key %s holds another key than its certificate's", wrapped.key.uri)
+        raise KeyMismatch
+    return found
+
+
+def _import(
+    session: TokenSession, wrapped: WrappedKey, uses: MechanismFlag, template: dict[Attribute, Any]
+) -> Any:
+    wrapping = open_wrapping_key(session, wrapped.wrapping)
+    try:
+        return wrapping.unwrap_key(
+            ObjectClass.PRIVATE_KEY,
+            KeyType.RSA,
+            wrapped.blob,
+            id=parse(wrapped.key.uri).id,
+            mechanism=MECHANISMS[wrapped.wrapping.mechanism],
+            store=False,
+            capabilities=uses,
+            template=template,
+        )
+    except (*LOST, *STALE_HANDLE):
+        raise
+    except PKCS11Error as error:
+        # Modules have many errors for a blob that is no key: none of them is a reason to restart the module.
+        session.touch()
+        logger.error("Wrapped key %s cannot be unwrapped: %s", wrapped.key.uri, type(error).__name__)
+        raise KeyMismatch from error

@@ -1,0 +1,131 @@
+"""The metrics of this process, which share files in METRICS_DIR with those of all other processes.
+
+Counters and histograms are written through memory-mapped files, so what a killed process counted is kept.
+Labels have few values: no tenant, agent, id or raw path is one. Without METRICS_DIR nothing leaves a process.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from prometheus_client import CollectorRegistry, Counter, Histogram, values
+
+from compliance.core import environments
+
+PREFIX: Final = "compliance"
+_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""Where prometheus_client looks for the folder of its files."""
+SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+QUICK: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 200)
+
+
+def _folder() -> str:
+    try:
+        return str(settings.METRICS_DIR)
+    except ImproperlyConfigured:
+        # A tool that makes tokens before there are settings counts for nobody.
+        return ""
+
+
+def _use_files(path: str) -> str:
+    """Have the metrics of this module kept in `path`; return why they cannot be, "" if they are."""
+    try:
+        Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise PermissionError(13, "not writable", path)
+    except OSError as error:
+        return f"METRICS_DIR {path} cannot be used: {error.strerror}"
+    os.environ[_VARIABLE] = path
+    values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call]
+    return ""
+
+
+folder: Final = _folder()
+problem: Final = _use_files(folder) if folder else ""
+is_shared: Final = bool(folder) and not problem
+registry: Final = CollectorRegistry()
+
+
+def _counter(name: str, text: str, *labels: str) -> Counter:
+    return Counter(f"{PREFIX}_{name}", text, labels, registry=registry)
+
+
+def _histogram(name: str, text: str, *labels: str, buckets: tuple[float, ...] = SECONDS) -> Histogram:
+    return Histogram(f"{PREFIX}_{name}", text, labels, registry=registry, buckets=buckets)
+
+
+REQUESTS: Final = _counter("http_requests", "Answered requests", "method", "route", "status")
+REQUEST_SECONDS: Final = _histogram(
+    "http_request_seconds", "Time from a request's last octet to its answer", "method", "route"
+)
+REFUSED: Final = _counter("http_refused", "Requests refused before their end", "status")
+GROUP_SIZE: Final = _histogram("group_size", "Requests worked on together", "route", buckets=SIZES)
+GROUP_WAIT_SECONDS: Final = _histogram(
+    "group_wait_seconds", "Time for which the first request of a group waited", "route", buckets=QUICK
+)
+SCORED: Final = _counter("events_scored", "Events stored with a score", "environment", "band", "model")
+STRIKES: Final = _counter("strikes", "High-risk events counted against an agent", "environment")
+STOPPED: Final = _counter("agents_stopped", "Agents stopped at the threshold", "environment")
+REVOCATION_SECONDS: Final = _histogram(
+    "revocation_delay_seconds",
+    "Time from the receipt of the event that stopped an agent to the commit of its revocation",
+    "environment",
+)
+ATTEMPTS: Final = _counter("webhook_attempts", "Attempts at webhook deliveries", "environment", "outcome")
+ATTEMPT_SECONDS: Final = _histogram("webhook_attempt_seconds", "Time of an attempt", "environment")
+HSM_CALLS: Final = _counter("hsm_calls", "Calls of the HSM or its key host", "operation", "outcome")
+HSM_SECONDS: Final = _histogram("hsm_call_seconds", "Time of a call of the HSM", "operation")
+DATABASE_SECONDS: Final = _histogram(
+    "database_seconds", "Time of a statement", "environment", "path", buckets=QUICK
+)
+DATABASE_ERRORS: Final = _counter("database_errors", "Statements that failed", "environment", "path")
+REDIS_SECONDS: Final = _histogram(
+    "redis_seconds", "Time of a round trip to Valkey", "operation", buckets=QUICK
+)
+REDIS_ERRORS: Final = _counter("redis_errors", "Round trips to Valkey that failed", "operation")
+TASKS: Final = _counter("tasks", "Runs of tasks", "task", "outcome")
+TASK_SECONDS: Final = _histogram("task_seconds", "Time of a task", "task")
+
+
+def environment() -> str:
+    """The current environment as a label; `none` outside of both."""
+    return getattr(environments.current_or_none(), "value", "none")
+
+
+def revoked(received_at: datetime) -> None:
+    """Note that a revocation because of an event received then has been committed."""
+    name = environment()
+    STOPPED.labels(name).inc()
+    REVOCATION_SECONDS.labels(name).observe(max(0.0, time.time() - received_at.timestamp()))
+
+
+@contextmanager
+def timed(seconds: Histogram, errors: Counter, *labels: str) -> Iterator[None]:
+    """Observe how long the block takes, and count it if it raises."""
+    began = time.perf_counter()
+    try:
+        yield
+    except BaseException:
+        errors.labels(*labels).inc()
+        raise
+    finally:
+        seconds.labels(*labels).observe(time.perf_counter() - began)
+
+
+@contextmanager
+def counted(calls: Counter, seconds: Histogram, name: str) -> Iterator[None]:
+    """As `timed()`, with every call counted by its outcome: `ok` or `error`."""
+    began, outcome = time.perf_counter(), "error"
+    try:
+        yield
+        outcome = "ok"
+    finally:
+        calls.labels(name, outcome).inc()
+        seconds.labels(name).observe(time.perf_counter() - began)

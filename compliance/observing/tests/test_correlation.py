@@ -1,0 +1,99 @@
+"""Ids of requests: strictly read, made where they are missing or bad, handed on with a span of their own."""
+
+import pytest
+
+from compliance.observing import correlation
+from compliance.observing.correlation import Correlation
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+PARENT = f"00-{TRACE}-{SPAN}-01"
+
+BAD_IDS = {
+    "empty": "",
+    "too long": "a" * 129,
+    "begins with a dash": "-a",
+    "a newline": "a\nb",
+    "a trailing newline": "a\n",
+    "spaces": "a b",
+    "another script's digits": "١٢٣",
+    "markup": "<a>",
+    "an API key": "service_live_" + "x" * 43,
+    "a JWT": "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln",
+}
+BAD_PARENTS = {
+    "empty": "",
+    "capitals": PARENT.upper(),
+    "no trace": f"00-{'0' * 32}-{SPAN}-01",
+    "no span": f"00-{TRACE}-{'0' * 16}-01",
+    "version ff": f"ff-{TRACE}-{SPAN}-01",
+    "version 00 with more": f"{PARENT}-x",
+    "short": PARENT[:-1],
+    "no dashes": PARENT.replace("-", ""),
+    "a later version without a dash": f"01-{TRACE}-{SPAN}-01x",
+    "a newline": f"{PARENT}\n",
+    "spaces": f" {PARENT}",
+}
+
+
+def test_ids_of_the_caller_are_kept_under_a_new_span() -> None:
+    found = correlation.begin([("x-request-id", "order-7.a_B"), ("traceparent", PARENT)])
+
+    assert (found.request_id, found.trace_id, found.parent_id, found.is_sampled) == (
+        "order-7.a_B",
+        TRACE,
+        SPAN,
+        True,
+    )
+    assert found.span_id != SPAN
+    assert correlation.parse_traceparent(found.traceparent) == (TRACE, found.span_id, 1)
+
+
+def test_missing_ids_are_made_and_differ() -> None:
+    first, second = correlation.begin([]), correlation.begin([])
+
+    assert correlation.is_request_id(first.request_id)
+    assert correlation.parse_traceparent(first.traceparent) == (first.trace_id, first.span_id, 0)
+    assert not {first.request_id, first.trace_id, first.span_id} & {
+        second.request_id,
+        second.trace_id,
+        second.span_id,
+    }
+
+
+@pytest.mark.parametrize("kind", BAD_IDS)
+def test_bad_request_id_is_replaced(kind: str) -> None:
+    found = correlation.begin([("x-request-id", BAD_IDS[kind])])
+
+    assert found.request_id != BAD_IDS[kind]
+    assert correlation.is_request_id(found.request_id)
+
+
+@pytest.mark.parametrize("kind", BAD_PARENTS)
+def test_bad_traceparent_begins_a_trace(kind: str) -> None:
+    found = correlation.begin([("traceparent", BAD_PARENTS[kind])])
+
+    assert (found.parent_id, found.is_sampled) == ("", False)
+    assert found.trace_id not in (TRACE, "0" * 32)
+
+
+def test_ids_sent_twice_are_not_taken() -> None:
+    twice = [("x-request-id", "a"), ("x-request-id", "a"), ("traceparent", PARENT), ("traceparent", PARENT)]
+
+    found = correlation.begin(twice)
+
+    assert found.request_id != "a"
+    assert found.parent_id == ""
+
+
+def test_later_version_is_read_as_far_as_known() -> None:
+    assert correlation.parse_traceparent(f"01-{TRACE}-{SPAN}-03-more") == (TRACE, SPAN, 3)
+
+
+def test_ids_are_those_of_the_block() -> None:
+    ids = Correlation("a", TRACE, SPAN)
+
+    with correlation.use(ids):
+        assert correlation.stored() == ("a", f"00-{TRACE}-{SPAN}-00")
+
+    assert correlation.current() is None
+    assert correlation.stored() == ("", "")

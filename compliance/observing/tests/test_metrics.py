@@ -1,0 +1,146 @@
+"""Metrics: those of several processes are summed, survive a kill, and are shown to who has the token."""
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families
+from pytest_django.fixtures import Settings
+
+from compliance.observing import exposition, metrics, metrics_server
+from compliance.observing.request_counts import RequestCounts
+from compliance.observing.tests.reading import sample
+
+TOKEN = "a-token-of-the-tests"
+COUNT = """
+import os, django; django.setup()
+from compliance.observing import metrics
+from compliance.observing.request_counts import RequestCounts
+assert metrics.is_shared, metrics.problem
+counts = RequestCounts()
+for _ in range(3):
+    counts.note(method="GET", route="/v1/x", status=200, seconds=0.002)
+counts.flush()
+metrics.STRIKES.labels("live").inc()
+if os.fork() == 0:
+    metrics.STRIKES.labels("live").inc()
+    os.kill(os.getpid(), 9)
+os.wait()
+os.kill(os.getpid(), 9)
+"""
+SHOW = """
+import sys, django; django.setup()
+from compliance.observing import exposition
+sys.stdout.buffer.write(exposition.exposed())
+"""
+
+
+def run(script: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "METRICS_DIR": str(folder)}
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, env=environment, cwd=settings.BASE_DIR, capture_output=True, check=False)
+
+
+def test_counts_of_killed_processes_are_summed(tmp_path: Path) -> None:
+    folder = tmp_path / "metrics"
+
+    ended = [run(COUNT, folder).returncode for _ in range(2)]
+    text = run(SHOW, folder).stdout.decode()
+
+    assert ended == [-signal.SIGKILL] * 2
+    assert sample(text, "compliance_strikes_total", environment="live") == 4
+    answered = {"method": "GET", "route": "/v1/x"}
+    assert sample(text, "compliance_http_requests_total", status="200", **answered) == 6
+    assert sample(text, "compliance_http_request_seconds_count", **answered) == 6
+    assert sample(text, "compliance_http_request_seconds_bucket", le="0.001", **answered) == 0
+    assert sample(text, "compliance_http_request_seconds_bucket", le="0.0025", **answered) == 6
+    assert sample(text, "compliance_http_request_seconds_sum", **answered) == pytest.approx(0.012)
+
+
+def test_folder_that_cannot_be_used_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    shown = run(SHOW, tmp_path / "file")
+
+    assert shown.returncode == 0
+    assert b"compliance_strikes" in shown.stdout
+
+
+def test_made_up_methods_are_one_label() -> None:
+    counts = RequestCounts()
+    for number in range(50):
+        counts.note(method=f"BREW{number}", route="/v1/brew", status=405, seconds=0.0)
+    counts.flush()
+
+    shown = exposition.exposed().decode()
+
+    assert (
+        sample(shown, "compliance_http_requests_total", method="other", route="/v1/brew", status="405") == 50
+    )
+    assert "BREW" not in shown
+
+
+@pytest.mark.django_db(databases=["default", "test", "default_auditor", "test_auditor"])
+class TestView:
+    @pytest.fixture(autouse=True)
+    def shared(self, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setattr(metrics, "is_shared", True)
+        monkeypatch.setattr(metrics, "folder", str(tmp_path))
+        settings.METRICS_TOKEN = TOKEN
+
+    def test_shows_both_environments_to_who_has_the_token(self, client: Client) -> None:
+        answer = client.get("/metrics", headers={"authorization": f"Bearer {TOKEN}"})
+
+        assert answer.status_code == 200
+        assert answer["content-type"] == exposition.CONTENT_TYPE
+        text = answer.content.decode()
+        names = {family.name for family in text_string_to_metric_families(text)}
+        assert "compliance_webhooks_due" in names
+        for environment in ("live", "test"):
+            assert sample(text, "compliance_part_up", environment=environment, part="webhooks") == 1
+
+    @pytest.mark.parametrize(
+        "header", [None, "", "Bearer", "Bearer x", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer é"]
+    )
+    def test_401_without_the_token(self, client: Client, header: str | None) -> None:
+        answer = client.get("/metrics", headers={} if header is None else {"authorization": header})
+
+        assert answer.status_code == 401
+        assert answer.json() == {"error": "Missing or invalid token"}
+
+    def test_404_where_no_token_is_set(self, client: Client, settings: Settings) -> None:
+        settings.METRICS_TOKEN = ""
+
+        for header in ("Bearer ", "Bearer x"):
+            assert client.get("/metrics", headers={"authorization": header}).status_code == 404
+
+    def test_own_address_serves_with_the_token(self, settings: Settings) -> None:
+        settings.METRICS_LISTEN = "127.0.0.1:0"
+        server = metrics_server.start()
+        assert server is not None
+        url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            asked = urllib.request.Request(f"{url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+            with urllib.request.urlopen(asked, timeout=30) as answer:
+                assert answer.status == 200
+            for path, status in (("/metrics", 401), ("/", 404)):
+                with pytest.raises(urllib.error.HTTPError) as refused:
+                    urllib.request.urlopen(url + path, timeout=30)
+                assert refused.value.code == status
+                refused.value.close()
+        finally:
+            server.shutdown()
+            server.server_close()
+
+    @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "nonsense", "127.0.0.1:99999"])
+    def test_open_or_malformed_address_is_not_served(self, settings: Settings, address: str) -> None:
+        settings.METRICS_LISTEN, settings.METRICS_TOKEN = address, ""
+
+        assert metrics_server.start() is None

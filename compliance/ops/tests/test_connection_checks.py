@@ -1,0 +1,35 @@
+"""The checks of what the service connects to: a pooler's sessions, and the broker."""
+
+from typing import Any
+
+from compliance.ops.checks import check_broker, check_session_defaults
+
+
+def test_sessions_that_lack_the_services_settings_are_told(settings: Any) -> None:
+    settings.DATABASES_DIRECT = {"default": {}}
+
+    assert check_session_defaults() == []
+
+    settings.DATABASE_SESSION = {**settings.DATABASE_SESSION, "lock_timeout": "9"}
+    (found,) = check_session_defaults()
+    assert found.id == "wiring.E006"
+    assert "lock_timeout" in found.msg
+    assert "SET lock_timeout = '9'" in (found.hint or "")
+
+
+def test_without_a_pooler_sessions_are_set_by_the_service(settings: Any) -> None:
+    settings.DATABASES_DIRECT = {}
+    settings.DATABASE_SESSION = {**settings.DATABASE_SESSION, "lock_timeout": "9"}
+
+    assert check_session_defaults() == []
+
+
+def test_cluster_is_no_broker(settings: Any) -> None:
+    settings.CELERY_BROKER_URL = "redis+cluster://:secret@127.0.0.1:7000"
+
+    (found,) = check_broker()
+
+    assert found.id == "wiring.E007"
+    assert "secret" not in f"{found.msg} {found.hint}"
+    settings.CELERY_BROKER_URL = "redis://127.0.0.1:6379/0"
+    assert check_broker() == []

@@ -1,0 +1,101 @@
+"""Each setting that `check --deploy` refuses, and a deployment that it does not refuse."""
+
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core import checks
+from pytest_django.fixtures import Settings
+
+from compliance.ops.unsafe_settings import RULES, check_unsafe
+
+SAFE: dict[str, Any] = {
+    "DEBUG": False,
+    "SECRET_KEY": "k7Qw2Zr9Xy4Tn8Vb3Lp6Hd1Gs5Jf0Mc-aEuRiOtYpWqSxNvBzKl",
+    "ENCRYPTION_KEYS": [Fernet.generate_key().decode()],
+    "BASE_URL": "https://agents.example.org",
+    "HTTPS": True,
+    "ALLOWED_HOSTS": ["agents.example.org"],
+    "WEBHOOK_ALLOW_PRIVATE_ADDRESSES": False,
+    "WEBHOOK_ALLOW_HTTP": False,
+    "TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES": False,
+    "TRUSTED_ISSUER_ALLOW_HTTP": False,
+    "PKCS11_MODULE": "/usr/lib/hsm.so",
+    "PKCS11_TOKENS": {name: {"label": name, "pin": "93-kafue-17"} for name in ("live", "test")},
+    "TRUSTED_PROXIES": ["192.0.2.10"],
+    "REDIS_URL": "redis://:of-the-store@valkey.example.org/0",
+    "DPOP_WITHOUT_REPLAY_STORE": "refuse",
+}
+
+
+@pytest.fixture
+def safe(settings: Settings) -> Settings:
+    for name, value in SAFE.items():
+        setattr(settings, name, value)
+    return settings
+
+
+def test_safe_settings_pass(safe: Settings) -> None:
+    assert check_unsafe() == []
+
+
+def pins(live: str) -> dict[str, dict[str, str]]:
+    return {"live": {"label": "live", "pin": live}, "test": SAFE["PKCS11_TOKENS"]["test"]}
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "value"),
+    [
+        ("E010", "DEBUG", True),
+        ("E011", "SECRET_KEY", "short-but-random-9Zq4"),
+        ("E011", "SECRET_KEY", "django-insecure-" + SAFE["SECRET_KEY"]),
+        ("E011", "SECRET_KEY", "ab" * 40),
+        ("E012", "ENCRYPTION_KEYS", ["not-a-fernet-key"]),
+        ("E012", "ENCRYPTION_KEYS", ["A" * 43 + "="]),
+        ("E013", "BASE_URL", "http://agents.example.org"),
+        ("E014", "ALLOWED_HOSTS", ["*"]),
+        ("E015", "WEBHOOK_ALLOW_PRIVATE_ADDRESSES", True),
+        ("E015", "WEBHOOK_ALLOW_HTTP", True),
+        ("E015", "TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES", True),
+        ("E015", "TRUSTED_ISSUER_ALLOW_HTTP", True),
+        ("E016", "PKCS11_TOKENS", pins("12345678")),
+        ("E016", "PKCS11_TOKENS", pins("9-kafue")),
+        ("E016", "PKCS11_TOKENS", pins("")),
+        ("E017", "TRUSTED_PROXIES", []),
+        ("E017", "TRUSTED_PROXIES", ["192.0.2.10", "0.0.0.0/0"]),
+        ("E018", "REDIS_URL", "redis://valkey.example.org/0"),
+        ("E019", "DPOP_WITHOUT_REPLAY_STORE", "accept"),
+    ],
+)
+def test_unsafe_setting_is_refused(safe: Settings, number: str, name: str, value: Any) -> None:
+    setattr(safe, name, value)
+
+    [found] = check_unsafe()
+
+    assert (found.id, found.is_serious()) == (f"wiring.{number}", True)
+    assert found.msg.startswith(name.replace("_TOKENS", "_LIVE_PIN"))
+
+
+def test_no_finding_shows_a_secret(safe: Settings) -> None:
+    safe.SECRET_KEY, safe.ENCRYPTION_KEYS = "hunter2", ["hunter2"]
+    safe.PKCS11_TOKENS, safe.REDIS_URL = pins("hunter2"), "redis://hunter2.example.org/0"
+
+    found = check_unsafe()
+
+    assert {one.id for one in found} == {f"wiring.E{number:03}" for number in (11, 12, 16, 18)}
+    assert "hunter2" not in str(found)
+
+
+def test_redis_of_this_machine_needs_no_password(safe: Settings) -> None:
+    safe.REDIS_URL = "redis://127.0.0.1:6379/0"
+
+    assert check_unsafe() == []
+
+
+def test_deployment_check_includes_every_rule(safe: Settings) -> None:
+    safe.DEBUG = True
+
+    found = {one.id for one in checks.run_checks(include_deployment_checks=True)}
+
+    assert "wiring.E010" in found
+    assert len(RULES) == 10

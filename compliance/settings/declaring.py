@@ -1,0 +1,175 @@
+"""How a setting is declared, with its type, default, unit and purpose, and read from the environment."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from django.core.exceptions import ImproperlyConfigured
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+TRUE = ("1", "true", "yes", "on", "y", "ok")
+FALSE = ("0", "false", "no", "off", "n", "")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An environment variable of the service.
+
+    `default` is empty where there is none. `source` is where the value came from: `environment`, `file` or
+    `default`. `value` is the value as text; `set` or nothing for a secret.
+    """
+
+    name: str
+    kind: str
+    default: str
+    unit: str
+    sentence: str
+    is_secret: bool
+    is_required: bool
+    takes_file: bool
+    source: str
+    value: str
+
+
+class Section:
+    """A group of settings: one heading of docs/settings.md.
+
+    Each method declares one variable, reads it from the environment, or from the file that `<name>_FILE`
+    names, and returns its value. What cannot be read is noted in `problems`, by name and reason, never by
+    value; `refuse_problems()` raises them all at once.
+    """
+
+    every: list["Section"] = []
+    problems: list[str] = []
+
+    def __init__(self, title: str, introduction: str = "") -> None:
+        self.title, self.introduction = title, introduction
+        self.variables: list[Variable] = []
+        Section.every.append(self)
+
+    def text(self, name: str, default: D, sentence: str, **facts: Any) -> str | D:
+        return self._declare(name, "text", str, default, sentence, **facts)
+
+    def flag(self, name: str, default: D, sentence: str, **facts: Any) -> bool | D:
+        return self._declare(name, "flag", _flag, default, sentence, **facts)
+
+    def integer(self, name: str, default: D, sentence: str, **facts: Any) -> int | D:
+        return self._declare(name, "integer", _integer, default, sentence, **facts)
+
+    def number(self, name: str, default: float, sentence: str, **facts: Any) -> float:
+        """Declare a number that may have a fraction."""
+        return self._declare(name, "number", _number, default, sentence, **facts)
+
+    def words(self, name: str, default: list[str], sentence: str, **facts: Any) -> list[str]:
+        """Declare a list, written with commas between its items."""
+        return self._declare(name, "list", _words, default, sentence, **facts)
+
+    def external(self, name: str, kind: str, default: str, sentence: str) -> None:
+        """Declare a variable that a library reads, or that is read before the settings load."""
+        self._declare(name, kind, str, default, sentence, takes_file=False)
+
+    def _declare(
+        self,
+        name: str,
+        kind: str,
+        parse: Callable[[str], T],
+        default: D,
+        sentence: str,
+        *,
+        unit: str = "",
+        secret: bool = False,
+        required: bool = False,
+        takes_file: bool = True,
+        default_is: str = "",
+    ) -> T | D:
+        """Read and note a variable. `default_is` describes a default that another setting decides."""
+        if any(name == one.name for section in Section.every for one in section.variables):
+            raise ImproperlyConfigured(f"{name} is declared twice")
+        value: T | D = default
+        source = "default"
+        try:
+            raw, source = _raw(name, takes_file=takes_file)
+            value = default if raw is None else parse(raw)
+        except ValueError as fault:
+            Section.problems.append(str(fault) if str(fault).startswith(name) else f"{name} {fault}")
+        else:
+            if required and not value:
+                Section.problems.append(f"{name} is not set")
+        shown = _as_text(value)
+        self.variables.append(
+            Variable(
+                name=name,
+                kind=kind,
+                default=default_is or _as_text(default),
+                unit=unit,
+                sentence=sentence,
+                is_secret=secret,
+                is_required=required,
+                takes_file=takes_file,
+                source=source,
+                value=("set" if shown else "") if secret else shown,
+            )
+        )
+        return value
+
+
+def refuse_problems() -> None:
+    """Raises: ImproperlyConfigured that names every variable that cannot be read, and why."""
+    if Section.problems:
+        raise ImproperlyConfigured("; ".join(Section.problems))
+
+
+def _raw(name: str, *, takes_file: bool) -> tuple[str | None, str]:
+    """Return the text of a variable, None if it is not given, and its source.
+
+    Raises: ValueError if its file cannot be read, or both the variable and its file are given.
+    """
+    given = os.environ.get(name)
+    path = os.environ.get(f"{name}_FILE") if takes_file else None
+    if not path:
+        return given, "default" if given is None else "environment"
+    if given is not None:
+        raise ValueError(f"{name} and {name}_FILE are both set")
+    try:
+        return Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r"), "file"
+    except OSError as fault:
+        raise ValueError(f"{name}_FILE cannot be read: {fault.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{name}_FILE is no UTF-8 text") from None
+
+
+def _flag(raw: str) -> bool:
+    word = raw.strip().lower()
+    if word not in TRUE + FALSE:
+        raise ValueError("is neither true nor false")
+    return word in TRUE
+
+
+def _integer(raw: str) -> int:
+    try:
+        return int(raw)
+    except ValueError:
+        raise ValueError("is no whole number") from None
+
+
+def _number(raw: str) -> float:
+    try:
+        return float(raw)
+    except ValueError:
+        raise ValueError("is no number") from None
+
+
+def _words(raw: str) -> list[str]:
+    return [word for item in raw.split(",") if (word := item.strip())]
+
+
+def _as_text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, list) else str(value)

@@ -1,0 +1,95 @@
+"""What Django and REST framework run: applications, middleware, templates, static files."""
+
+from typing import Any
+
+from compliance.api.rest import framework_settings
+from compliance.console.unfold_settings import unfold_settings
+from compliance.settings.service import BASE_DIR, BASE_URL, SERVICE_TITLE
+
+ROOT_URLCONF = "compliance.urls"
+CONSOLE_URLCONF = "compliance.ops.console_urls"
+WSGI_APPLICATION = "compliance.wsgi.application"
+APPEND_SLASH = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+INSTALLED_APPS = [
+    "unfold.apps.BasicAppConfig",
+    "unfold.contrib.filters",
+    "compliance.people.apps.ConsoleConfig",
+    # Before Django's app, whose commands it replaces.
+    "compliance.people.apps.PeopleConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "compliance.api",
+    "auditlog",
+    "compliance.tenancy",
+    "webhooks",
+    "compliance.incidents",
+    "agents",
+    "certificates",
+    "events",
+    "events.inbox",
+    "events.figures",
+    "delegation",
+    "delegation.issuers",
+    "compliance.signals",
+    "compliance.gateway",
+    "compliance.reports",
+    "compliance.ops",
+]
+
+MIDDLEWARE = [
+    "compliance.observing.middleware.CorrelationMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "compliance.console.middleware.ConsoleMiddleware",
+    "delegation.oauth.middleware.OAuthMiddleware",
+    "compliance.tenancy.admission.AdmissionMiddleware",
+    "compliance.api.middleware.EnvelopeMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "compliance.tenancy.middleware.EnvironmentMiddleware",
+]
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "compliance" / "static"]
+WHITENOISE_USE_FINDERS = True
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+
+REST_FRAMEWORK = framework_settings.REST_FRAMEWORK
+SPECTACULAR_SETTINGS = framework_settings.spectacular_settings(title=SERVICE_TITLE, base_url=BASE_URL)
+
+UNFOLD: dict[str, Any] = unfold_settings(SERVICE_TITLE)
+FORMAT_MODULE_PATH = "compliance.console.formats"

@@ -1,0 +1,164 @@
+"""PostgreSQL, one database for each environment, and Redis."""
+
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+from compliance.settings.declaring import Section
+from compliance.settings.service import SERVICE_NAME
+
+section = Section(
+    "Stores",
+    "Roles and their rights: [operations](operations.md#database-roles). Owners are for `migrate` alone.",
+)
+
+
+def _parsed(name: str, url: str, **facts: Any) -> dict[str, Any]:
+    """Return a database's settings from its URL; the fault of a wrong one is noted without the URL."""
+    try:
+        config: dict[str, Any] = environ.Env.db_url_config(url, **facts)
+    except (ValueError, ImproperlyConfigured):
+        config = {}
+    if url and ("://" not in url or not config.get("NAME")):
+        Section.problems.append(f"{name} is no URL of a database")
+    return {"USER": "", "PASSWORD": "", "HOST": "", "PORT": "", "NAME": "", **config}
+
+
+# What each session is set to (times in ms). A pooler in transaction mode shares sessions between clients:
+# there the service's role has these as its defaults.
+DATABASE_SESSION: dict[str, str] = {
+    "statement_timeout": "30000",
+    "lock_timeout": "10000",
+    "TimeZone": "UTC",
+    # Plan a prepared statement once, not for each list of agents.
+    "plan_cache_mode": "force_generic_plan",
+}
+DATABASE_PREPARED_STATEMENTS: bool = section.flag(
+    "DATABASE_PREPARED_STATEMENTS",
+    True,
+    "False behind PgBouncer before 1.21, which loses prepared statements in transaction mode.",
+)
+DATABASE_CONNECT_TIMEOUT: int = section.integer(
+    "DATABASE_CONNECT_TIMEOUT", 3, "Time to open a connection.", unit="seconds"
+)
+
+
+def _service(name: str, url: str, *, is_pooled: bool) -> dict[str, Any]:
+    config = _parsed(name, url, engine="compliance.stores.postgresql")
+    prepares = DATABASE_PREPARED_STATEMENTS or not is_pooled
+    session = {"options": " ".join(f"-c {word}={value}" for word, value in DATABASE_SESSION.items())}
+    config["CONN_MAX_AGE"] = None
+    config["CONN_HEALTH_CHECKS"] = True
+    # A cursor held outside a transaction is a session's.
+    config["DISABLE_SERVER_SIDE_CURSORS"] = is_pooled
+    config["OPTIONS"] = {
+        # Django disables prepared statements by default; the ORM's own cursors never use them.
+        "prepare_threshold": 5 if prepares else None,
+        **config.get("OPTIONS", {}),
+        "connect_timeout": DATABASE_CONNECT_TIMEOUT,
+        **({} if is_pooled else session),
+        "keepalives_idle": 10,
+        "tcp_user_timeout": 10_000,
+        # During a failover a balancer may still lead to the old primary, now a standby: its rows are stale.
+        "target_session_attrs": "primary",
+    }
+    return config
+
+
+_VARIABLES = {"default": ("DATABASE", "live"), "test": ("TEST_DATABASE", "test")}
+DATABASES_DIRECT: dict[str, dict[str, Any]] = {
+    alias: _service(f"{prefix}_DIRECT_URL", url, is_pooled=False)
+    for alias, (prefix, environment) in _VARIABLES.items()
+    if (
+        url := section.text(
+            f"{prefix}_DIRECT_URL",
+            "",
+            f"The {environment} database's server itself, where `{prefix}_URL` leads to a pooler in"
+            " transaction mode.",
+            secret=True,
+        )
+    )
+}
+DATABASES: dict[str, dict[str, Any]] = {
+    alias: _service(
+        f"{prefix}_URL",
+        section.text(
+            f"{prefix}_URL",
+            "",
+            f"The {environment} database, as the service's role.",
+            secret=True,
+            required=True,
+        ),
+        is_pooled=alias in DATABASES_DIRECT,
+    )
+    for alias, (prefix, environment) in _VARIABLES.items()
+}
+
+DATABASE_AUDITOR: str = section.text(
+    "DATABASE_AUDITOR",
+    f"{SERVICE_NAME}_auditor",
+    "Role that may read the audit log and nothing else; the console's connections to the log assume it.",
+    default_is="<SERVICE_NAME>_auditor",
+)
+
+
+def _auditor(alias: str) -> dict[str, Any]:
+    service = DATABASES_DIRECT.get(alias, DATABASES[alias])
+    options = {
+        **service["OPTIONS"],
+        "assume_role": DATABASE_AUDITOR,
+        "options": f"{service['OPTIONS']['options']} -c default_transaction_read_only=on",
+    }
+    return {**service, "CONN_MAX_AGE": 0, "OPTIONS": options, "TEST": {"MIRROR": alias}}
+
+
+DATABASES |= {f"{alias}_auditor": _auditor(alias) for alias in ("default", "test")}
+
+
+def _owner(name: str, environment: str) -> dict[str, Any]:
+    """Credentials of the role that owns the tables; empty where DATABASE_URL's role owns them itself."""
+    url = section.text(
+        name,
+        "",
+        f"The {environment} database, as the role that owns its tables; no process that serves should have"
+        " it.",
+        secret=True,
+        default_is="the service's role",
+    )
+    config = _parsed(name, url) if url else {}
+    return {field: config[field] for field in ("USER", "PASSWORD", "HOST", "PORT") if config}
+
+
+# For migrations and grants only.
+DATABASE_OWNERS = {
+    "default": _owner("DATABASE_OWNER_URL", "live"),
+    "test": _owner("TEST_DATABASE_OWNER_URL", "test"),
+}
+DATABASE_READER: str = section.text(
+    "DATABASE_READER",
+    f"{SERVICE_NAME}_reader",
+    "Role that may read all but secrets; `migrate` grants its privileges if it exists.",
+    default_is="<SERVICE_NAME>_reader",
+)
+DATABASE_ROUTERS = ["compliance.core.environments.EnvironmentRouter"]
+
+REDIS_URL: str = section.text(
+    "REDIS_URL",
+    "redis://127.0.0.1:6379/0",
+    "Redis or Valkey: rate limits, states of the scorer, messages to workers;"
+    " `redis+cluster://:password@host:port,host:port` is a cluster, and then `BROKER_URL` must be given.",
+    secret=True,
+)
+# One server, or a primary with replicas: Celery's transport waits for several keys at once (BRPOP) and moves
+# messages in transactions over several keys, which no cluster does.
+BROKER_URL: str = section.text(
+    "BROKER_URL",
+    REDIS_URL,
+    "Redis or Valkey for messages to workers: one server, or a primary with replicas, never a cluster.",
+    secret=True,
+    default_is="REDIS_URL's",
+)
+REDIS_TIMEOUT_SECONDS: float = section.number(
+    "REDIS_TIMEOUT_SECONDS", 0.5, "Time to wait for Redis; then the service goes on without.", unit="seconds"
+)

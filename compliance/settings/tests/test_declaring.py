@@ -1,0 +1,105 @@
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from compliance.settings import declaring
+from compliance.settings.declaring import Section, refuse_problems
+
+
+@pytest.fixture
+def section(monkeypatch: pytest.MonkeyPatch) -> Section:
+    """A section apart from the service's own."""
+    monkeypatch.setattr(declaring.Section, "every", [])
+    monkeypatch.setattr(declaring.Section, "problems", [])
+    return Section("Tried")
+
+
+def test_default_holds_where_nothing_is_given(section: Section) -> None:
+    assert section.integer("TRIED", 5, "A number.", unit="seconds") == 5
+
+    [variable] = section.variables
+    assert (variable.source, variable.value, variable.default) == ("default", "5", "5")
+    assert (variable.kind, variable.unit, variable.is_secret) == ("integer", "seconds", False)
+
+
+@pytest.mark.parametrize(
+    ("method", "default", "raw", "value"),
+    [
+        ("text", "", "$HOME and more", "$HOME and more"),
+        ("flag", False, "true", True),
+        ("flag", True, "off", False),
+        ("integer", 1, "12", 12),
+        ("integer", None, "12", 12),
+        ("number", 1.0, "0.25", 0.25),
+        ("words", ["x"], "a, b,,c", ["a", "b", "c"]),
+        ("words", ["x"], "", []),
+    ],
+)
+def test_value_of_the_environment_is_read(
+    section: Section, monkeypatch: pytest.MonkeyPatch, method: str, default: object, raw: str, value: object
+) -> None:
+    monkeypatch.setenv("TRIED", raw)
+
+    assert getattr(section, method)("TRIED", default, "What it is for.") == value
+    assert section.variables[0].source == "environment"
+    refuse_problems()
+
+
+def test_value_of_a_file_is_read_without_its_line_end(
+    section: Section, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "tried").write_text(" kept \n")
+    monkeypatch.setenv("TRIED_FILE", str(tmp_path / "tried"))
+
+    assert section.text("TRIED", "", "What it is for.", secret=True) == " kept "
+
+    assert (section.variables[0].source, section.variables[0].value) == ("file", "set")
+    refuse_problems()
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"),
+    [
+        ("flag", "TRIED is neither true nor false"),
+        ("integer", "TRIED is no whole number"),
+        ("number", "TRIED is no number"),
+    ],
+)
+def test_wrong_value_is_named_and_not_shown(
+    section: Section, monkeypatch: pytest.MonkeyPatch, method: str, reason: str
+) -> None:
+    monkeypatch.setenv("TRIED", "hunter2")
+
+    getattr(section, method)("TRIED", 0, "What it is for.")
+
+    with pytest.raises(ImproperlyConfigured) as refused:
+        refuse_problems()
+    assert str(refused.value) == reason
+
+
+def test_all_problems_are_named_at_once(
+    section: Section, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    monkeypatch.setenv("ABSENT_FILE", str(tmp_path / "absent"))
+    monkeypatch.setenv("BINARY_FILE", str(tmp_path / "binary"))
+    monkeypatch.setenv("BOTH_FILE", str(tmp_path / "absent"))
+    monkeypatch.setenv("BOTH", "hunter2")
+
+    for name in ("ABSENT", "BINARY", "BOTH", "NEEDED"):
+        section.text(name, "", "What it is for.", secret=True, required=name == "NEEDED")
+
+    with pytest.raises(ImproperlyConfigured) as refused:
+        refuse_problems()
+    assert str(refused.value) == (
+        "ABSENT_FILE cannot be read: No such file or directory; BINARY_FILE is no UTF-8 text; "
+        "BOTH and BOTH_FILE are both set; NEEDED is not set"
+    )
+
+
+def test_variable_is_declared_once(section: Section) -> None:
+    section.text("TRIED", "", "What it is for.")
+
+    with pytest.raises(ImproperlyConfigured, match="TRIED is declared twice"):
+        section.integer("TRIED", 1, "What it is for.")

@@ -1,0 +1,128 @@
+"""The rows that issuing is decided on, read together for all requests of a group."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.db.models import Model
+
+from agents.errors import AgentNotFound
+from agents.models import Agent
+from certificates.models import Certificate
+from compliance.stores import sql
+from delegation.issued.rule import NotStanding, delegator_fault
+from delegation.jose.tokens import Delegation
+from delegation.models import IssuedToken
+
+_AGENTS: Final = "WHERE id = ANY(%s::uuid[]) ORDER BY id"
+_TOKENS: Final = "WHERE id = ANY(%s::uuid[]) ORDER BY id"
+_LATEST_OF_EACH: Final = f"""
+WHERE id = ANY(ARRAY(
+    SELECT (SELECT id FROM {Certificate._meta.db_table} AS certificate
+        WHERE certificate.agent_id = asked.id ORDER BY issued_at DESC, id DESC LIMIT 1)
+    FROM unnest(%s::uuid[]) AS asked (id)))
+"""  # noqa: S608  (a name of ours)
+
+
+class Locking(StrEnum):
+    """How the rows of the issuing agents are locked until the transaction ends; the value is SQL.
+
+    Who locks several agents takes those that are free, in one order: nobody waits while others wait for them.
+    """
+
+    NONE = ""
+    WAIT = " FOR NO KEY UPDATE"
+    FREE_ONES = " FOR NO KEY UPDATE SKIP LOCKED"
+
+
+class Party(NamedTuple):
+    """An agent, and its latest certificate in any state, if it ever had one."""
+
+    agent: Agent
+    certificate: Certificate | None
+
+    def fault(self, named_serial: str | None, now: datetime) -> NotStanding | None:
+        """Why the agent lends nothing to a token that names this certificate of it; None: it does."""
+        certificate = self.certificate
+        return delegator_fault(
+            agent_status=self.agent.status,
+            serial_number=certificate.serial_number if certificate else None,
+            certificate_status=certificate.status_at(now) if certificate else None,
+            named_serial=named_serial,
+        )
+
+
+class Ground(NamedTuple):
+    """The rows that one request is decided on.
+
+    `behind` holds the agents behind the parent token, of any tenant, by id, and `tokens` the parent and its
+    ancestors; both are empty without a parent.
+    """
+
+    issuer: Party
+    behind: Mapping[UUID, Party]
+    tokens: Mapping[UUID, IssuedToken]
+
+
+class Wanted(NamedTuple):
+    """What one request is decided on: the issuing agent, and the parent token if there is one."""
+
+    agent_id: UUID
+    parent: Delegation | None
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """The rows for a group of requests."""
+
+    issuers: Mapping[UUID, Party]
+    behind: Mapping[UUID, Party]
+    tokens: Mapping[UUID, IssuedToken]
+
+    def of(self, *, tenant_id: UUID, agent_id: UUID | None, parent: Delegation | None) -> Ground:
+        """The rows of one request. Raises: AgentNotFound, also for another tenant's agent."""
+        issuer = self.issuers.get(agent_id) if agent_id else None
+        if issuer is None or issuer.agent.tenant_id != tenant_id:
+            raise AgentNotFound()
+        if parent is None:
+            return Ground(issuer, {}, {})
+        return Ground(
+            issuer, self.behind, {one: self.tokens[one] for one in _ids(parent) & self.tokens.keys()}
+        )
+
+
+def read(wanted: Sequence[Wanted], *, locking: Locking = Locking.NONE) -> Grounds:
+    """Read what the requests are decided on, in one round trip.
+
+    With locks the other rows are read after the locks are acquired, and no token among them can be revoked
+    before the end of the transaction.
+    """
+    issuers = {one.agent_id for one in wanted}
+    parents = [one.parent for one in wanted if one.parent is not None]
+    behind = {one.agent_id for parent in parents for one in parent.lineage}
+    tokens = sorted({one for parent in parents for one in _ids(parent)})
+    shared = "" if locking is Locking.NONE else " FOR SHARE"
+    of_parents: list[tuple[type[Model], str, Sequence[Any]]] = [
+        (IssuedToken, f"{_TOKENS}{shared}", (sql.array(tokens),)),
+        (Agent, _AGENTS, (sql.array(behind),)),
+    ]
+    agents, *found, certificates = sql.read_together(
+        (Agent, f"{_AGENTS}{locking.value}", (sql.array(issuers),)),
+        *(of_parents if parents else ()),
+        (Certificate, _LATEST_OF_EACH, (sql.array(issuers | behind),)),
+    )
+    latest = {certificate.agent_id: certificate for certificate in certificates}
+    issued, others = found if parents else ([], [])
+    return Grounds(_parties(agents, latest), _parties(others, latest), {token.id: token for token in issued})
+
+
+def _parties(agents: Iterable[Agent], latest: Mapping[UUID, Certificate]) -> dict[UUID, Party]:
+    return {agent.id: Party(agent, latest.get(agent.id)) for agent in agents}
+
+
+def _ids(parent: Delegation) -> set[UUID]:
+    """The parent token and its ancestors, as far as they are named."""
+    return {one.token_id for one in parent.lineage if one.token_id is not None}

@@ -1,0 +1,1 @@
+"""Tests of the deployment files with the programs that read them."""

@@ -1,0 +1,72 @@
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from compliance.ops.unsafe_settings import DEFAULT_PINS
+from compliance.settings.declaring import Section
+from deploy.tests.programs import DEPLOY, output_of, program
+
+FILE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose/compose.yaml").read_text())
+OURS = {name: one for name, one in FILE["services"].items() if one["image"] == FILE["x-service"]["image"]}
+
+
+def test_every_part_is_there() -> None:
+    assert set(FILE["services"]) - set(OURS) == {"postgres", "valkey", "nginx"}
+    assert set(OURS) == {
+        *("migrate", "key-host", "web", "worker", "beat", "webhook-sender", "signal-sender"),
+    }
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_part_is_confined(name: str) -> None:
+    part = OURS[name]
+
+    assert (part["user"], part["read_only"], part["cap_drop"]) == ("10001:10001", True, ["ALL"])
+    assert part["security_opt"] == ["no-new-privileges"]
+
+
+def test_settings_exist_and_their_files_are_given() -> None:
+    declared = {one.name: one for section in Section.every for one in section.variables}
+    for part in OURS.values():
+        for name in part["environment"]:
+            setting = name if name in declared else name.removesuffix("_FILE")
+            assert setting in declared
+            if declared[setting].is_secret:
+                assert name == f"{setting}_FILE"
+                assert part["environment"][name].removeprefix("/run/secrets/") in part["secrets"]
+
+
+def test_only_the_migration_has_the_owners_credentials() -> None:
+    assert [
+        name for name, part in FILE["services"].items() if "database-owner-url" in part.get("secrets", [])
+    ] == ["migrate"]
+
+
+def test_names_used_are_declared() -> None:
+    for part in FILE["services"].values():
+        assert set(part.get("secrets", [])) <= set(FILE["secrets"])
+        assert {one["source"] for one in part.get("configs", [])} <= set(FILE["configs"])
+        assert set(part.get("networks", [])) <= set(FILE["networks"])
+        named = {one.split(":")[0] for one in part.get("volumes", []) if not one.startswith(".")}
+        assert named <= set(FILE["volumes"])
+        assert set(part.get("depends_on", {})) <= set(FILE["services"])
+
+
+def test_secrets_are_made_once_and_not_shown(tmp_path: Path) -> None:
+    program("openssl")
+    script = str(DEPLOY / "compose/make-secrets")
+
+    said = output_of(script, str(tmp_path))
+    first = {path.name: path.read_text().strip() for path in tmp_path.iterdir()}
+    subprocess.run([script, str(tmp_path)], check=True)
+
+    assert said == ""
+    assert {Path(one["file"]).name for one in FILE["secrets"].values()} <= set(first)
+    assert first == {path.name: path.read_text().strip() for path in tmp_path.iterdir()}
+    assert len(first["secret-key"]) >= 50
+    assert re.fullmatch(r"[\w-]{43}=", first["encryption-keys"])
+    assert first["pkcs11-live-pin"] not in DEFAULT_PINS

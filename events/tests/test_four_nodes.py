@@ -1,0 +1,135 @@
+"""Four web nodes beside one another: an agent's events may arrive at any of them."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import requests
+
+from agents.models import Agent
+from certificates.models import Certificate
+from certificates.tests.factories import make_certified_agent
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.browser.web_server import web_server
+from events.models import BehaviorEvent
+from events.risk import state_cache
+from events.risk.context import context_of
+from events.risk.rebuilding import as_event
+from events.risk.scoring.habits.learning import relearn
+from events.risk.scoring.habits.state import AgentState
+from events.risk.scoring.model import fold
+
+pytestmark = [pytest.mark.drill, pytest.mark.slow, pytest.mark.usefixtures("committed")]
+
+NODES, AGENTS, EVENTS, AT_ONCE = 4, 24, 50, 8
+SHARE = 0.999
+TOLERANCE = 1e-9
+ACTIONS = ("api_call", "data_access", "data_mutation", "message_signed", "authentication_attempt")
+
+
+@pytest.fixture(scope="module")
+def addresses(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[str]]:
+    with django_db_blocker.unblock(), ExitStack() as stack, ThreadPoolExecutor(NODES) as pool:
+        folders = [tmp_path_factory.mktemp(f"node-{number}") for number in range(NODES)]
+        servers = [web_server(folder, lambda _: {"RATE_LIMIT_EVENTS": "1000000"}) for folder in folders]
+        yield list(pool.map(stack.enter_context, servers))
+
+
+def details_of(stream: random.Random) -> dict[str, Any]:
+    kind = stream.randrange(10)
+    host = "partner.example" if kind < 8 else f"host{stream.randrange(40)}.example"
+    return {
+        "tool": f"tool{stream.randrange(4 if kind < 9 else 30)}",
+        "resource": f"/records/{stream.randrange(12)}",
+        "to": f"clerk{stream.randrange(3)}@{host}",
+        "records": stream.randrange(50),
+    }
+
+
+def send(addresses: Sequence[str], secret: str, agent: Agent, *, node_of: Any) -> None:
+    """Send one agent's events one after the other, each to the node that `node_of` says."""
+    stream, headers = random.Random(str(agent.name)), {"Authorization": f"Bearer {secret}"}
+    with ExitStack() as stack:
+        sessions = [stack.enter_context(requests.Session()) for _ in addresses]
+        for number in range(EVENTS):
+            node = node_of(number)
+            body = {
+                "agent_id": str(agent.id),
+                "action_type": stream.choice(ACTIONS),
+                "details": details_of(stream),
+            }
+            answer = sessions[node].post(
+                f"{addresses[node]}/v1/events", json=body, headers=headers, timeout=60
+            )
+            assert answer.status_code == 201, answer.text
+
+
+def made(name: str) -> tuple[list[Agent], str]:
+    tenant = make_tenant(name)
+    agents = [make_certified_agent(tenant, name=f"{name} {number}") for number in range(AGENTS)]
+    return agents, str(make_key(tenant))
+
+
+def rows_of(agent: Agent) -> list[BehaviorEvent]:
+    return list(BehaviorEvent.objects.of_agent(agent.id).order_by("id"))
+
+
+def test_scores_are_those_of_one_node(addresses: list[str]) -> None:
+    """One node would fold each agent's events in the order of their receipt, as this test does here."""
+    agents, secret = made("Four nodes")
+
+    def play(agent: Agent) -> None:
+        chosen = random.Random(str(agent.id))
+        send(addresses, secret, agent, node_of=lambda number: chosen.randrange(NODES))
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(play, agents))
+
+    outcome: Counter[bool] = Counter()
+    for agent in agents:
+        state, known = AgentState(), context_of(agent, Certificate.objects.get(agent=agent))
+        for row in rows_of(agent):
+            verdict = fold(state, as_event(row), known)
+            outcome[abs(verdict.score - row.risk_score) <= TOLERANCE] += 1
+    assert sum(outcome.values()) == AGENTS * EVENTS
+    assert outcome[True] >= SHARE * AGENTS * EVENTS, outcome
+
+
+def test_states_hold_every_event_that_came_at_the_same_time(addresses: list[str]) -> None:
+    agents, secret = made("Same time")
+    agents = agents[:6]
+
+    def play(part: tuple[Agent, int]) -> None:
+        agent, node = part
+        send(addresses, secret, agent, node_of=lambda number: node)
+
+    with ThreadPoolExecutor(NODES * 2) as pool:
+        list(pool.map(play, [(agent, node) for agent in agents for node in range(NODES)]))
+
+    ids = [str(agent.id) for agent in agents]
+    # The next event rebuilds what is not there.
+    for agent in agents:
+        send_one(addresses[0], secret, agent)
+    with environments.use(Environment.LIVE):
+        held = state_cache.stored(ids)
+    for agent in agents:
+        rows = rows_of(agent)
+        expected = relearn([(as_event(row), row.risk_band) for row in rows])
+        state = held[str(agent.id)].state
+        assert len({row.id for row in rows}) == len(rows) == NODES * EVENTS + 1
+        assert state is not None
+        assert state.learned == pytest.approx(expected.learned, abs=0.5)
+
+
+def send_one(address: str, secret: str, agent: Agent) -> None:
+    body = {"agent_id": str(agent.id), "action_type": "api_call", "details": {"tool": "last"}}
+    headers = {"Authorization": f"Bearer {secret}"}
+    assert requests.post(f"{address}/v1/events", json=body, headers=headers, timeout=60).status_code == 201

@@ -1,0 +1,165 @@
+"""The folder of events: nobody else's to write in, and shared by processes of one user."""
+
+import os
+import stat
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import agentid
+from agentid.reporting.spool import Spool
+from compliance.tests.waiting import eventually
+from tests.between import Fate, between
+from tests.conftest import MakeReporter, Reported
+from tests.served import Service
+
+SCRIPT = Path(__file__).with_name("reporting_alone.py")
+OTHER_USER = 65_534
+
+
+def spool(folder: Path) -> Spool:
+    return Spool(folder, max_bytes=1_000)
+
+
+def mode(folder: Path) -> int:
+    return stat.S_IMODE(folder.stat().st_mode)
+
+
+def test_new_folder_is_its_users_only(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        spool(tmp_path / "state" / "spool" / "agent").close()
+    finally:
+        os.umask(before)
+
+    assert mode(tmp_path / "state" / "spool" / "agent") == 0o700
+    assert mode(tmp_path / "state" / "spool") == 0o700
+
+
+def test_readers_are_shut_out(tmp_path: Path) -> None:
+    folder = tmp_path / "agent"
+    folder.mkdir(mode=0o755)
+
+    spool(folder).close()
+
+    assert mode(folder) == 0o700
+
+
+def linked(folder: Path) -> None:
+    (folder.parent / "elsewhere").mkdir(mode=0o700)
+    folder.symlink_to(folder.parent / "elsewhere")
+
+
+def dangling(folder: Path) -> None:
+    folder.symlink_to(folder.parent / "nowhere")
+
+
+def a_file(folder: Path) -> None:
+    folder.write_text("x")
+
+
+def writable_by(bits: int) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        folder.chmod(0o700 | bits)
+
+    return make
+
+
+def in_a_folder_writable_by_others(folder: Path) -> None:
+    folder.parent.chmod(0o777)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [linked, dangling, a_file, writable_by(0o020), writable_by(0o002), in_a_folder_writable_by_others],
+)
+def test_folder_in_which_others_may_write_is_refused(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    folder = tmp_path / "spool" / "agent"
+    folder.parent.mkdir(mode=0o700)
+    make(folder)
+
+    with pytest.raises(PermissionError, match=r"agent|spool"):
+        spool(folder)
+
+    assert not any(path.name.endswith(".ndjson") for path in tmp_path.rglob("*"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+@pytest.mark.parametrize("whose", ["agent", "spool"])
+def test_folder_of_another_user_is_refused(tmp_path: Path, whose: str) -> None:
+    folder = tmp_path / "spool" / "agent"
+    folder.mkdir(mode=0o700, parents=True)
+    folder.parent.chmod(0o700)
+    os.chown(folder if whose == "agent" else folder.parent, OTHER_USER, OTHER_USER)
+
+    with pytest.raises(PermissionError, match="another user"):
+        spool(folder)
+
+
+def test_sticky_folder_above_is_as_good_as_tmp(tmp_path: Path) -> None:
+    above = tmp_path / "tmp"
+    above.mkdir()
+    above.chmod(0o1777)
+
+    spool(above / "agent").close()
+
+
+def reporting(address: str, reported: Reported, folder: Path, *, first: int) -> "subprocess.Popen[str]":
+    """A process that reports numbered events until its standard input ends."""
+    command = [sys.executable, str(SCRIPT), address, reported.api_key, str(reported.agent.id)]
+    return subprocess.Popen(
+        [*command, str(folder), str(first), "400"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(agentid.__file__).parents[1])},
+    )
+
+
+def test_processes_with_one_folder_lose_and_double_nothing(
+    service: Service, reported: Reported, make_reporter: MakeReporter, tmp_path: Path
+) -> None:
+    """Two report at once while answers are lost; a third's events wait in the folder from before."""
+    before = make_reporter("http://127.0.0.1:9")
+    for number in range(600):
+        before.report("data_access", {"n": number})
+    assert not before.close(0.3)
+    folder = tmp_path / "spool"
+
+    with between(service.address, Fate.ANSWER_LOST, Fate.ANSWER_LOST, Fate.PASSED) as way:
+        with (
+            reporting(way.address, reported, folder, first=10_000) as one,
+            reporting(way.address, reported, folder, first=20_000) as other,
+        ):
+            for process in (one, other):
+                reported_by(process, at_least=120)
+            said = [reported_by(process) for process in (one, other)]
+        last = make_reporter(service.address)
+        assert eventually(lambda: len(list(folder.rglob("*.ndjson"))) == 0, seconds=60)
+        assert last.flush(60)
+
+    stored = Counter(reported.numbers())
+    wanted = [*range(600), *range(10_000, 10_000 + said[0]), *range(20_000, 20_000 + said[1])]
+    assert [number for number, times in stored.items() if times > 1] == []
+    assert sorted(set(wanted) - set(stored)) == []
+
+
+def reported_by(process: "subprocess.Popen[str]", *, at_least: int | None = None) -> int:
+    """How many events a process has reported, once they are `at_least` so many; by default at its end."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    if at_least is None:
+        process.stdin.close()
+    found = 0
+    for line in process.stdout:
+        found = int(line.split()[0])
+        if at_least is not None and found >= at_least:
+            return found
+    assert process.wait(60) == 0
+    assert at_least is None, "the process ended early"
+    return found
