@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 import requests
 from django.conf import settings
 
+from compliance.tests.nodes import node_environment
 from compliance.tests.waiting import eventually
 from deploy.tests.programs import DEPLOY, output_of, program
 from deploy.tests.test_balancers import free_port
@@ -30,11 +32,23 @@ def podman(folder: Path) -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
+def storage() -> Iterator[Path]:
+    """A folder for images, emptied of what is still mounted in it: pytest's own folders outlive the tests."""
+    folder = Path(tempfile.mkdtemp(prefix="container-"))
+    yield folder
+    mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
+    below = [mount for mount in mounts if Path(mount).is_relative_to(folder)]
+    for mount in sorted(below, key=len, reverse=True):
+        subprocess.run(["umount", "--lazy", mount], check=True)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def image(storage: Path) -> Iterator[tuple[str, ...]]:
     """Podman's command line, with the image `service:drill` in its storage."""
     if os.geteuid():
         pytest.skip("needs root: mmdebstrap and podman without a user namespace")
-    bootstrap, folder = program("mmdebstrap"), tmp_path_factory.mktemp("container")
+    bootstrap, folder = program("mmdebstrap"), storage
     command = podman(folder)
     base, wheels = folder / "base.tar", folder / "wheels"
     output_of(bootstrap, "--quiet", "--variant=minbase", "bookworm", str(base))
@@ -60,11 +74,11 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]
 
 
 @pytest.fixture
-def container(image: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+def container(django_db_setup: None, image: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
     """A running web server on the databases of the suite: podman's command line and the port."""
     port = free_port()
     given = ("DATABASE_URL", "TEST_DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ENCRYPTION_KEYS")
-    environment = {name: os.environ[name] for name in given}
+    environment = {name: value for name, value in node_environment().items() if name in given}
     hidden = [word for name in given for word in ("--env", name)]
     output_of(
         *(*image, "run", "--detach", "--name", "drill", "--network", "host", *LIMITS, "--read-only"),
@@ -109,9 +123,18 @@ def test_image_serves_without_rights_on_a_read_only_root(container: tuple[tuple[
 
 
 def test_image_has_the_compiled_scorer_and_no_tests(image: tuple[str, ...]) -> None:
-    listed = output_of(
-        *(*image, "run", "--rm", "--network", "host", *LIMITS, "localhost/service:drill"),
-        *("sh", "-c", "find /opt/service/app -name 'compiled-*' -o -type d -name tests; which cc || true"),
+    looked = subprocess.run(
+        [
+            *(*image, "run", "--rm", "--network", "host", *LIMITS, "localhost/service:drill"),
+            *(
+                "sh",
+                "-c",
+                "find /opt/service/app -name 'compiled-*' -o -type d -name tests; which cc || true",
+            ),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
 
-    assert [Path(line).name.partition("-")[0] for line in listed.split()] == ["compiled"]
+    assert [Path(line).name.partition("-")[0] for line in looked.stdout.split()] == ["compiled"]
