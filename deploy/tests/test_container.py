@@ -21,6 +21,7 @@ from deploy.tests.test_balancers import free_port
 ROOT = Path(settings.BASE_DIR)
 LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
 STARTS_WITHIN = 120.0  # seconds
+FIND_LEFTOVERS = "find /opt/service/app -name 'compiled-*' -o -type d -name tests; which cc || true"
 
 pytestmark = pytest.mark.drill
 
