@@ -17,7 +17,9 @@ _CHANGING = re.compile(
     rb'"(?:id|occurred_at|risk_score|risk_band|verified_at|checked_at|retrieved_at|next_cursor)":\s*'
     rb'(?:"[^"]*"|[0-9.eE+-]+|null)'
 )
-_UNCOUNTED = frozenset({"x-ratelimit-remaining", "x-ratelimit-reset", "date", "server", "connection"})
+_UNCOUNTED = frozenset(
+    {"x-ratelimit-remaining", "x-ratelimit-reset", "x-request-id", "date", "server", "connection"}
+)
 
 
 def run(siege: Siege, world: World) -> None:

@@ -268,8 +268,13 @@ def _incident(line: Line, key: str) -> str:
 
 
 def _stream(line: Line, key: str) -> str:
-    """A stream of signals that is polled; the standard's answers have no envelope."""
+    """A stream of signals that is polled: a new one, or another attack's if the tenant may have no more.
+
+    The standard's answers have no envelope.
+    """
     reply = line.ask(call("POST", "/v1/ssf/streams", key=key, body={"description": "attacked"}))
+    if reply.status == 409:
+        return str(line.ask(call("GET", "/v1/ssf/streams", key=key)).json[0]["stream_id"])
     if reply.status != 201:
         raise CannotBegin(str(reply))
     return str(reply.json["stream_id"])

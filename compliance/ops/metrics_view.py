@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
 
 from compliance.api.exceptions import error_response, not_found
 from compliance.core.clock import now
@@ -10,6 +11,7 @@ from compliance.observing import exposition, metrics
 from compliance.ops.gauges import StoredState
 
 
+@csrf_exempt  # Another method is refused below; Django's check would answer it first, as a page.
 @never_cache
 def metrics_view(request: HttpRequest) -> HttpResponse:
     """404 without METRICS_TOKEN or METRICS_DIR, as for an unknown path; 401 without the token."""

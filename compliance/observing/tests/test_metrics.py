@@ -121,6 +121,15 @@ class TestView:
         for header in ("Bearer ", "Bearer x"):
             assert client.get("/metrics", headers={"authorization": header}).status_code == 404
 
+    @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+    def test_other_methods_are_refused_in_the_envelope(self, method: str) -> None:
+        browser = Client(enforce_csrf_checks=True)
+
+        answer = browser.generic(method, "/metrics", headers={"authorization": f"Bearer {TOKEN}"})
+
+        assert (answer.status_code, answer["allow"]) == (405, "GET, HEAD")
+        assert answer.json() == {"error": "Method not allowed"}
+
     def test_own_address_serves_with_the_token(self, settings: Settings) -> None:
         settings.METRICS_LISTEN = "127.0.0.1:0"
         server = metrics_server.start()
