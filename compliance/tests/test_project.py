@@ -267,6 +267,16 @@ def test_no_variable_is_read_without_a_declaration() -> None:
     assert found == []
 
 
+def test_every_decision_is_numbered_short_and_listed() -> None:
+    folder = ROOT / "docs/decisions"
+    index = (folder / "README.md").read_text()
+    records = {path: path.read_text() for path in sorted(folder.glob("[0-9]*.md"))}
+
+    assert [path.name for path, text in records.items() if not text.startswith(f"# {path.name[:4]}. ")] == []
+    assert [path.name for path, text in records.items() if len(text.split()) > 150] == []
+    assert [path.name for path in records if f"]({path.name})" not in index] == []
+
+
 def test_every_security_promise_names_tests_that_exist() -> None:
     text = (ROOT / "docs/security.md").read_text()
     tables = re.findall(r"\| Promise \| Held by \|\n\|---\|---\|\n((?:\|.*\n)+)", text)
