@@ -9,8 +9,8 @@ from django.db.models import Q
 from django.db.models.expressions import RawSQL
 
 from compliance.core.identifiers import parse_id
+from delegation import standing_rule
 from delegation.errors import IssuedTokenNotFound
-from delegation.issued import rule
 from delegation.lifecycle import PUBLISHED_AFTER_RETIREMENT, KeyStatus
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class IssuedTokenQuerySet(models.QuerySet["IssuedToken"]):
 
     def with_standing(self, now: datetime) -> "IssuedTokenQuerySet":
         """Tell with each row whether it stands, if it has not expired, as `stands`."""
-        stands = RawSQL(rule.STANDS, [now], output_field=models.BooleanField())  # noqa: S611
+        stands = RawSQL(standing_rule.STANDS, [now], output_field=models.BooleanField())  # noqa: S611
         return self.annotate(stands=stands)
 
     def descending_from(self, token_id: UUID) -> "IssuedTokenQuerySet":

@@ -16,9 +16,9 @@ from agents.risk import band_of
 from certificates.models import Certificate, CertificateStatus, status_by_clock
 from compliance.stores import sql
 from compliance.stores.async_postgres import Query
-from delegation.issued.rule import NotStanding, delegator_fault, revocation_fault
 from delegation.jose.tokens import Delegation, Delegator, RootAssurance
 from delegation.models import IssuedToken
+from delegation.standing_rule import NotStanding, delegator_fault, revocation_fault
 
 STANDING: Final = f"""
 SELECT asked.token, issued.id IS NOT NULL, issued.revoked_at IS NOT NULL,

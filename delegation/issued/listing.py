@@ -6,10 +6,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from delegation.issued import rows
-from delegation.issued.rule import NotStanding
 from delegation.jose.tokens import Delegation
 from delegation.models import IssuedToken
 from delegation.standing import standings
+from delegation.standing_rule import NotStanding
 
 
 class TokenState(StrEnum):

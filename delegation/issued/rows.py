@@ -10,7 +10,6 @@ from django.conf import settings
 from compliance.core import environments
 from delegation import errors
 from delegation.issued import status_entries
-from delegation.issued.rule import revocation_fault
 from delegation.jose.tokens import (
     ChainActor,
     ChainActorType,
@@ -21,6 +20,7 @@ from delegation.jose.tokens import (
     shown_chain,
 )
 from delegation.models import IssuedToken
+from delegation.standing_rule import revocation_fault
 
 KEPT_AFTER_EXPIRY: Final = timedelta(days=7)
 SWEPT_AT_ONCE: Final = 1_000

@@ -8,10 +8,10 @@ from rest_framework import serializers
 from agents.risk import BANDS
 from compliance.api.rest.fields import StrictCharField
 from delegation.issued.listing import ListedToken, TokenState
-from delegation.issued.rule import NotStanding
 from delegation.jose import tokens
 from delegation.serializers import BOUND_TO, ChainActorSerializer, RootSerializer
 from delegation.standing import Introspection
+from delegation.standing_rule import NotStanding
 
 TOLD_CLAIMS = (
     *("scope", "exp", "iat", "nbf", "sub", "sub_type", "aud", "iss", "jti", "act", "cnf", "sub_id"),

@@ -20,9 +20,9 @@ from compliance.core.encodings import b64url_encode
 from compliance.core.environments import Environment
 from compliance.stores import sql
 from delegation import errors
-from delegation.issued.rule import IS_STOPPED, TABLE, WITH_AGENT
 from delegation.issued.status_entries import LIST_SIZE, uri_of
 from delegation.jose import jws
+from delegation.standing_rule import IS_STOPPED, TABLE, WITH_AGENT
 from delegation.token_keys import keys
 
 TYPE: Final = "statuslist+jwt"

@@ -14,7 +14,8 @@ from compliance.core.identifiers import new_id
 from compliance.observing import correlation
 from compliance.observing.correlation import Correlation
 from delegation import errors
-from delegation.authority import (
+from delegation.issued import rows, status_entries
+from delegation.issuing.authority import (
     Authority,
     authority_of,
     check_extends,
@@ -23,8 +24,7 @@ from delegation.authority import (
     check_scope,
     check_subject,
 )
-from delegation.issued import rows, status_entries
-from delegation.issuing.ground import Ground, Party
+from delegation.issuing.decision_rows import AgentAndCertificate, RequestRows
 from delegation.jose import tokens
 from delegation.jose.tokens import Chain, Confirmation, Delegation, SubjectIdentifier
 
@@ -64,25 +64,25 @@ class TokenApplication:
 
     tenant_id: UUID
     agent_id: UUID | None
-    grant_to: Callable[[Party], Grant]
+    grant_to: Callable[[AgentAndCertificate], Grant]
     parent: Delegation | None
     actor: Actor
     now: datetime
     ids: Correlation | None = field(default_factory=correlation.current)
 
 
-def check(asked: TokenApplication, grant: Grant, ground: Ground) -> Authority:
+def check(asked: TokenApplication, grant: Grant, found: RequestRows) -> Authority:
     """What the agent may delegate. Raises: the errors of `delegation` unless that covers the grant."""
     parent, now = asked.parent, asked.now
-    authority = authority_of(ground.issuer, now=now)
+    authority = authority_of(found.issuer, now=now)
     check_scope(authority, grant.scope)
     if parent is not None:
-        rows.check_unrevoked(parent, ground.tokens)
+        rows.check_unrevoked(parent, found.tokens)
         check_possession(parent, proven_key=grant.proven_key)
         check_subject(parent, grant.subject)
         audience = grant.audience or parent.audience
         check_extends(parent, chain=grant.chain, scope=grant.scope, audience=audience)
-        check_lineage(parent.lineage, ground.behind, scope=grant.scope, now=now)
+        check_lineage(parent.lineage, found.behind, scope=grant.scope, now=now)
     _end(asked, grant, authority)
     return authority
 

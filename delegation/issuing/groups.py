@@ -19,11 +19,11 @@ from compliance.core import environments
 from compliance.core.errors import ServiceError
 from compliance.observing import correlation
 from compliance.stores import sql
-from delegation.authority import Authority, check_certificate
 from delegation.issued import rows, status_entries
-from delegation.issuing import applications, ground
+from delegation.issuing import applications, decision_rows
 from delegation.issuing.applications import Grant, TokenApplication
-from delegation.issuing.ground import Grounds, Locking, Wanted
+from delegation.issuing.authority import Authority, check_certificate
+from delegation.issuing.decision_rows import GroupRows, Locking, WantedRows
 from delegation.jose import jws, tokens
 from delegation.jose.tokens import Delegation
 from delegation.models import TokenKey
@@ -58,8 +58,8 @@ class _GroupMember:
     outcome: Outcome | None = None
 
     @property
-    def wanted(self) -> list[Wanted]:
-        return [Wanted(self.asked.agent_id, self.asked.parent)] if self.asked.agent_id else []
+    def wanted(self) -> list[WantedRows]:
+        return [WantedRows(self.asked.agent_id, self.asked.parent)] if self.asked.agent_id else []
 
 
 def issue_each(asked: Sequence[TokenApplication]) -> list[Outcome]:
@@ -157,14 +157,14 @@ def _entry(case: _GroupMember, delegation: Delegation, agent: Agent, key: TokenK
         )
 
 
-def _authorise(case: _GroupMember, found: Grounds) -> None:
+def _authorise(case: _GroupMember, found: GroupRows) -> None:
     asked = case.asked
     of_case = found.of(tenant_id=asked.tenant_id, agent_id=asked.agent_id, parent=asked.parent)
     case.grant = asked.grant_to(of_case.issuer)
     case.authority = applications.check(asked, case.grant, of_case)
 
 
-def _confirm(case: _GroupMember, found: Grounds, locking: Locking) -> None:
+def _confirm(case: _GroupMember, found: GroupRows, locking: Locking) -> None:
     """Decide by the locked rows, which may have changed since the token was signed."""
     asked = case.asked
     try:
@@ -180,8 +180,8 @@ def _confirm(case: _GroupMember, found: Grounds, locking: Locking) -> None:
     check_certificate(case.authority, case.issued.delegation.certificate_serial)
 
 
-def _read(cases: Sequence[_GroupMember], locking: Locking) -> Grounds:
-    return ground.read([one for case in cases for one in case.wanted], locking=locking)
+def _read(cases: Sequence[_GroupMember], locking: Locking) -> GroupRows:
+    return decision_rows.read([one for case in cases for one in case.wanted], locking=locking)
 
 
 def _open(cases: Sequence[_GroupMember]) -> list[_GroupMember]:

@@ -21,12 +21,12 @@ from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.core.plain_text import is_plain_text
 from delegation import errors, services
-from delegation.authority import authority_of
 from delegation.issuers import services as issuers
 from delegation.issuers.errors import IdTokenRefused
 from delegation.issuing import groups
 from delegation.issuing.applications import Grant, TokenApplication
-from delegation.issuing.ground import Party
+from delegation.issuing.authority import authority_of
+from delegation.issuing.decision_rows import AgentAndCertificate
 from delegation.issuing.groups import IssuedDelegation, Postponed
 from delegation.jose import tokens
 from delegation.jose.tokens import Chain, ChainActor, ChainActorType, Delegation, SubjectIdentifier
@@ -207,14 +207,14 @@ def _caught(step: Callable[..., Found], *args: object) -> Found | ServiceError:
 def _application(asked: TokenExchange, actor: ActingAgent) -> TokenApplication:
     subject = _subject(asked)
 
-    def grant_to(party: Party) -> Grant:
-        chain = (*subject.chain, _link(subject.chain, party.agent))
+    def grant_to(delegator: AgentAndCertificate) -> Grant:
+        chain = (*subject.chain, _link(subject.chain, delegator.agent))
         if len(chain) > tokens.MAX_CHAIN:
             limit = f"a chain has at most {tokens.MAX_CHAIN} actors"
             raise InvalidRequest(f"subject_token: chain_too_long: {limit}")
         return Grant(
             chain=chain,
-            scope=_granted_scope(asked.request.scope, subject.parent, party, asked.now),
+            scope=_granted_scope(asked.request.scope, subject.parent, delegator, asked.now),
             audience=asked.request.audience,
             bound_to=asked.possession.bound_to,
             proven_key=asked.possession.proven_key,
@@ -313,22 +313,24 @@ def _link(chain: Chain, agent: Agent) -> ChainActor:
     return ChainActor(agent.did, ChainActorType.SUB_AGENT if has_agent else ChainActorType.AGENT)
 
 
-def _granted_scope(asked: str | None, parent: Delegation | None, party: Party, now: datetime) -> str:
+def _granted_scope(
+    asked: str | None, parent: Delegation | None, delegator: AgentAndCertificate, now: datetime
+) -> str:
     """Return the scope asked for; if omitted, the part of the parent's scope that the agent is permitted.
 
     Without a parent (an ID token) an omitted scope is empty. Raises: InvalidScope.
     """
     if asked is not None or parent is None:
         return asked or ""
-    permitted = _permitted(party, now)
+    permitted = _permitted(delegator, now)
     kept = [name for name in parent.scope.split() if permitted is None or name in permitted]
     if parent.scope and not kept:
         raise InvalidScope("The agent may do nothing of the subject token's scope")
     return " ".join(kept)
 
 
-def _permitted(party: Party, now: datetime) -> Sequence[str] | None:
+def _permitted(delegator: AgentAndCertificate, now: datetime) -> Sequence[str] | None:
     try:
-        return authority_of(party, now=now).permitted_actions
+        return authority_of(delegator, now=now).permitted_actions
     except (errors.AgentMayNotDelegate, errors.CertificateDoesNotCount) as error:
         raise InvalidRequest(f"actor_token: {error.message}") from error

@@ -17,11 +17,11 @@ from certificates.tests.factories import make_certificate, make_certified_agent,
 from compliance.core.clock import now
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from delegation.issued.rule import NotStanding
 from delegation.jose import tokens
 from delegation.jose.tokens import MAX_CHAIN, Delegation
 from delegation.models import IssuedToken
 from delegation.standing import Standing, standings
+from delegation.standing_rule import NotStanding
 from delegation.tests.factories import ACTOR, make_line, make_token
 
 

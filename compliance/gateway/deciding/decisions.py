@@ -21,9 +21,9 @@ from compliance.gateway.deciding.refusals import (
 )
 from compliance.gateway.deciding.rules import RouteRules
 from compliance.gateway.models import GatewayCredential
-from delegation.issued.rule import NotStanding, agent_fault, certificate_fault
 from delegation.jose.tokens import Chain, ChainActor, ChainActorType, Delegation, RootAssurance
 from delegation.standing import Standing
+from delegation.standing_rule import NotStanding, agent_fault, certificate_fault
 
 _OF_TOKEN: Final = {
     NotStanding.UNKNOWN: "The token is unknown",

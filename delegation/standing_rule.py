@@ -37,7 +37,10 @@ _BY_CERTIFICATE: Final = {
 
 
 def revocation_fault(revoked: Sequence[bool]) -> NotStanding | None:
-    """The fault of a line of tokens, oldest first, of which these are revoked; the last is asked about."""
+    """Why a token does not stand; None if it and its ancestors are unrevoked.
+
+    `revoked` says for each ancestor, oldest first, and last for the token itself, whether it is revoked.
+    """
     if revoked and revoked[-1]:
         return NotStanding.REVOKED
     return NotStanding.PARENT_REVOKED if any(revoked) else None
@@ -49,7 +52,10 @@ def agent_fault(status: str) -> NotStanding | None:
 
 
 def certificate_fault(status: CertificateStatus | None) -> NotStanding | None:
-    """Why a certificate of this status now lends nothing; None: it does, or the agent never had one."""
+    """Why an agent may not delegate under a certificate of this status.
+
+    None if it may, and for an agent that never had a certificate.
+    """
     return None if status is None else _BY_CERTIFICATE.get(status)
 
 
@@ -60,10 +66,11 @@ def delegator_fault(
     certificate_status: CertificateStatus | None,
     named_serial: str | None,
 ) -> NotStanding | None:
-    """Why an agent behind a token lends it nothing; None: it does.
+    """Why an agent behind a token no longer stands behind it; None if it does.
 
-    The token names the certificate that the agent had when it issued it, None for none. The others are of
-    the agent now, and of its latest certificate.
+    `named_serial` is the certificate that the token says the agent issued under; None if the agent had none.
+    `agent_status` is the agent's status now; `serial_number` and `certificate_status` are those of its latest
+    certificate, None if it never had one.
     """
     if fault := agent_fault(agent_status):
         return fault

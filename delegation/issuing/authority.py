@@ -7,9 +7,9 @@ from uuid import UUID
 
 from certificates.models import certified_actions
 from delegation import errors
-from delegation.issued.rule import agent_fault, certificate_fault
-from delegation.issuing.ground import Party
+from delegation.issuing.decision_rows import AgentAndCertificate
 from delegation.jose.tokens import Chain, Delegation, Delegator, SubjectIdentifier
+from delegation.standing_rule import agent_fault, certificate_fault
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Authority:
     certificate_expires_at: datetime | None = None
 
 
-def authority_of(party: Party, *, now: datetime) -> Authority:
+def authority_of(delegator: AgentAndCertificate, *, now: datetime) -> Authority:
     """What an agent may delegate; raises `AgentMayNotDelegate` or `CertificateDoesNotCount`."""
-    agent, certificate = party
+    agent, certificate = delegator
     if agent_fault(agent.status):
         raise errors.AgentMayNotDelegate()
     permitted = certified_actions(agent, certificate)
@@ -79,7 +79,7 @@ def check_subject(parent: Delegation, subject: SubjectIdentifier | None) -> None
 
 
 def check_lineage(
-    lineage: Sequence[Delegator], behind: Mapping[UUID, Party], *, scope: str, now: datetime
+    lineage: Sequence[Delegator], behind: Mapping[UUID, AgentAndCertificate], *, scope: str, now: datetime
 ) -> None:
     """Raise `ParentTokenRejected` unless every agent behind the parent token could issue it today.
 
@@ -87,15 +87,15 @@ def check_lineage(
     The agents may belong to other tenants: the holder of a token may learn that it is no longer valid.
     """
     for delegator in lineage:
-        party = behind.get(delegator.agent_id)
-        if party is None or party.fault(delegator.certificate_serial, now) or not _permits(party, scope):
+        now_is = behind.get(delegator.agent_id)
+        if now_is is None or now_is.fault(delegator.certificate_serial, now) or not _permits(now_is, scope):
             raise errors.ParentTokenRejected("An agent behind the parent token can't delegate this any more")
 
 
-def _permits(party: Party, scope: str) -> bool:
+def _permits(delegator: AgentAndCertificate, scope: str) -> bool:
     """Whether the agent may delegate this scope, by what it is certified for."""
     try:
-        check_scope(Authority(certified_actions(*party)), scope)
+        check_scope(Authority(certified_actions(*delegator)), scope)
     except (errors.ScopeEmpty, errors.ScopeNotPermitted):
         return False
     return True

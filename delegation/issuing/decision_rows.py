@@ -1,4 +1,4 @@
-"""The rows that issuing is decided on, read together for all requests of a group."""
+"""The rows by which requests for tokens are granted or refused, read together for all requests of a group."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from agents.errors import AgentNotFound
 from agents.models import Agent
 from certificates.models import Certificate
 from compliance.stores import sql
-from delegation.issued.rule import NotStanding, delegator_fault
 from delegation.jose.tokens import Delegation
 from delegation.models import IssuedToken
+from delegation.standing_rule import NotStanding, delegator_fault
 
 _AGENTS: Final = "WHERE id = ANY(%s::uuid[]) ORDER BY id"
 _TOKENS: Final = "WHERE id = ANY(%s::uuid[]) ORDER BY id"
@@ -30,7 +30,8 @@ WHERE id = ANY(ARRAY(
 class Locking(StrEnum):
     """How the rows of the issuing agents are locked until the transaction ends; the value is SQL.
 
-    Who locks several agents takes those that are free, in one order: nobody waits while others wait for them.
+    A transaction that locks several agents takes only the free ones, in the order of ids, and so waits for no
+    other transaction while it holds a lock.
     """
 
     NONE = ""
@@ -38,14 +39,14 @@ class Locking(StrEnum):
     FREE_ONES = " FOR NO KEY UPDATE SKIP LOCKED"
 
 
-class Party(NamedTuple):
+class AgentAndCertificate(NamedTuple):
     """An agent, and its latest certificate in any state, if it ever had one."""
 
     agent: Agent
     certificate: Certificate | None
 
     def fault(self, named_serial: str | None, now: datetime) -> NotStanding | None:
-        """Why the agent lends nothing to a token that names this certificate of it; None: it does."""
+        """Why the agent no longer stands behind a token that names this serial number; None if it does."""
         certificate = self.certificate
         return delegator_fault(
             agent_status=self.agent.status,
@@ -55,50 +56,50 @@ class Party(NamedTuple):
         )
 
 
-class Ground(NamedTuple):
-    """The rows that one request is decided on.
+class RequestRows(NamedTuple):
+    """The rows by which one request is granted or refused.
 
     `behind` holds the agents behind the parent token, of any tenant, by id, and `tokens` the parent and its
     ancestors; both are empty without a parent.
     """
 
-    issuer: Party
-    behind: Mapping[UUID, Party]
+    issuer: AgentAndCertificate
+    behind: Mapping[UUID, AgentAndCertificate]
     tokens: Mapping[UUID, IssuedToken]
 
 
-class Wanted(NamedTuple):
-    """What one request is decided on: the issuing agent, and the parent token if there is one."""
+class WantedRows(NamedTuple):
+    """Names the rows that one request needs: its issuing agent's, and those of its parent token, if any."""
 
     agent_id: UUID
     parent: Delegation | None
 
 
 @dataclass(frozen=True)
-class Grounds:
+class GroupRows:
     """The rows for a group of requests."""
 
-    issuers: Mapping[UUID, Party]
-    behind: Mapping[UUID, Party]
+    issuers: Mapping[UUID, AgentAndCertificate]
+    behind: Mapping[UUID, AgentAndCertificate]
     tokens: Mapping[UUID, IssuedToken]
 
-    def of(self, *, tenant_id: UUID, agent_id: UUID | None, parent: Delegation | None) -> Ground:
+    def of(self, *, tenant_id: UUID, agent_id: UUID | None, parent: Delegation | None) -> RequestRows:
         """The rows of one request. Raises: AgentNotFound, also for another tenant's agent."""
         issuer = self.issuers.get(agent_id) if agent_id else None
         if issuer is None or issuer.agent.tenant_id != tenant_id:
             raise AgentNotFound()
         if parent is None:
-            return Ground(issuer, {}, {})
-        return Ground(
+            return RequestRows(issuer, {}, {})
+        return RequestRows(
             issuer, self.behind, {one: self.tokens[one] for one in _ids(parent) & self.tokens.keys()}
         )
 
 
-def read(wanted: Sequence[Wanted], *, locking: Locking = Locking.NONE) -> Grounds:
-    """Read what the requests are decided on, in one round trip.
+def read(wanted: Sequence[WantedRows], *, locking: Locking = Locking.NONE) -> GroupRows:
+    """Read the rows of all requests in one round trip.
 
-    With locks the other rows are read after the locks are acquired, and no token among them can be revoked
-    before the end of the transaction.
+    With a lock on the issuing agents, all other rows are read after it is acquired; tokens are locked too, so
+    that none of them is revoked before the transaction ends.
     """
     issuers = {one.agent_id for one in wanted}
     parents = [one.parent for one in wanted if one.parent is not None]
@@ -116,13 +117,13 @@ def read(wanted: Sequence[Wanted], *, locking: Locking = Locking.NONE) -> Ground
     )
     latest = {certificate.agent_id: certificate for certificate in certificates}
     issued, others = found if parents else ([], [])
-    return Grounds(_parties(agents, latest), _parties(others, latest), {token.id: token for token in issued})
+    return GroupRows(_by_id(agents, latest), _by_id(others, latest), {token.id: token for token in issued})
 
 
-def _parties(agents: Iterable[Agent], latest: Mapping[UUID, Certificate]) -> dict[UUID, Party]:
-    return {agent.id: Party(agent, latest.get(agent.id)) for agent in agents}
+def _by_id(agents: Iterable[Agent], latest: Mapping[UUID, Certificate]) -> dict[UUID, AgentAndCertificate]:
+    return {agent.id: AgentAndCertificate(agent, latest.get(agent.id)) for agent in agents}
 
 
 def _ids(parent: Delegation) -> set[UUID]:
-    """The parent token and its ancestors, as far as they are named."""
+    """The ids of a parent token and its ancestors; older tokens name none."""
     return {one.token_id for one in parent.lineage if one.token_id is not None}

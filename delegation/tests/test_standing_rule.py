@@ -9,7 +9,7 @@ from agents.models import AgentStatus
 from certificates.models import CertificateStatus, status_by_clock
 from compliance.core.clock import now
 from compliance.stores import sql
-from delegation.issued.rule import IS_STOPPED, NotStanding, delegator_fault, revocation_fault
+from delegation.standing_rule import IS_STOPPED, NotStanding, delegator_fault, revocation_fault
 
 ASKED = f"""
 SELECT place, {IS_STOPPED.format(now="$7")} IS TRUE
