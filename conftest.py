@@ -17,6 +17,7 @@ from django.contrib import admin
 from django.db import connections
 from django.test.utils import setup_databases, teardown_databases
 from hypothesis import HealthCheck, settings
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from compliance.api import health, rate_limits, unauthenticated
 from compliance.core import environments
@@ -64,6 +65,23 @@ def files_of_share(items: list[pytest.Item], share: int, shares: int) -> set[Any
 
 def commits(item: pytest.Item) -> bool:
     return "committed" in getattr(item, "fixturenames", ())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files_listed_once() -> Iterator[None]:
+    """Look for static files once: every test client makes a WhiteNoise of its own, which reads them all."""
+    found: dict[str, Any] = {}
+    look = WhiteNoiseMiddleware.add_files_from_finders
+
+    def add_known_files(middleware: WhiteNoiseMiddleware) -> None:
+        if not found:
+            look(middleware)
+            found.update(middleware.files)
+        middleware.files.update(found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", add_known_files)
+        yield
 
 
 @pytest.fixture(scope="session")
