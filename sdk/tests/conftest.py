@@ -11,11 +11,11 @@ import pytest
 from agentid import Client, Retries
 from agentid.reporting import Reporter
 from agents.models import Agent
-from certificates.tests.factories import make_certified_agent
+from certificates.tests.factories import make_authorities, make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from delegation import services as delegation
 from events.models import BehaviorEvent
 from tests.served import Service, serving
@@ -82,3 +82,12 @@ def client(service: Service, reported: Reported) -> Iterator[Client]:
     """A client of the tenant, without waits that a test would notice."""
     with Client(service.address, reported.api_key, retries=Retries(first_wait=0.01)) as found:
         yield found
+
+
+@pytest.fixture
+def sandbox_key(service: Service, reported: Reported) -> str:
+    """A test key of the tenant, where the sandbox has its authorities and its token key."""
+    with environments.use(Environment.TEST):
+        make_authorities()
+        delegation.bootstrap(now=now())
+    return make_test_key(reported.agent.tenant)

@@ -7,13 +7,6 @@ import pytest
 
 import agentid
 from agentid import Client
-from certificates.tests.factories import make_authorities
-from compliance.core import environments
-from compliance.core.clock import now
-from compliance.core.environments import Environment
-from compliance.tenancy.tests.factories import make_test_key
-from delegation import services as delegation
-from tests.conftest import Reported
 from tests.served import Service
 
 README = Path(__file__).parents[1] / "README.md"
@@ -21,13 +14,10 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL
 
 
 def test_every_block_runs_one_after_the_other(
-    service: Service, reported: Reported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: Service, sandbox_key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with environments.use(Environment.TEST):
-        make_authorities()
-        delegation.bootstrap(now=now())
     monkeypatch.setenv("AGENTID_BASE_URL", service.address)
-    monkeypatch.setenv("AGENTID_API_KEY", make_test_key(reported.agent.tenant))
+    monkeypatch.setenv("AGENTID_API_KEY", sandbox_key)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
 
