@@ -19,6 +19,7 @@ from compliance.api.answers import Answer
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
+from compliance.serving import executors
 from compliance.tenancy import recent_keys
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant
@@ -72,7 +73,9 @@ def key(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 @pytest.fixture
-def worker() -> Iterator[IssuingWorker]:
+def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[IssuingWorker]:
+    """A worker in which a request that is repeated alone gets a thread on a slow machine too."""
+    monkeypatch.setattr(executors, "WAIT_SECONDS", 60.0)
     with closing(IssuingWorker()) as found:
         yield found
 
