@@ -12,6 +12,8 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage
 
+from compliance.stores.redis_cluster import SCHEMES
+
 HINT = "See docs/deployment.md, Unsafe settings."
 SHORTEST_SECRET = 50  # characters
 LEAST_BITS = 128.0
@@ -98,16 +100,27 @@ def _proxies() -> list[str]:
 
 
 def _redis() -> list[str]:
-    parts = urlsplit(settings.REDIS_URL)
-    if parts.scheme in {"redis", "rediss"} and not parts.password and not _is_loopback(parts.hostname or ""):
-        return ["REDIS_URL has no password and its server is not on this machine."]
-    return []
+    names = {settings.BROKER_URL: "BROKER_URL", settings.REDIS_URL: "REDIS_URL"}
+    return [
+        f"{name} has no password and its server is not on this machine."
+        for url, name in names.items()
+        if _is_open_elsewhere(url)
+    ]
 
 
 def _replays() -> list[str]:
     if settings.DPOP_WITHOUT_REPLAY_STORE != "refuse":
         return ["DPOP_WITHOUT_REPLAY_STORE accepts: while Redis is away a stolen DPoP proof works again."]
     return []
+
+
+def _is_open_elsewhere(url: str) -> bool:
+    """Whether an address of Redis has no password, and a node (clusters have many) not on this machine."""
+    parts = urlsplit(url)
+    nodes = parts.netloc.rpartition("@")[2].split(",")
+    hosts = [urlsplit(f"//{node}").hostname or "" for node in nodes]
+    is_tcp = parts.scheme in {"redis", "rediss", *SCHEMES}
+    return is_tcp and not parts.password and not all(map(_is_loopback, hosts))
 
 
 def _is_loopback(host: str) -> bool:

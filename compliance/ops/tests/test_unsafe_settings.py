@@ -24,6 +24,7 @@ SAFE: dict[str, Any] = {
     "PKCS11_TOKENS": {name: {"label": name, "pin": "93-kafue-17"} for name in ("live", "test")},
     "TRUSTED_PROXIES": ["192.0.2.10"],
     "REDIS_URL": "redis://:of-the-store@valkey.example.org/0",
+    "BROKER_URL": "redis://:of-the-store@valkey.example.org/0",
     "DPOP_WITHOUT_REPLAY_STORE": "refuse",
 }
 
@@ -64,6 +65,8 @@ def pins(live: str) -> dict[str, dict[str, str]]:
         ("E017", "TRUSTED_PROXIES", []),
         ("E017", "TRUSTED_PROXIES", ["192.0.2.10", "0.0.0.0/0"]),
         ("E018", "REDIS_URL", "redis://valkey.example.org/0"),
+        ("E018", "REDIS_URL", "redis+cluster://127.0.0.1:7000,valkey.example.org:7000"),
+        ("E018", "BROKER_URL", "redis://valkey.example.org/0"),
         ("E019", "DPOP_WITHOUT_REPLAY_STORE", "accept"),
     ],
 )
@@ -87,7 +90,8 @@ def test_no_finding_shows_a_secret(safe: Settings) -> None:
 
 
 def test_redis_of_this_machine_needs_no_password(safe: Settings) -> None:
-    safe.REDIS_URL = "redis://127.0.0.1:6379/0"
+    safe.REDIS_URL = "redis+cluster://127.0.0.1:7000,localhost:7001"
+    safe.BROKER_URL = "redis://127.0.0.1:6379/0"
 
     assert check_unsafe() == []
 
