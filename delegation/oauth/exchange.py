@@ -38,7 +38,7 @@ from delegation.oauth.errors import (
     UnsupportedGrantType,
 )
 from delegation.oauth.forms import Form
-from delegation.standing import standings
+from delegation.standing import Standing, standings
 
 Found = TypeVar("Found")
 
@@ -179,19 +179,14 @@ def _as_oauth(error: ServiceError) -> ServiceError:
 
 
 def _applications(asked: Sequence[TokenExchange]) -> list[TokenApplication | ServiceError]:
-    """What each request asks for, in order, or why its tokens do not count; one statement for all."""
+    """What each request asks for, in order, or why its tokens do not count; one statement for all of them."""
     actors = [_caught(_actor, one) for one in asked]
     named = [one.token for one in actors if isinstance(one, ActingAgent) and one.token is not None]
-    found = standings(named, now=max(one.now for one in asked)) if named else []
-    by_token = dict(zip(map(id, named), found, strict=True))
-
-    def application(one: TokenExchange, actor: ActingAgent) -> TokenApplication:
-        if actor.token is not None and not by_token[id(actor.token)].stands:
-            raise InvalidRequest("actor_token: stopped: it, or an agent behind it, counts no more")
-        return _application(one, actor)
-
+    found = iter(standings(named, now=max(one.now for one in asked)) if named else [])
     return [
-        actor if isinstance(actor, ServiceError) else _caught(application, one, actor)
+        actor
+        if isinstance(actor, ServiceError)
+        else _caught(_application, one, actor, next(found) if actor.token is not None else None)
         for one, actor in zip(asked, actors, strict=True)
     ]
 
@@ -204,7 +199,10 @@ def _caught(step: Callable[..., Found], *args: object) -> Found | ServiceError:
         return error
 
 
-def _application(asked: TokenExchange, actor: ActingAgent) -> TokenApplication:
+def _application(asked: TokenExchange, actor: ActingAgent, standing: Standing | None) -> TokenApplication:
+    """What one request asks for; `standing` is that of the actor's token, if any. Raises: ServiceError."""
+    if standing is not None and not standing.stands:
+        raise InvalidRequest("actor_token: stopped: it, or an agent behind it, counts no more")
     subject = _subject(asked)
 
     def grant_to(delegator: AgentAndCertificate) -> Grant:
