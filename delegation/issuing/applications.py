@@ -1,4 +1,4 @@
-"""What a request for a token asks for, and the delegation that it is granted; reads no row."""
+"""A request for a token, the check of what it asks for, and the delegation it is granted; reads no row."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ DEFAULT_TTL = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Grant:
-    """What a token shall say. `scope` is normalised; "" grants no action, only a chain.
+    """What the new token is to say. `scope` is normalised; "" grants no action, only a chain.
 
     `proven_key` is the thumbprint of the key whose possession the caller has just proven. The token is bound
     to the key `bound_to`, without one to the proven key. `subject` is the root as a trusted issuer named it.
@@ -49,7 +49,7 @@ class Grant:
 
     @property
     def confirmation(self) -> Confirmation | None:
-        """What binds the new token; a child of a bound token has it, since its parent's key is proven."""
+        """What binds the new token, if anything. A bound parent's key is proven, so its child is bound too."""
         key = self.bound_to or self.proven_key
         return Confirmation(key) if key else None
 
@@ -58,8 +58,8 @@ class Grant:
 class TokenApplication:
     """A request for a token of one of the tenant's agents.
 
-    `grant_to` tells what is asked for once the agent is known, or raises a ServiceError. `parent` is the
-    verified token that is handed on, if any; `ids` are those of the request.
+    `grant_to` makes the grant from the rows of the issuing agent, or raises a ServiceError. `parent` is the
+    verified token that is handed on, if any. `ids` are the request's own, for its audit entry.
     """
 
     tenant_id: UUID
@@ -72,7 +72,7 @@ class TokenApplication:
 
 
 def check(asked: TokenApplication, grant: Grant, found: RequestRows) -> Authority:
-    """What the agent may delegate. Raises: the errors of `delegation` unless that covers the grant."""
+    """Return the agent's authority, which covers the grant. Raises: the errors of `delegation` if not."""
     parent, now = asked.parent, asked.now
     authority = authority_of(found.issuer, now=now)
     check_scope(authority, grant.scope)
@@ -113,7 +113,7 @@ def delegation_for(
 
 
 def _end(asked: TokenApplication, grant: Grant, authority: Authority) -> int:
-    """The end of the asked time or of the certificate, in Unix seconds. Raises: CertificateDoesNotCount."""
+    """When the token ends, in Unix seconds, by ttl and certificate. Raises: CertificateDoesNotCount."""
     ends = [asked.now + grant.ttl, authority.certificate_expires_at]
     end = int(min(filter(None, ends)).timestamp())
     if end <= int(asked.now.timestamp()):
@@ -124,7 +124,7 @@ def _end(asked: TokenApplication, grant: Grant, authority: Authority) -> int:
 def audited(
     asked: TokenApplication, delegation: Delegation, authority: Authority, *, key_id: str
 ) -> dict[str, Any]:
-    """What the audit entry of an issued token says beside its description."""
+    """The metadata of an issued token's audit entry."""
     subject = delegation.subject_identifier
     return {
         "agent_id": str(delegation.agent_id),

@@ -1,4 +1,4 @@
-"""Issue the tokens of requests that arrived together: each is decided by itself, one commit is for all.
+"""Issue tokens for requests that arrived together: each is decided by itself, one commit serves all.
 
 The HSM signs before the transaction, and so does not hold up the locks on the agents. All checks are repeated
 under those locks, so that no token is issued after a revocation.
@@ -38,7 +38,7 @@ class IssuedDelegation:
 
 @dataclass(frozen=True)
 class Postponed:
-    """In place of the outcome of a request that has to be repeated alone.
+    """Stands for the outcome of a request that must be repeated alone.
 
     Its agent is locked by another transaction, or PostgreSQL refuses a row of its group.
     """
@@ -49,7 +49,7 @@ Outcome = IssuedDelegation | ServiceError | Postponed
 
 @dataclass
 class _GroupMember:
-    """A request on its way to its outcome, which it has once it is refused or all is committed."""
+    """A request of a group, open until it has an `outcome`: it is refused, or its group is committed."""
 
     asked: TokenApplication
     grant: Grant | None = None
@@ -63,7 +63,7 @@ class _GroupMember:
 
 
 def issue_each(asked: Sequence[TokenApplication]) -> list[Outcome]:
-    """The outcome of each request, in order; outside a transaction the tokens are on record for good.
+    """Return the outcome of each request, in order; called outside a transaction, after the commit.
 
     It waits for no lock on an agent. Raises: Django's errors; then nothing is stored.
     """
@@ -71,7 +71,7 @@ def issue_each(asked: Sequence[TokenApplication]) -> list[Outcome]:
 
 
 def issue_alone(asked: TokenApplication) -> IssuedDelegation:
-    """The token of one request, which waits for its agent. Raises: ServiceError, Django's errors."""
+    """Issue the token of one request, which waits for its agent. Raises: ServiceError, Django's errors."""
     (outcome,) = _outcomes([asked], Locking.WAIT)
     if isinstance(outcome, IssuedDelegation):
         return outcome
@@ -185,16 +185,18 @@ def _read(cases: Sequence[_GroupMember], locking: Locking) -> GroupRows:
 
 
 def _open(cases: Sequence[_GroupMember]) -> list[_GroupMember]:
+    """The cases without an outcome."""
     return [case for case in cases if case.outcome is None]
 
 
 def _end(cases: Sequence[_GroupMember], outcomes: Iterable[Outcome]) -> None:
+    """Give each open case its outcome, in order."""
     for case, outcome in zip(_open(cases), outcomes, strict=False):
         case.outcome = outcome
 
 
 def _each(cases: Sequence[_GroupMember], step: Callable[[_GroupMember], None]) -> None:
-    """Take a step with every open case; an error ends it."""
+    """Take a step with every open case; a ServiceError becomes the outcome of its case."""
     for case in _open(cases):
         try:
             step(case)
