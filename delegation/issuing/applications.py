@@ -49,7 +49,7 @@ class Grant:
 
     @property
     def confirmation(self) -> Confirmation | None:
-        """What binds the new token, if anything. A bound parent's key is proven, so its child is bound too."""
+        """What binds the new token, if anything. A bound parent's key is proven, so its child is bound."""
         key = self.bound_to or self.proven_key
         return Confirmation(key) if key else None
 
