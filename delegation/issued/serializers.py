@@ -41,7 +41,7 @@ class IssuedTokenSerializer(serializers.Serializer[ListedToken]):
     bound_to = serializers.CharField(source="row.bound_to", allow_null=True, help_text=BOUND_TO)
     state = serializers.ChoiceField(
         choices=[one.value for one in TokenState],
-        help_text="`stopped`: an agent behind it lends nothing more, or a token it came of is revoked.",
+        help_text="`stopped`: an agent no longer stands behind it, or a token it came of is revoked.",
     )
     reason = serializers.ChoiceField(
         choices=[one.value for one in NotStanding], allow_null=True, help_text="Why it does not stand."

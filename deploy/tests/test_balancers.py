@@ -22,18 +22,19 @@ _ANY = re.compile(".*")
 AGENT = "0198f2a4-7c1e-7d52-9d0f-3a1b2c3d4e5f"
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with tls.crt, tls.key and tls.pem of agents.example.org."""
+    folder = tmp_path_factory.mktemp("tls")
     output_of(
         *(program("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
-        *("-keyout", str(tmp_path / "tls.key"), "-out", str(tmp_path / "tls.crt")),
+        *("-keyout", str(folder / "tls.key"), "-out", str(folder / "tls.crt")),
         *("-subj", "/CN=agents.example.org"),
         *("-addext", "subjectAltName=IP:127.0.0.1,DNS:agents.example.org"),
     )
-    both = (tmp_path / "tls.crt").read_text() + (tmp_path / "tls.key").read_text()
-    (tmp_path / "tls.pem").write_text(both)
-    return tmp_path
+    both = (folder / "tls.crt").read_text() + (folder / "tls.key").read_text()
+    (folder / "tls.pem").write_text(both)
+    return folder
 
 
 def free_port() -> int:
@@ -108,7 +109,7 @@ def echo(name: str, request: Request) -> Response:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def nodes() -> Iterator[list[HTTPServer]]:
     servers = [HTTPServer(host="127.0.0.1", threaded=True) for _ in range(2)]
     for number, server in enumerate(servers, 1):
@@ -120,7 +121,7 @@ def nodes() -> Iterator[list[HTTPServer]]:
         server.stop()
 
 
-@pytest.fixture(params=["nginx", "haproxy"])
+@pytest.fixture(scope="module", params=["nginx", "haproxy"])
 def balancer(
     request: pytest.FixtureRequest, certificate: Path, nodes: list[HTTPServer]
 ) -> Iterator[Balancer]:
