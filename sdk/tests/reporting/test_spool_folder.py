@@ -121,6 +121,8 @@ def reporting(address: str, reported: Reported, folder: Path, *, first: int) -> 
     )
 
 
+@pytest.mark.slow
+@pytest.mark.drill
 def test_processes_with_one_folder_lose_and_double_nothing(
     service: Service, reported: Reported, make_reporter: MakeReporter, tmp_path: Path
 ) -> None:
