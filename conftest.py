@@ -153,7 +153,7 @@ def live() -> Iterator[None]:
 def fresh_limits() -> None:
     """No test inherits another's rate limits."""
     client = redis.client()
-    for name in client.scan_iter("*:limit:*"):
+    for name in client.scan_iter("*:limit:*", count=1_000):
         client.delete(name)
     rate_limits.forget()
     unauthenticated.forget()

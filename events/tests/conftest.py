@@ -56,7 +56,7 @@ def forgotten() -> Iterator[None]:
     for environment in Environment:
         with environments.use(environment):
             client = redis.client()
-            for name in client.scan_iter(redis.key("risk", "*")):
+            for name in client.scan_iter(redis.key("risk", "*"), count=1_000):
                 client.delete(name)
 
 
