@@ -7,7 +7,7 @@ from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
 from agents.models import Agent
 from certificates import querysets
-from certificates.issuing.key_records import MAX_URI_LENGTH, STORAGES, WrappedAgentKey, WrappingKey
+from certificates.key_records import MAX_URI_LENGTH, STORAGES, WrappedAgentKey, WrappingKey
 from compliance.core.identifiers import new_id
 from compliance.keys import KeyStorage
 from compliance.tenancy.models import Tenant

@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from agents.models import AgentStatus
 from agents.risk import BANDS, band_of
-from certificates.issuing.key_records import STORAGES
+from certificates.key_records import STORAGES
 from certificates.models import AuthorityRole, AuthorityState, Certificate, CertificateStatus, ValidityStatus
 from certificates.public.verification import Verification
 from compliance.api.rest.fields import StrictCharField

@@ -29,7 +29,7 @@ from auditlog.vocabulary import Actor  # noqa: E402
 from bench.harness import machine  # noqa: E402
 from bench.harness.stats import percentile  # noqa: E402
 from certificates.issuing import key_pool, wrapped_keys  # noqa: E402
-from certificates.issuing.key_records import WrappedAgentKey, WrappingKey  # noqa: E402
+from certificates.key_records import WrappedAgentKey, WrappingKey  # noqa: E402
 from certificates.models import Certificate  # noqa: E402
 from certificates.public import messages  # noqa: E402
 from compliance.core import environments  # noqa: E402

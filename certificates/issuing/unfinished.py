@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from certificates.issuing import key_pool
-from certificates.issuing.key_records import WrappedAgentKey
+from certificates.key_records import WrappedAgentKey
 from certificates.models import Certificate, Issuance, IssuanceState
 from compliance.core import environments
 from compliance.keys import KeyNotFound, KeyRef, KeyStorage, backend_for

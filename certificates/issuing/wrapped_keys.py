@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
-from certificates.issuing.key_records import WrappedAgentKey, WrappingKey
+from certificates.key_records import WrappedAgentKey, WrappingKey
 from certificates.models import Certificate, Issuance, IssuanceState, PooledKey
 from compliance.core import environments
 from compliance.core.errors import Conflict

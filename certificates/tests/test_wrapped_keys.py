@@ -17,7 +17,7 @@ from auditlog.models import AuditEntry
 from auditlog.vocabulary import AuditAction
 from certificates import services
 from certificates.issuing import checks, key_pool, unfinished, wrapped_keys
-from certificates.issuing.key_records import WrappedAgentKey, WrappingKey
+from certificates.key_records import WrappedAgentKey, WrappingKey
 from certificates.models import Certificate, CertificateAuthority, Issuance, IssuanceState, PooledKey
 from certificates.public import messages
 from certificates.tests.factories import (

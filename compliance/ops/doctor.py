@@ -20,7 +20,7 @@ from auditlog.vocabulary import Actor
 from certificates import services as certificates
 from certificates.errors import AuthorityMissing
 from certificates.issuing import key_pool, unfinished, wrapped_keys
-from certificates.issuing.key_records import WrappingKey
+from certificates.key_records import WrappingKey
 from certificates.models import CertificateAuthority, Issuance, IssuanceState, RevocationList
 from compliance.core import environments
 from compliance.core.environments import Environment

@@ -15,7 +15,7 @@ from auditlog import services as auditlog
 from auditlog.models import LogKey
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from certificates.issuing import key_pool
-from certificates.issuing.key_records import WrappedAgentKey, WrappingKey
+from certificates.key_records import WrappedAgentKey, WrappingKey
 from certificates.models import Certificate, CertificateAuthority, PooledKey
 from compliance.core import environments
 from compliance.core.errors import Conflict
