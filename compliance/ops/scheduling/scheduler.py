@@ -61,7 +61,9 @@ class LeasedScheduler(Scheduler):
     def _take_back_the_future(self) -> None:
         """Let no entry wait for a time that a clock has told too early: it was ahead, and was set back."""
         moment = datetime.now(UTC)
-        early = [entry for entry in self.schedule.values() if entry.last_run_at > moment]
+        early = [
+            entry for entry in self.schedule.values() if entry.last_run_at and entry.last_run_at > moment
+        ]
         for entry in early:
             entry.last_run_at = moment
         if early:
