@@ -154,6 +154,8 @@ class ThreadEndpoint(Endpoint[Question, Outcome]):
     worth_a_group: ClassVar[int] = 1
     longest_gathering: ClassVar[float] = 0.0
     """How the fast path gathers groups; see `compliance.serving.batching.Batcher`."""
+    calls_tenants: ClassVar[bool] = False
+    """Whether deferred work may wait for a tenant's own server, and so gets threads apart from the others."""
 
     def warm(self) -> None:
         """Open the connections the work needs; called once, in the thread of the live environment."""

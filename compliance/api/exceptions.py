@@ -11,6 +11,7 @@ from redis.exceptions import RedisError
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
+from compliance.api.error_bodies import error_body
 from compliance.core.errors import ServiceError
 
 log = logging.getLogger(__name__)
@@ -98,25 +99,27 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
     return Response({"error": message}, status=status, headers=headers)
 
 
-def error_response(status: int, message: str, headers: dict[str, str] | None = None) -> HttpResponse:
-    """The error envelope outside DRF."""
-    return JsonResponse({"error": message}, status=status, headers=headers)
+def error_response(
+    request: HttpRequest, status: int, message: str, headers: dict[str, str] | None = None
+) -> HttpResponse:
+    """The response to a request that no view of REST framework answers."""
+    return JsonResponse(error_body(request.path, status, message), status=status, headers=headers)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return error_response(400, "Bad request")
+    return error_response(request, 400, "Bad request")
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return error_response(403, "Forbidden")
+    return error_response(request, 403, "Forbidden")
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return error_response(404, "Not found")
+    return error_response(request, 404, "Not found")
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """What failed outside a view may still have an answer: a dead database under a middleware is a 503."""
     error = sys.exc_info()[1]
     found = error_parts(error) if error is not None else None
-    return error_response(*found) if found else error_response(500, "Internal server error")
+    return error_response(request, *(found or (500, "Internal server error", {})))

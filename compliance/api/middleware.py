@@ -26,8 +26,8 @@ class EnvelopeMiddleware:
             if settings.DEBUG or request.path.startswith("/admin/"):
                 return None
             log.error("unexpected error on %s", request.path, exc_info=error)
-            return error_response(500, "Internal server error")
+            return error_response(request, 500, "Internal server error")
         status, message, headers = found
         if request.path.startswith("/admin/") and status in (403, 404):
             return None
-        return error_response(status, message, headers)
+        return error_response(request, status, message, headers)

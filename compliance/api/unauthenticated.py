@@ -7,7 +7,7 @@ import math
 from time import monotonic
 
 import msgspec
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 
 from compliance.api.exceptions import error_response, rate_limited
 from compliance.api.rate_limits import RateLimit, hit
@@ -39,9 +39,9 @@ def refusal(group: str, address: str) -> RateLimit | None:
     return msgspec.structs.replace(found[1], remaining=0, retry_after=max(1, math.ceil(left)))
 
 
-def too_many(limit: RateLimit) -> HttpResponse:
+def too_many(request: HttpRequest, limit: RateLimit) -> HttpResponse:
     """The 429, in the words of the views' own."""
-    return error_response(429, rate_limited(limit.retry_after), limit.headers())
+    return error_response(request, 429, rate_limited(limit.retry_after), limit.headers())
 
 
 def forget() -> None:

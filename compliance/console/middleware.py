@@ -109,7 +109,7 @@ def too_many_attempts(request: HttpRequest) -> HttpResponse | None:
     if limit.allowed:
         return None
     message = f"Too many attempts to sign in; try again in {limit.retry_after} s."
-    return error_response(429, message, {"Retry-After": str(limit.retry_after)})
+    return error_response(request, 429, message, {"Retry-After": str(limit.retry_after)})
 
 
 def error_page(envelope: HttpResponse, environment: Environment | None) -> HttpResponse:

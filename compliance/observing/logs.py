@@ -101,8 +101,11 @@ def _described(logger: Any, method: str, line: Line) -> Line:
 def _clean(text: str, most: int) -> str:
     if len(text) <= most:
         return redact(text)
-    # Cut again after redaction: half a secret at the first cut is known by no form.
-    return f"{redact(text[: most + MARGIN])[:most]}… ({len(text)} characters)"
+    shown = redact(text[: most + MARGIN])
+    if len(text) > most + MARGIN:
+        # Half a secret at the cut is known by no form, and stands far ahead where much was redacted.
+        shown = shown[:-MARGIN]
+    return f"{shown[:most]}… ({len(text)} characters)"
 
 
 def _as_json(logger: Any, method: str, line: Line) -> str:

@@ -2,6 +2,7 @@
 
 import ipaddress
 import logging
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
@@ -45,7 +46,7 @@ def start() -> "ThreadingHTTPServer | None":
         log.error("metrics are not served at %s without METRICS_TOKEN", found[0])
         return None
     try:
-        server = _MetricsServer(found, _ScrapeHandler)
+        server = _MetricsServer(found)
     except OSError as error:
         log.warning("metrics are not served at %s: %s", settings.METRICS_LISTEN, error.strerror)
         return None
@@ -56,9 +57,15 @@ def start() -> "ThreadingHTTPServer | None":
 class _MetricsServer(ThreadingHTTPServer):
     daemon_threads = True
 
+    def __init__(self, address: tuple[str, int]) -> None:
+        is_ipv6 = ipaddress.ip_address(address[0]).version == 6
+        self.address_family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
+        super().__init__(address, _ScrapeHandler)
+
 
 class _ScrapeHandler(BaseHTTPRequestHandler):
     timeout = READ_SECONDS
+    server_version, sys_version = "metrics", ""
 
     def do_GET(self) -> None:
         host = self.server.server_address[0] if isinstance(self.server.server_address, tuple) else ""
@@ -68,6 +75,10 @@ class _ScrapeHandler(BaseHTTPRequestHandler):
             self._send(401, b"")
         else:
             self._send(200, exposition.exposed())
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse a method that is not served, or a malformed request, with nothing of it in the answer."""
+        self._send(code, b"")
 
     def log_message(self, *args: Any) -> None:
         """Say nothing: what clients send may hold the token."""

@@ -18,7 +18,9 @@ def metrics_view(request: HttpRequest) -> HttpResponse:
     if not settings.METRICS_TOKEN or not metrics.is_shared:
         return not_found(request)
     if request.method not in ("GET", "HEAD"):
-        return error_response(405, "Method not allowed", {"Allow": "GET, HEAD"})
+        return error_response(request, 405, "Method not allowed", {"Allow": "GET, HEAD"})
     if not exposition.is_authorized(request.headers.get("Authorization", "")):
-        return error_response(401, "Missing or invalid token", {"WWW-Authenticate": 'Bearer realm="metrics"'})
+        return error_response(
+            request, 401, "Missing or invalid token", {"WWW-Authenticate": 'Bearer realm="metrics"'}
+        )
     return HttpResponse(exposition.exposed([StoredState(now=now())]), content_type=exposition.CONTENT_TYPE)

@@ -12,14 +12,17 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage
 
-from compliance.stores.redis_cluster import SCHEMES
+from compliance.stores import redis_cluster
 
 HINT = "See docs/deployment.md, Unsafe settings."
 SHORTEST_SECRET = 50  # characters
 LEAST_BITS = 128.0
 SHORTEST_PIN = 8
+SHORTEST_TOKEN = 16
 # PINs of manuals and tutorials, SoftHSM's among them.
 DEFAULT_PINS = frozenset({"1234", "12345", "123456", "1234567", "12345678", "123456789", "0000", "changeme"})
+NARROWEST_WIDE = {4: 8, 6: 7}
+"""Bits of the widest network of private addresses, 10.0.0.0/8 and fc00::/7, by the version of IP."""
 DOCUMENTATION_ARC = "1.3.6.1.4.1.32473"
 
 
@@ -58,7 +61,8 @@ def _encryption_keys() -> list[str]:
 
 
 def _address() -> list[str]:
-    if urlsplit(settings.BASE_URL).scheme != "https":
+    # HTTPS decides about cookies and HSTS, and reads the scheme letter by letter.
+    if not settings.HTTPS or not urlsplit(settings.BASE_URL).hostname:
         return ["BASE_URL is no https:// address: cookies and tokens would go in the clear."]
     return []
 
@@ -78,19 +82,27 @@ def _outgoing() -> list[str]:
 
 
 def _pins() -> list[str]:
-    found = []
-    for environment, token in settings.PKCS11_TOKENS.items():
-        if settings.PKCS11_MODULE and (token["pin"] in DEFAULT_PINS or len(token["pin"]) < SHORTEST_PIN):
-            found.append(
-                f"PKCS11_{environment.upper()}_PIN is a default or shorter than {SHORTEST_PIN} characters."
-            )
-    return found
+    pins = {
+        f"PKCS11_{environment.upper()}_PIN": token["pin"]
+        for environment, token in settings.PKCS11_TOKENS.items()
+        if settings.PKCS11_MODULE
+    }
+    if settings.PKCS11_SO_PIN:
+        pins["PKCS11_SO_PIN"] = settings.PKCS11_SO_PIN
+    return [
+        f"{name} is a default or shorter than {SHORTEST_PIN} characters."
+        for name, pin in pins.items()
+        if pin in DEFAULT_PINS or len(pin) < SHORTEST_PIN
+    ]
 
 
 def _proxies() -> list[str]:
     networks = [ipaddress.ip_network(proxy, strict=False) for proxy in settings.TRUSTED_PROXIES]
-    if any(network.prefixlen == 0 for network in networks):
-        return ["TRUSTED_PROXIES trusts every address: callers could choose the address that limits count."]
+    # No network of proxies is wider than the largest private one; halves of all addresses are all of them.
+    if any(network.prefixlen < NARROWEST_WIDE[network.version] for network in networks):
+        return [
+            "TRUSTED_PROXIES trusts addresses of strangers: callers could choose the one that limits count."
+        ]
     if not networks and settings.HTTPS:
         return [
             "TRUSTED_PROXIES is empty behind an https:// address: X-Forwarded-For would not count, and all"
@@ -100,12 +112,23 @@ def _proxies() -> list[str]:
 
 
 def _redis() -> list[str]:
-    names = {settings.BROKER_URL: "BROKER_URL", settings.REDIS_URL: "REDIS_URL"}
+    addresses = {"REDIS_URL": settings.REDIS_URL, "BROKER_URL": settings.BROKER_URL}
+    if settings.BROKER_URL == settings.REDIS_URL:
+        del addresses["BROKER_URL"]
     return [
         f"{name} has no password and its server is not on this machine."
-        for url, name in names.items()
-        if _is_open_elsewhere(url)
+        for name, address in addresses.items()
+        if _is_open(address)
     ]
+
+
+def _is_open(address: str) -> bool:
+    """Whether Redis, or a node of its cluster, is elsewhere and asked without a password."""
+    parts = urlsplit(address)
+    if parts.scheme not in {"redis", "rediss", *redis_cluster.SCHEMES} or parts.password:
+        return False
+    nodes = parts.netloc.rpartition("@")[2].split(",")
+    return not all(_is_loopback(urlsplit(f"//{node}").hostname or "") for node in nodes)
 
 
 def _replays() -> list[str]:
@@ -114,13 +137,10 @@ def _replays() -> list[str]:
     return []
 
 
-def _is_open_elsewhere(url: str) -> bool:
-    """Whether an address of Redis has no password, and a node (clusters have many) not on this machine."""
-    parts = urlsplit(url)
-    nodes = parts.netloc.rpartition("@")[2].split(",")
-    hosts = [urlsplit(f"//{node}").hostname or "" for node in nodes]
-    is_tcp = parts.scheme in {"redis", "rediss", *SCHEMES}
-    return is_tcp and not parts.password and not all(map(_is_loopback, hosts))
+def _metrics() -> list[str]:
+    if 0 < len(settings.METRICS_TOKEN) < SHORTEST_TOKEN:
+        return [f"METRICS_TOKEN is shorter than {SHORTEST_TOKEN} characters."]
+    return []
 
 
 def _is_loopback(host: str) -> bool:
@@ -147,4 +167,5 @@ RULES: dict[str, Callable[[], list[str]]] = {
     "E017": _proxies,
     "E018": _redis,
     "E019": _replays,
+    "E020": _metrics,
 }

@@ -77,7 +77,7 @@ def begun(application: WsgiApplication, request: Received) -> Answer | OpenAnswe
             return begin(application, environ_of(request))
         except Exception:
             log.exception("unexpected error on %s", request.path)
-            return refusals.FAILED
+            return refusals.FAILED.at(request.path)
 
 
 class ThreadedDjango:

@@ -27,6 +27,9 @@ SHARE = 2  # the connections, or threads of deferred work, that one tenant may h
 WAIT_SECONDS = 2.0  # how long a question waits for one of the connections
 MOST_DEFERRED = 200  # questions of one tenant that may wait for such a thread
 DEFERRED_THREADS = 4  # threads of an environment for questions that take longer than their group
+CALLING_THREADS = 6
+"""Threads of an environment, apart from those, for questions that may wait for a tenant's own server: more
+than wait for such servers at once, so that slow ones hold up nobody else."""
 
 
 class GroupReads:
@@ -116,17 +119,24 @@ class SharedReads:
 
 
 class DeferredThreads:
-    """The threads of one environment for questions that take longer than their group, of all endpoints."""
+    """The threads of one environment for questions that take longer than their group, of several endpoints.
 
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(DEFERRED_THREADS, thread_name_prefix="fast-path-deferred")
-        self.free = asyncio.Semaphore(DEFERRED_THREADS)
+    A tenant has its share of them, whatever endpoints it asks.
+    """
 
-    async def run(self, work: Callable[..., Any], *args: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="fast-path-deferred")
+        self._free = asyncio.Semaphore(count)
+        self._shares = TenantShares(MOST_DEFERRED)
+
+    async def run(self, tenant_id: UUID | None, work: Callable[..., Any], *args: Any) -> Any:
+        """Do the work of a tenant in one of the threads. Raises: QueueFull, what the work raises."""
+        async with self._shares.one_of(tenant_id, self._free):
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
 
     async def close(self) -> None:
-        await asyncio.to_thread(_end, self._threads, DEFERRED_THREADS)
+        await asyncio.to_thread(_end, self._threads, self._count)
 
 
 class ThreadWork:
@@ -150,7 +160,6 @@ class ThreadWork:
             worth=endpoint.worth_a_group,
             longest_gathering=endpoint.longest_gathering,
         )
-        self._shares = TenantShares(MOST_DEFERRED)
 
     def warm(self) -> None:
         self._thread.submit(self._run, self._endpoint.warm)
@@ -161,8 +170,7 @@ class ThreadWork:
             return outcome
         # Alone it belongs to one request, whose ids its entries and messages name.
         run = copy_context().run
-        async with self._shares.one_of(tenant_id, self._deferred.free):
-            outcome = await self._deferred.run(run, self._run, outcome.work)
+        outcome = await self._deferred.run(tenant_id, run, self._run, outcome.work)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -203,7 +211,7 @@ class Executors:
 
     def __init__(self) -> None:
         self._executors: dict[tuple[type, Environment | None], GroupReads | SharedReads | ThreadWork] = {}
-        self._deferred: dict[Environment | None, DeferredThreads] = {}
+        self._deferred: dict[tuple[Environment | None, bool], DeferredThreads] = {}
 
     def warm(self, endpoint: Endpoint[Any, Any]) -> None:
         """Start what the first question of the live environment would wait for."""
@@ -240,9 +248,11 @@ class Executors:
         self, endpoint: Endpoint[Any, Any], environment: Environment | None
     ) -> GroupReads | SharedReads | ThreadWork:
         if isinstance(endpoint, ThreadEndpoint):
-            if environment not in self._deferred:
-                self._deferred[environment] = DeferredThreads()
-            return ThreadWork(endpoint, environment, self._deferred[environment])
+            name = environment, endpoint.calls_tenants
+            if name not in self._deferred:
+                count = CALLING_THREADS if endpoint.calls_tenants else DEFERRED_THREADS
+                self._deferred[name] = DeferredThreads(count)
+            return ThreadWork(endpoint, environment, self._deferred[name])
         if not isinstance(endpoint, ReadEndpoint) or environment is None:
             raise TypeError(f"{type(endpoint).__name__} reads rows of no environment")
         return (GroupReads if endpoint.largest_group > 1 else SharedReads)(endpoint, environment)

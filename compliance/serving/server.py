@@ -63,13 +63,13 @@ class Server:
             except Exception:
                 log.exception("unexpected error on the fast path of %s", request.path)
                 loop_counts.note(method=request.method, route=UNROUTED, status=500, seconds=0.0)
-                return refusals.FAILED
+                return refusals.FAILED.at(request.path)
         return answer or await self._answer_by_views(request)
 
     async def _answer_by_views(self, request: Received) -> Answer:
         if self._unanswered >= MOST_UNANSWERED:
             loop_counts.note(method=request.method, route=UNROUTED, status=503, seconds=0.0)
-            return refusals.FULL
+            return refusals.FULL.at(request.path)
         is_to_close = self._claim_rebalancing()
         self._unanswered += 1
         try:

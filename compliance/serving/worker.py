@@ -72,7 +72,7 @@ class LoopWorker(Worker):
                 self.log.error("The views of worker %d have ended", self.pid)
                 ended.set()
                 loop_counts.note(method=request.method, route=UNROUTED, status=503, seconds=0.0)
-                return refusals.FULL
+                return refusals.FULL.at(request.path)
 
         listener = Listener(
             [one.sock for one in self.sockets],

@@ -1,6 +1,8 @@
 """How a setting is declared, with its type, default, unit and purpose, and read from the environment."""
 
+import math
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,8 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 TRUE = ("1", "true", "yes", "on", "y", "ok")
+CREDENTIALS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#]*@")
+"""Scheme and credentials of a URL, which are not shown, whatever setting it is."""
 FALSE = ("0", "false", "no", "off", "n", "")
 
 
@@ -158,9 +162,12 @@ def _integer(raw: str) -> int:
 
 def _number(raw: str) -> float:
     try:
-        return float(raw)
+        value = float(raw)
     except ValueError:
         raise ValueError("is no number") from None
+    if not math.isfinite(value):
+        raise ValueError("is no finite number")
+    return value
 
 
 def _words(raw: str) -> list[str]:
@@ -172,4 +179,5 @@ def _as_text(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    return ",".join(value) if isinstance(value, list) else str(value)
+    text = ",".join(value) if isinstance(value, list) else str(value)
+    return CREDENTIALS.sub(r"\1…@", text)

@@ -35,7 +35,7 @@ class AdmissionMiddleware:
             request.get_host()
         except DisallowedHost:
             host_log.warning("host %r is not one of ALLOWED_HOSTS", request.META.get("HTTP_HOST", "")[:100])
-            return _with_limit(request, error_response(400, "Bad request"))
+            return _with_limit(request, error_response(request, 400, "Bad request"))
         response = self.get_response(request)
         return _with_limit(request, response) if _is_to_count(request, response) else response
 
@@ -43,7 +43,7 @@ class AdmissionMiddleware:
         if is_public(view) or not _is_stranger(request, view):
             return None
         limit = unauthenticated.refusal(_group(request), gate.client_address(GateRequest.of(request)))
-        return None if limit is None else unauthenticated.too_many(limit)
+        return None if limit is None else unauthenticated.too_many(request, limit)
 
 
 def _is_to_count(request: HttpRequest, response: HttpResponse) -> bool:
@@ -60,7 +60,7 @@ def _with_limit(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     group, address = _group(request), gate.client_address(GateRequest.of(request))
     limit = unauthenticated.refusal(group, address) or unauthenticated.count(group, address)
     if not limit.allowed:
-        return unauthenticated.too_many(limit)
+        return unauthenticated.too_many(request, limit)
     for name, value in limit.headers().items():
         response[name] = value
     return response

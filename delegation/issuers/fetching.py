@@ -36,7 +36,8 @@ COOLDOWN_SECONDS: Final = 30.0
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
 """Seconds after a failed fetch until the next; they double with each failure in a row."""
 MOST_AT_ONCE: Final = 4
-"""Fetches of one process at a time: slow issuers must not hold all of its threads, of which it has few."""
+"""Fetches of one process at a time: slow issuers must not hold all of its threads, of which it has few
+(`WEB_THREADS`, and `CALLING_THREADS` of the fast path)."""
 MOST_OF_A_TENANT: Final = 2
 """Of those, fetches for one tenant: its slow issuers must not hold up the others'."""
 PATIENCE_SECONDS: Final = 2.0

@@ -20,6 +20,7 @@ from compliance.core import environments
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.core.plain_text import is_plain_text
+from compliance.observing.correlation import Correlation
 from delegation import errors, services
 from delegation.issuers import services as issuers
 from delegation.issuers.errors import IdTokenRefused
@@ -112,13 +113,17 @@ def read(form: Form) -> ExchangeRequest:
 
 @dataclass(frozen=True)
 class TokenExchange:
-    """A client's request on its way; `possession` is what it proved."""
+    """A client's request on its way; `possession` is what it proved.
+
+    `ids` are the request's own, since its group has none.
+    """
 
     tenant_id: UUID
     request: ExchangeRequest
     possession: Possession
     actor: Actor
     now: datetime
+    ids: Correlation | None
 
 
 @dataclass(frozen=True)
@@ -226,6 +231,7 @@ def _application(asked: TokenExchange, actor: ActingAgent, standing: Standing | 
         parent=subject.parent,
         actor=asked.actor,
         now=asked.now,
+        ids=asked.ids,
     )
 
 

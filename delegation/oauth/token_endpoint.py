@@ -16,6 +16,7 @@ from compliance.api.rest.permissions import Scope
 from compliance.api.rest.requests import ApiRequest, Credential
 from compliance.api.rest.throttling import KeyThrottle
 from compliance.core.errors import Forbidden, ServiceError
+from compliance.observing import correlation
 from compliance.stores import sql
 from delegation import proofs
 from delegation.issuing.groups import IssuedDelegation, Postponed
@@ -49,6 +50,7 @@ class ExchangeToken(ThreadEndpoint[ExchangeQuestion, TokenAnswer]):
     takes_query = False
     media_types = frozenset({forms.MEDIA_TYPE})
     largest_group, longest_queue = 32, 500
+    calls_tenants = True  # for the keys of an ID token's issuer
 
     def key_of(self, request: GateRequest, body: bytes) -> str:
         try:
@@ -71,6 +73,7 @@ class ExchangeToken(ThreadEndpoint[ExchangeQuestion, TokenAnswer]):
             possession=Possession(bound_to=possession.bound_to(request.body)),
             actor=Actor.api_key(request.key_id),
             now=request.received_at,
+            ids=correlation.current(),
         )
         return ExchangeQuestion(asked, request.headers.get("dpop"))
 

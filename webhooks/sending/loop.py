@@ -8,6 +8,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
 from queue import SimpleQueue
 from typing import ClassVar, Generic, Protocol, TypeVar
 from uuid import UUID
@@ -16,6 +17,7 @@ from django.db import Error, connections
 
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.stores.database_clock import DatabaseClock
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,7 @@ class SendingLoop(ABC, Generic[Claim, Result]):
         self._awake = threading.Event()
         self._stopping = threading.Event()
         self._renewed = 0.0
+        self._clock = DatabaseClock()
 
     @property
     @abstractmethod
@@ -121,12 +124,17 @@ class SendingLoop(ABC, Generic[Claim, Result]):
         self._stopping.set()
         self._awake.set()
 
+    def now(self) -> datetime:
+        """Return the database's time: by its own a node that is ahead would take others' work for lost."""
+        return self._clock.now()
+
     def finish(self, result: Result) -> None:
         """Hand a result to the thread that records."""
         self._finished.put(result)
         self._awake.set()
 
     def _turn(self) -> int:
+        self._clock.ask_if_due()
         self._record()
         self._renew()
         self.upkeep()

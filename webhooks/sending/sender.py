@@ -3,13 +3,12 @@
 import logging
 import time
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.db import DataError, IntegrityError
 
-from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.observing import correlation, metrics, tracing
 from webhooks.sending import claims, results, wakeup
@@ -47,13 +46,13 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
 
     def upkeep(self) -> None:
         if time.monotonic() - self._cleaned_up >= CLEAN_UP_SECONDS:
-            claims.clean_up(now=now())
+            claims.clean_up(now=self.now())
             self._cleaned_up = time.monotonic()
 
     def take(self) -> Sequence[ClaimedAttempt]:
         # Young attempts get half of the threads, so that endpoints that begin to hang together do not hold
         # all; a quarter are for first attempts to quick endpoints.
-        moment = now()
+        moment = self.now()
         free = self._size - len(self._in_flight)
         young = sum(attempt.started_at > moment - claims.YOUNG for attempt in self._in_flight.values())
         limit = min(free, self._size // 2 - young)
@@ -74,18 +73,18 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
                 log.exception("delivery %s could not be sent", claim.delivery_id)
                 outcome = Outcome(timedelta(), error=DEFECT)
         _note(claim, outcome)
-        self.finish(AttemptResult(claim, outcome, now()))
+        self.finish(AttemptResult(claim, outcome, self.now()))
 
     def record(self, ended: list[AttemptResult]) -> tuple[list[AttemptResult], Collection[UUID]]:
-        postponed = _recorded(ended)
+        postponed = _recorded(ended, self.now())
         kept = {result.attempt.lease for result in postponed}
         return postponed, {result.attempt.lease for result in ended} - kept
 
     def renew(self, held: Collection[ClaimedAttempt]) -> None:
-        claims.lease(held, until=now() + claims.LEASE)
+        claims.lease(held, until=self.now() + claims.LEASE)
 
     def release(self, held: Collection[ClaimedAttempt]) -> None:
-        claims.lease(held, until=now())
+        claims.lease(held, until=self.now())
 
 
 def _note(claim: ClaimedAttempt, outcome: Outcome) -> None:
@@ -97,13 +96,13 @@ def _note(claim: ClaimedAttempt, outcome: Outcome) -> None:
     tracing.record(claim.correlation, "webhook delivery", kind="CLIENT", seconds=seconds, failed=failed)
 
 
-def _recorded(ended: list[AttemptResult]) -> list[AttemptResult]:
+def _recorded(ended: list[AttemptResult], now: datetime) -> list[AttemptResult]:
     """Record results, and return those to record later; one that the database refuses holds up no other."""
     try:
-        return results.record(ended, now=now())
+        return results.record(ended, now=now)
     except (DataError, IntegrityError):
         if len(ended) == 1:
             # Its lease runs out, and the attempt is repeated.
             log.exception("the result of delivery %s was refused", ended[0].attempt.delivery_id)
             return []
-        return [postponed for result in ended for postponed in _recorded([result])]
+        return [postponed for result in ended for postponed in _recorded([result], now)]

@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Self
 
 import pytest
 from django.conf import settings
@@ -185,3 +186,32 @@ def test_result_that_the_database_refuses_keeps_no_other_waiting(monkeypatch: py
         with at_work():
             assert eventually(lambda: statuses(webhook) == {"succeeded"})
     assert statuses(poison) == {"in_flight"}
+
+
+@pytest.mark.parametrize("ahead", [60, -60])
+def test_node_with_another_time_takes_over_nothing_that_another_sends(
+    monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    delivery = make_delivery(make_webhook(make_tenant()))
+    claimed = claims.claim(limit=1, unproven=1, now=now())
+    assert [one.delivery_id for one in claimed] == [delivery.id]
+
+    class Shifted(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Self:
+            return super().now(tz) + timedelta(seconds=ahead)
+
+    with monkeypatch.context() as moved:
+        moved.setattr("compliance.core.clock.datetime", Shifted)
+        sender = Sender(Environment.LIVE, size=4)
+        sender.run_until_idle(seconds=0)
+        sender.renew(claimed)
+
+    held = Delivery.objects.get(id=delivery.id)
+    assert (held.status, held.lease) == ("in_flight", claimed[0].lease)
+    assert held.leased_until is not None
+    assert timedelta() < held.leased_until - now() <= claims.LEASE
+    claims.lease(claimed, until=now() - timedelta(seconds=1))
+    Delivery.objects.filter(id=delivery.id).update(
+        status="cancelled", lease=None, leased_until=None, completed_at=now()
+    )

@@ -94,3 +94,11 @@ def test_options_is_no_method_of_any_path(api: ApiClient, path: str) -> None:
 
     assert answer.status_code == 405
     assert "OPTIONS" not in answer["Allow"]
+
+
+@pytest.mark.parametrize("path", ["/oauth/nothing", "/oauth/token/"])
+def test_unknown_oauth_routes_are_404_in_their_form(client: ApiClient, path: str) -> None:
+    answer = client.get(path)
+
+    assert answer.status_code == 404
+    assert answer.json() == {"error": "invalid_request", "error_description": "Not found"}

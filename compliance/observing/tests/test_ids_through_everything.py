@@ -3,10 +3,12 @@
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
 
+from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments, tasks
@@ -17,7 +19,8 @@ from compliance.serving.tests import served
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.web import Worker
 from delegation import services as delegation
-from delegation.tests.factories import CHAIN
+from delegation.oauth.tests.oauth_clients import FORM, with_delegation
+from delegation.tests.factories import CHAIN, as_chain, make_token
 from webhooks.models import Message
 from webhooks.tests.factories import make_webhook
 from webhooks.tests.receivers import answers, receiving
@@ -37,9 +40,9 @@ def web() -> Iterator[Worker]:
     server.close()
 
 
-def post(web: Worker, path: str, key: str, body: Any) -> Any:
-    octets = json.dumps(body).encode()
-    named = {"host": "testserver", "content-type": "application/json", "content-length": str(len(octets))}
+def post(web: Worker, path: str, key: str, body: Any, kind: str = "application/json") -> Any:
+    octets = (urlencode(body) if kind == FORM else json.dumps(body)).encode()
+    named = {"host": "testserver", "content-type": kind, "content-length": str(len(octets))}
     headers = [*named.items(), ("authorization", f"Bearer {key}"), *IDS]
     return web.run(web.exchange("POST", path, headers, octets))
 
@@ -102,6 +105,21 @@ def test_token_of_a_group_names_its_own_request(web: Worker) -> None:
 
     assert answer.status in (200, 201), answer.body
     assert ids_of(AuditEntry.objects.of_type("delegation.issued").get()) == ("order-7", TRACE)
+
+
+def test_exchanged_token_of_a_group_names_its_own_request(web: Worker) -> None:
+    tenant = make_tenant()
+    with environments.use(environments.Environment.LIVE):
+        delegation.bootstrap(now=now())
+        parent = make_token(make_agent(tenant), chain=as_chain(CHAIN[:1])).token
+    agent, key = make_certified_agent(tenant), make_key(tenant)
+
+    answer = post(web, "/oauth/token", key, with_delegation(parent, agent), FORM)
+
+    assert answer.status == 200, answer.body
+    assert web.seen_by_view == 0
+    issued = AuditEntry.objects.of_type("delegation.issued").get(affected_id=agent.id)
+    assert ids_of(issued) == ("order-7", TRACE)
 
 
 def test_task_has_the_ids_of_the_request_that_enqueued_it(monkeypatch: pytest.MonkeyPatch) -> None:

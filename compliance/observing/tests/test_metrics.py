@@ -2,10 +2,12 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -87,6 +89,14 @@ def test_made_up_methods_are_one_label() -> None:
     assert "BREW" not in shown
 
 
+def has_ipv6_loopback() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
 @pytest.mark.django_db(databases=["default", "test", "default_auditor", "test_auditor"])
 class TestView:
     @pytest.fixture(autouse=True)
@@ -144,6 +154,33 @@ class TestView:
                     urllib.request.urlopen(url + path, timeout=30)
                 assert refused.value.code == status
                 refused.value.close()
+        finally:
+            server.shutdown()
+            server.server_close()
+
+    def test_own_address_refuses_other_methods_without_a_page(self, settings: Settings) -> None:
+        settings.METRICS_LISTEN = "127.0.0.1:0"
+        server = metrics_server.start()
+        assert server is not None
+        try:
+            for method in ("HEAD", "POST", "PUT", "<b>"):
+                asked = HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+                asked.request(method, "/metrics")
+                answer = asked.getresponse()
+                assert (answer.status, answer.read()) == (501, b"")
+                assert "Python" not in answer.headers["Server"]
+                asked.close()
+        finally:
+            server.shutdown()
+            server.server_close()
+
+    @pytest.mark.skipif(not has_ipv6_loopback(), reason="no IPv6 loopback here")
+    def test_own_address_may_be_of_ipv6(self, settings: Settings) -> None:
+        settings.METRICS_LISTEN = "[::1]:0"
+        server = metrics_server.start()
+        assert server is not None
+        try:
+            assert server.server_address[0] == "::1"
         finally:
             server.shutdown()
             server.server_close()

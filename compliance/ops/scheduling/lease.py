@@ -25,18 +25,29 @@ LEASE_SECONDS: Final = 4.0
 RENEW_SECONDS: Final = 1.0
 _TABLE: Final = SchedulerLease._meta.db_table
 
-# What the former holder sent stays; who extends a lease says what it sent since.
+# What the former holder sent stays; who extends a lease says what it sent since. An entry's time never goes
+# back: a process that lost the lease and has it again may know of older messages only. Nor is it later than
+# now: after a clock that was ahead, the entries would not be due until then.
+_LATEST: Final = """
+held.last_runs || coalesce((
+    SELECT jsonb_object_agg(key, at) FROM (
+        SELECT key, least(value::float8, extract(epoch FROM clock_timestamp())::float8) AS at
+        FROM jsonb_each(%(sent)s::jsonb)
+    ) AS told
+    WHERE at > coalesce((held.last_runs ->> key)::float8, '-infinity')
+), '{}')
+"""
 _HOLD: Final = f"""
 INSERT INTO {_TABLE} AS held (name, holder, held_until, last_runs)
 VALUES (%(name)s, %(me)s, clock_timestamp() + make_interval(secs => %(seconds)s), %(sent)s)
 ON CONFLICT (name) DO UPDATE SET
     holder = excluded.holder, held_until = excluded.held_until,
-    last_runs = held.last_runs || excluded.last_runs
+    last_runs = {_LATEST}
 WHERE held.holder = excluded.holder OR held.held_until < clock_timestamp()
 RETURNING last_runs
 """  # noqa: S608  (only a table's name is put into the text)
 _GIVE_UP: Final = f"""
-UPDATE {_TABLE} SET held_until = clock_timestamp(), last_runs = last_runs || %(sent)s
+UPDATE {_TABLE} AS held SET held_until = clock_timestamp(), last_runs = {_LATEST}
 WHERE name = %(name)s AND holder = %(me)s
 """  # noqa: S608  (only a table's name is put into the text)
 

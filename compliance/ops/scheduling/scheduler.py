@@ -56,6 +56,18 @@ class LeasedScheduler(Scheduler):
             log.info("this scheduler sends the tasks from now on")
             self._go_on_from(found)
         self._was_held = True
+        self._take_back_the_future()
+
+    def _take_back_the_future(self) -> None:
+        """Let no entry wait for a time that a clock has told too early: it was ahead, and was set back."""
+        moment = datetime.now(UTC)
+        early = [
+            entry for entry in self.schedule.values() if entry.last_run_at and entry.last_run_at > moment
+        ]
+        for entry in early:
+            entry.last_run_at = moment
+        if early:
+            self._heap = None
 
     def _go_on_from(self, last_runs: LastRuns) -> None:
         """Take each entry's last run from what the former holder sent."""

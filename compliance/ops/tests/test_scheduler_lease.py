@@ -17,9 +17,11 @@ from django.conf import settings
 from django.db import connections
 
 from compliance.core.clock import now
+from compliance.core.tasks import app
 from compliance.ops.models import SchedulerLease
 from compliance.ops.scheduling import lease as leases
 from compliance.ops.scheduling.lease import NAME, Lease
+from compliance.ops.scheduling.scheduler import LeasedScheduler
 from compliance.stores import redis, sql
 from compliance.tests.nodes import node_environment
 from compliance.tests.waiting import eventually
@@ -53,6 +55,30 @@ def test_next_holder_learns_what_was_sent() -> None:
     assert SchedulerLease.objects.get(name="one").last_runs == {"a": 1.0, "b": 2.0, "c": 3.0}
 
 
+def test_holder_that_comes_back_knows_of_what_others_sent_meanwhile() -> None:
+    first, second = Lease("one"), Lease("one")
+    first.hold({"a": 1.0})
+    run_out()
+    second.hold({"a": 50.0})
+    run_out()
+
+    assert first.hold({"a": 2.0, "b": 3.0}) == {"a": 50.0, "b": 3.0}
+    first.give_up({"a": 4.0})
+    assert SchedulerLease.objects.get(name="one").last_runs == {"a": 50.0, "b": 3.0}
+
+
+def test_clock_that_was_ahead_delays_no_successor() -> None:
+    first, second = Lease("one"), Lease("one")
+    first.hold({})
+    first.hold({"a": now().timestamp() + 86_400.0})
+    run_out()
+
+    found = second.hold({})
+
+    assert found is not None
+    assert 0 < found["a"] <= now().timestamp() + 1
+
+
 def test_lease_that_is_given_up_is_free_at_once() -> None:
     first, second = Lease("one"), Lease("one")
     first.hold({})
@@ -77,6 +103,19 @@ def test_lost_connection_costs_no_lease(committed: None) -> None:
 
     assert lease.is_held
     assert lease.hold({"b": 2.0}) == {"a": 1.0, "b": 2.0}
+
+
+def test_entries_that_a_clock_ahead_has_sent_are_not_waited_for() -> None:
+    beat = LeasedScheduler(app)
+    for entry in beat.schedule.values():
+        entry.last_run_at = now() + timedelta(days=1)
+
+    beat.tick()
+
+    assert beat.schedule
+    moments = [entry.last_run_at for entry in beat.schedule.values()]
+    assert all(moment is not None and moment <= now() for moment in moments)
+    beat.close()
 
 
 @contextmanager

@@ -1,9 +1,13 @@
 """Each setting that `check --deploy` refuses, and a deployment that it does not refuse."""
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
+from django.conf import settings
 from django.core import checks
 from pytest_django.fixtures import Settings
 
@@ -22,9 +26,11 @@ SAFE: dict[str, Any] = {
     "TRUSTED_ISSUER_ALLOW_HTTP": False,
     "PKCS11_MODULE": "/usr/lib/hsm.so",
     "PKCS11_TOKENS": {name: {"label": name, "pin": "93-kafue-17"} for name in ("live", "test")},
+    "PKCS11_SO_PIN": "of-the-officer-41",
+    "METRICS_TOKEN": "",
     "TRUSTED_PROXIES": ["192.0.2.10"],
     "REDIS_URL": "redis://:of-the-store@valkey.example.org/0",
-    "BROKER_URL": "redis://:of-the-store@valkey.example.org/0",
+    "BROKER_URL": "redis://:of-the-broker@valkey.example.org/1",
     "DPOP_WITHOUT_REPLAY_STORE": "refuse",
 }
 
@@ -53,7 +59,7 @@ def pins(live: str) -> dict[str, dict[str, str]]:
         ("E011", "SECRET_KEY", "ab" * 40),
         ("E012", "ENCRYPTION_KEYS", ["not-a-fernet-key"]),
         ("E012", "ENCRYPTION_KEYS", ["A" * 43 + "="]),
-        ("E013", "BASE_URL", "http://agents.example.org"),
+        ("E013", "BASE_URL", "https://"),
         ("E014", "ALLOWED_HOSTS", ["*"]),
         ("E015", "WEBHOOK_ALLOW_PRIVATE_ADDRESSES", True),
         ("E015", "WEBHOOK_ALLOW_HTTP", True),
@@ -62,12 +68,17 @@ def pins(live: str) -> dict[str, dict[str, str]]:
         ("E016", "PKCS11_TOKENS", pins("12345678")),
         ("E016", "PKCS11_TOKENS", pins("9-kafue")),
         ("E016", "PKCS11_TOKENS", pins("")),
+        ("E016", "PKCS11_SO_PIN", "12345678"),
         ("E017", "TRUSTED_PROXIES", []),
         ("E017", "TRUSTED_PROXIES", ["192.0.2.10", "0.0.0.0/0"]),
+        ("E017", "TRUSTED_PROXIES", ["0.0.0.0/1", "128.0.0.0/1"]),
+        ("E017", "TRUSTED_PROXIES", ["::/0"]),
         ("E018", "REDIS_URL", "redis://valkey.example.org/0"),
-        ("E018", "REDIS_URL", "redis+cluster://127.0.0.1:7000,valkey.example.org:7000"),
-        ("E018", "BROKER_URL", "redis://valkey.example.org/0"),
+        ("E018", "REDIS_URL", "redis+cluster://valkey.example.org:6379,valkey-2.example.org:6379"),
+        ("E018", "REDIS_URL", "rediss+cluster://127.0.0.1:6379,valkey.example.org:6379"),
+        ("E018", "BROKER_URL", "redis://valkey.example.org/1"),
         ("E019", "DPOP_WITHOUT_REPLAY_STORE", "accept"),
+        ("E020", "METRICS_TOKEN", "scrape-me"),
     ],
 )
 def test_unsafe_setting_is_refused(safe: Settings, number: str, name: str, value: Any) -> None:
@@ -77,6 +88,38 @@ def test_unsafe_setting_is_refused(safe: Settings, number: str, name: str, value
 
     assert (found.id, found.is_serious()) == (f"wiring.{number}", True)
     assert found.msg.startswith(name.replace("_TOKENS", "_LIVE_PIN"))
+
+
+@pytest.mark.parametrize("address", ["http://agents.example.org", "HTTPS://agents.example.org"])
+def test_address_that_leaves_cookies_open_is_refused(address: str) -> None:
+    """The settings derive HTTPS from the address: in a process of its own."""
+    names = {"BASE_URL": address, "TRUSTED_PROXIES": "192.0.2.10"}
+
+    found = subprocess.run(
+        [sys.executable, "manage.py", "check", "--deploy"],
+        cwd=settings.BASE_DIR,
+        env={**os.environ, **names},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "wiring.E013" in found.stderr
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "redis://127.0.0.1:6379/0",
+        "redis+cluster://127.0.0.1:6379,[::1]:6380",
+        "redis+cluster://:secret@valkey.example.org:6379,valkey-2.example.org:6379",
+        "unix:///run/valkey.sock",
+    ],
+)
+def test_redis_that_strangers_cannot_ask_passes(safe: Settings, address: str) -> None:
+    safe.REDIS_URL = safe.BROKER_URL = address
+
+    assert check_unsafe() == []
 
 
 def test_no_finding_shows_a_secret(safe: Settings) -> None:
@@ -89,17 +132,10 @@ def test_no_finding_shows_a_secret(safe: Settings) -> None:
     assert "hunter2" not in str(found)
 
 
-def test_redis_of_this_machine_needs_no_password(safe: Settings) -> None:
-    safe.REDIS_URL = "redis+cluster://127.0.0.1:7000,localhost:7001"
-    safe.BROKER_URL = "redis://127.0.0.1:6379/0"
-
-    assert check_unsafe() == []
-
-
 def test_deployment_check_includes_every_rule(safe: Settings) -> None:
     safe.DEBUG = True
 
     found = {one.id for one in checks.run_checks(include_deployment_checks=True)}
 
     assert "wiring.E010" in found
-    assert len(RULES) == 10
+    assert len(RULES) == 11

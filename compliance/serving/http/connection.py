@@ -10,11 +10,10 @@ import time
 from collections import deque
 from enum import Enum
 from typing import NoReturn, cast
-from urllib.parse import unquote_to_bytes
 
 import httptools
 
-from compliance.api.answers import Answer, Headers
+from compliance.api.answers import Headers
 from compliance.observing import correlation
 from compliance.serving.http import refusals
 from compliance.serving.http.contract import Admission, ConnectionOwner
@@ -23,8 +22,11 @@ from compliance.serving.http.messages import (
     encoded,
     ends_connection,
     head_without_upgrade,
+    path_of,
+    query_of,
     split_absolute,
 )
+from compliance.serving.http.refusals import Refusal
 from compliance.serving.http.streams import StreamBroken, StreamedAnswer
 
 LARGEST_TARGET = 8 * 1024
@@ -75,7 +77,7 @@ class Connection(asyncio.Protocol):
         self._unparsed = b""
         self._owes_continue = False
         self._complete: deque[tuple[Received, bool]] = deque()
-        self._refusal: Answer | None = None
+        self._refusal: Refusal | None = None
         self._is_answering = False
         self._is_paused = False
         self._has_eof = False
@@ -239,13 +241,10 @@ class Connection(asyncio.Protocol):
             # Its authority replaces Host (RFC 9112 §3.2.2).
             host, target = absolute
             self._headers = [pair for pair in self._headers if pair[0] != "host"] + [("host", host)]
-        path, _, query = target.partition(b"#")[0].partition(b"?")
-        if b"%" in path:
-            path = unquote_to_bytes(path)
         request = Received(
             method,
-            path.decode("latin-1"),
-            query.decode("latin-1"),
+            path_of(target),
+            query_of(target),
             self._headers,
             bytes(self._body),
             self._address,
@@ -253,7 +252,8 @@ class Connection(asyncio.Protocol):
             self._parser.get_http_version(),
             correlation=correlation.begin(self._headers, began=time.monotonic()),
         )
-        self._body = bytearray()
+        # What comes next may be refused before it has a target or headers: these are not its own.
+        self._target, self._headers, self._body = b"", [], bytearray()
         self._owes_continue = False
         self._complete.append((request, self._parser.should_keep_alive()))
         self._phase = Phase.IDLE
@@ -363,7 +363,7 @@ class Connection(asyncio.Protocol):
         else:
             self._refuse(refusals.CUT_SHORT if self._phase is Phase.BODY else refusals.MALFORMED)
 
-    def _refuse(self, refusal: Answer) -> None:
+    def _refuse(self, refusal: Refusal) -> None:
         """Write the refusal once what came before it is answered, and read nothing more."""
         self._refusal = refusal
         self._phase = Phase.IDLE if self._is_answering else self._phase
@@ -372,9 +372,8 @@ class Connection(asyncio.Protocol):
             return
         request_id = correlation.begin(self._headers).request_id
         self._listener.refused(refusal.status)
-        self._transport.write(
-            encoded(refusal, method="", closes=True, now=time.time(), request_id=request_id)
-        )
+        answer = refusal.at(path_of(self._target))
+        self._transport.write(encoded(answer, method="", closes=True, now=time.time(), request_id=request_id))
         if self._has_eof:
             self._end()
             return
@@ -402,12 +401,12 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(None)
         self._headers, self._body, self._unparsed = [], bytearray(), b""
 
-    def _stop_parsing(self, refusal: Answer) -> NoReturn:
+    def _stop_parsing(self, refusal: Refusal) -> NoReturn:
         """Have the parser give up; `data_received` refuses the request then."""
         self._refusal = refusal
         raise ValueError("refused")
 
-    def _reason(self) -> Answer:
+    def _reason(self) -> Refusal:
         """Why the parser gave up: it was told to, or what it read is malformed."""
         malformed = refusals.CUT_SHORT if self._phase is Phase.BODY else refusals.MALFORMED
         return self._refusal or malformed

@@ -73,7 +73,7 @@ class Listener:
             return await self._handler(request)
         except Exception:
             log.exception("unexpected error on %s", request.path)
-            return refusals.FAILED
+            return refusals.FAILED.at(request.path)
 
     def refused(self, status: int) -> None:
         """Tell that a request was refused before its end."""

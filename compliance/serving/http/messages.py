@@ -4,7 +4,7 @@ from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from compliance.api.answers import Answer, Headers
 from compliance.observing.correlation import Correlation
@@ -53,6 +53,19 @@ def split_absolute(target: bytes) -> tuple[str, bytes] | None:
         return None
     path = parts.path or "/"
     return parts.netloc, (f"{path}?{parts.query}" if parts.query else path).encode()
+
+
+def path_of(target: bytes) -> str:
+    """The percent-decoded path of a target in either form; of one in neither, the target."""
+    if not target.startswith(b"/"):
+        absolute = split_absolute(target)
+        target = target if absolute is None else absolute[1]
+    path = target.partition(b"#")[0].partition(b"?")[0]
+    return (unquote_to_bytes(path) if b"%" in path else path).decode("latin-1")
+
+
+def query_of(target: bytes) -> str:
+    return target.partition(b"#")[0].partition(b"?")[2].decode("latin-1")
 
 
 def encoded(

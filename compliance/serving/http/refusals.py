@@ -1,13 +1,35 @@
-"""What the server answers by itself, in the envelope, to requests that no view can see."""
+"""What the server answers by itself to requests that no view can see, in the form of errors at their path."""
+
+from dataclasses import dataclass
 
 from compliance.api.answers import Answer, json_answer
+from compliance.api.error_bodies import OAUTH, error_body
 from compliance.core.errors import TooLarge
 
 _CLOSING = {"Connection": "close"}
 
 
-def _refusal(status: int, message: str, headers: dict[str, str] = _CLOSING) -> Answer:
-    return json_answer(status, {"error": message}, headers, secure=False)
+@dataclass(frozen=True)
+class Refusal:
+    """An answer of the server's own: `envelope`, but to clients of the OAuth endpoints `oauth`."""
+
+    envelope: Answer
+    oauth: Answer
+
+    @property
+    def status(self) -> int:
+        return self.envelope.status
+
+    def at(self, path: str) -> Answer:
+        """Return the answer to a request for this path."""
+        return self.oauth if path.startswith(OAUTH) else self.envelope
+
+
+def _refusal(status: int, message: str, headers: dict[str, str] = _CLOSING) -> Refusal:
+    envelope, oauth = (
+        json_answer(status, error_body(path, status, message), headers, secure=False) for path in ("/", OAUTH)
+    )
+    return Refusal(envelope, oauth)
 
 
 MALFORMED = _refusal(400, "The request is not valid HTTP/1.1")

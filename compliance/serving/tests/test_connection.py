@@ -1,6 +1,7 @@
 """Connections as clients and attackers use them, octet by octet over real sockets (RFC 9112)."""
 
 import gc
+import json
 import socket
 import struct
 import weakref
@@ -8,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from compliance.api.answers import Answer
 from compliance.serving.http import connection, refusals
+from compliance.serving.http.refusals import Refusal
 from compliance.serving.tests.served import LARGEST, Served, parsed, read_all, serving
 from compliance.tests.waiting import eventually
 
@@ -335,10 +336,45 @@ def test_slow_reader_gets_all_of_a_large_answer_and_holds_up_nobody(served: Serv
         assert read_all(slow).count(b"HTTP/1.1 200") == 5_001
 
 
-def test_every_refusal_has_the_envelope_and_the_standing_headers() -> None:
-    found = [one for one in vars(refusals).values() if isinstance(one, Answer)]
+def test_every_refusal_has_the_form_of_its_path_and_the_standing_headers() -> None:
+    found = [one for one in vars(refusals).values() if isinstance(one, Refusal)]
 
     assert len(found) == 12
-    for answer in found:
-        assert answer.body.startswith(b'{"error":"')
-        assert ("x-content-type-options", "nosniff") in answer.headers
+    for refusal in found:
+        said = json.loads(refusal.at("/v1/events").body)["error"]
+        told = json.loads(refusal.at("/oauth/token").body)
+        assert (set(told), told["error_description"]) == ({"error", "error_description"}, said)
+        for answer in (refusal.envelope, refusal.oauth):
+            assert answer.status == refusal.status
+            assert ("x-content-type-options", "nosniff") in answer.headers
+
+
+@pytest.mark.parametrize("target", [b"/oauth/token", b"/%6fauth/token?a", b"http://h/oauth/token"])
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        (b"Content-Length: 99999\r\n\r\n", 413),
+        (b"Content-Length: 5\r\n\r\nab", 400),
+        (b"Expect: other\r\n\r\n", 417),
+        (b"Host: h\r\n\r\n", 400),
+        (b"A: %s\r\n\r\n" % (b"a" * connection.LARGEST_HEAD), 431),
+    ],
+)
+def test_oauth_clients_are_refused_in_their_form(
+    served: Served, target: bytes, more: bytes, status: int
+) -> None:
+    found, _, body = parsed(
+        served.tell(b"POST " + target + b" HTTP/1.1\r\nHost: h\r\n" + more, half_close=True)
+    )
+
+    assert (found, body["error"]) == (status, "invalid_request")
+    assert body["error_description"]
+
+
+def test_refusal_takes_nothing_from_the_request_before_it(served: Served) -> None:
+    first = b"GET /oauth/token HTTP/1.1\r\nHost: h\r\nX-Request-Id: of-the-first\r\n\r\n"
+
+    answers = served.tell(first + b"nonsense\r\n\r\n", half_close=True)
+
+    assert answers.count(b"of-the-first") == 1
+    assert answers.endswith(b'{"error":"The request is not valid HTTP/1.1"}')

@@ -78,6 +78,16 @@ def test_wrong_value_is_named_and_not_shown(
     assert str(refused.value) == reason
 
 
+@pytest.mark.parametrize("raw", ["nan", "inf", "-Infinity", "1e999"])
+def test_number_without_end_is_refused(section: Section, monkeypatch: pytest.MonkeyPatch, raw: str) -> None:
+    monkeypatch.setenv("TRIED", raw)
+
+    section.number("TRIED", 1.0, "A time.")
+
+    with pytest.raises(ImproperlyConfigured, match="TRIED is no finite number"):
+        refuse_problems()
+
+
 def test_all_problems_are_named_at_once(
     section: Section, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -103,3 +113,14 @@ def test_variable_is_declared_once(section: Section) -> None:
 
     with pytest.raises(ImproperlyConfigured, match="TRIED is declared twice"):
         section.integer("TRIED", 1, "What it is for.")
+
+
+@pytest.mark.parametrize("method", ["text", "words"])
+def test_credentials_of_an_address_are_not_shown(
+    section: Section, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setenv("TRIED", "https://user:of-the-user@spans.example.org/v1")
+
+    getattr(section, method)("TRIED", "", "Where spans are sent.")
+
+    assert section.variables[0].value == "https://…@spans.example.org/v1"

@@ -10,7 +10,6 @@ from uuid import UUID
 from django.conf import settings
 
 from auditlog.errors import TreeDamaged
-from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
 from compliance.signals import wakeup
@@ -48,10 +47,10 @@ class SignalSender(SendingLoop[ClaimedStream, PushResult]):
         wakeup.listen(self.environment, self._awake.set, self._stopping)
 
     def upkeep(self) -> None:
-        if following.follow(now=now()) == following.ROUND:
+        if following.follow(now=self.now()) == following.ROUND:
             self._awake.set()
         if time.monotonic() - self._forgotten >= FORGET_SECONDS:
-            results.forget_refused(now=now())
+            results.forget_refused(now=self.now())
             self._forgotten = time.monotonic()
 
     def take(self) -> Sequence[ClaimedStream]:
@@ -59,7 +58,7 @@ class SignalSender(SendingLoop[ClaimedStream, PushResult]):
         free = self._size - len(self._in_flight)
         if free <= 0:
             return ()
-        return claims.claim(limit=free, failing=self._size // 2 - failing, now=now())
+        return claims.claim(limit=free, failing=self._size // 2 - failing, now=self.now())
 
     def work(self, claim: ClaimedStream) -> None:
         """Push a stream's signals in their order, and end at the first failure."""
@@ -71,16 +70,16 @@ class SignalSender(SendingLoop[ClaimedStream, PushResult]):
                 log.exception("a signal of stream %s could not be sent", claim.id)
                 outcome = Outcome(timedelta(), error=DEFECT)
             is_over = position == len(claim.signals) or not outcome.succeeded or self._stopping.is_set()
-            self.finish(PushResult(claim, signal, outcome, now(), is_over))
+            self.finish(PushResult(claim, signal, outcome, self.now(), is_over))
             if is_over:
                 return
 
     def record(self, ended: list[PushResult]) -> tuple[list[PushResult], Collection[UUID]]:
-        results.record(ended, now=now())
+        results.record(ended, now=self.now())
         return [], {one.stream.lease for one in ended if one.is_last}
 
     def renew(self, held: Collection[ClaimedStream]) -> None:
-        claims.renew(held, now=now())
+        claims.renew(held, now=self.now())
 
     def release(self, held: Collection[ClaimedStream]) -> None:
         claims.release([stream.lease for stream in held])

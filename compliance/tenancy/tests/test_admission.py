@@ -52,6 +52,7 @@ STRANGERS: dict[str, tuple[str, Callable[[], Headers], int]] = {
     "expired key": ("/v1/webhooks", lambda: bearing(make_expired_key(make_tenant())), 401),
     "unknown path": ("/v1/nothing", dict, 404),
     "unknown path with a made-up key": ("/.env", lambda: bearing(keys.new_secret(Environment.LIVE)), 404),
+    "client without a key": ("/oauth/nothing", dict, 404),
     "unknown host": ("/v1/agents", lambda: {"Host": "evil.example"}, 400),
     "unknown host of a public endpoint": ("/v1/crl", lambda: {"Host": "evil.example"}, 400),
     "console": ("/admin/live/agents/agent/", dict, 302),
@@ -74,7 +75,8 @@ def test_strangers_are_limited_by_address(api: ApiClient, kind: str) -> None:
         assert b"Rate limit exceeded" in refused.content
         assert refused["Retry-After"]
     else:
-        assert list(refused.json()) == ["error"]
+        form = ["error", "error_description"] if path.startswith("/oauth/") else ["error"]
+        assert list(refused.json()) == form
         assert all(name in refused.headers for name in FOUR)
         assert refused["X-Frame-Options"] == "DENY"
     elsewhere = Client().get(path, headers=headers_of(), REMOTE_ADDR="192.0.2.1")

@@ -1,12 +1,13 @@
 """Providers on this machine, and nothing fetched by the test before."""
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from delegation.issuers import fetching
-from delegation.issuers.tests.providers import Provider
+from delegation.issuers.tests.providers import Held, Provider
 
 
 @pytest.fixture(autouse=True)
@@ -27,3 +28,13 @@ def provider(nothing_fetched: None, settings: Any) -> Iterator[Provider]:
     settings.TRUSTED_ISSUER_TIMEOUT_SECONDS = 2.0
     with Provider.serving() as found:
         yield found
+
+
+@pytest.fixture
+def held(provider: Provider, settings: Any) -> Iterator[Held]:
+    settings.TRUSTED_ISSUER_TIMEOUT_SECONDS = 30.0
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(30)
+        found = Held(listener)
+        yield found
+        found.release()

@@ -1,6 +1,7 @@
 """An OpenID provider over real HTTP whose answers and tokens a test shapes."""
 
 import json
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -89,3 +90,21 @@ class Provider:
         kid = {"kid": "ec" if isinstance(key, ec.EllipticCurvePrivateKey) else "rsa"}
         named = {name: value for name, value in {**kid, **(header or {})}.items() if value is not None}
         return jwt.encode(self.claims(**changed), key, algorithm, headers=named)
+
+
+class Held:
+    """Addresses that accept requests and don't answer before they are released."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._accepted: list[socket.socket] = []
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    def accept(self, requests: int) -> None:
+        """Return once so many requests have come."""
+        self._accepted += [self._listener.accept()[0] for _ in range(requests)]
+
+    def release(self) -> None:
+        """End all of them without an answer."""
+        for accepted in self._accepted:
+            accepted.close()

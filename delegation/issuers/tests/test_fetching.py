@@ -1,9 +1,7 @@
 """Fetching issuers' keys over real HTTP: from whom, how often, and what becomes of bad answers."""
 
 import json
-import socket
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
@@ -12,10 +10,11 @@ import pytest
 from django.conf import settings
 from werkzeug import Response
 
+from compliance.serving.executors import CALLING_THREADS
 from delegation.issuers import fetching
 from delegation.issuers.errors import IssuerKeysUnavailable
 from delegation.issuers.fetching import KeyLocation
-from delegation.issuers.tests.providers import EC_KEY, RSA_KEY, Provider, public
+from delegation.issuers.tests.providers import EC_KEY, RSA_KEY, Held, Provider, public
 
 
 class Clock:
@@ -231,34 +230,6 @@ def test_many_at_once_fetch_once(provider: Provider, location: KeyLocation) -> N
     assert provider.key_requests == 1
 
 
-class Held:
-    """Addresses that accept requests and don't answer before they are released."""
-
-    def __init__(self, listener: socket.socket) -> None:
-        self._listener = listener
-        self._accepted: list[socket.socket] = []
-        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-
-    def accept(self, requests: int) -> None:
-        """Return once so many requests have come."""
-        self._accepted += [self._listener.accept()[0] for _ in range(requests)]
-
-    def release(self) -> None:
-        """End all of them without an answer."""
-        for accepted in self._accepted:
-            accepted.close()
-
-
-@pytest.fixture
-def held(provider: Provider, settings: Any) -> Iterator[Held]:
-    settings.TRUSTED_ISSUER_TIMEOUT_SECONDS = 30.0
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(30)
-        found = Held(listener)
-        yield found
-        found.release()
-
-
 def test_slow_issuers_never_hold_all_threads(provider: Provider, location: KeyLocation, held: Held) -> None:
     slow = [KeyLocation(str(number), f"{held.url}/{number}") for number in range(fetching.MOST_AT_ONCE)]
     with ThreadPoolExecutor(len(slow)) as pool:
@@ -270,7 +241,7 @@ def test_slow_issuers_never_hold_all_threads(provider: Provider, location: KeyLo
             names(location)
         held.release()
 
-    assert len(slow) < settings.WEB_THREADS
+    assert len(slow) < min(settings.WEB_THREADS, CALLING_THREADS)
     assert refused.value.retry_after == 1
     assert all(isinstance(one.exception(), IssuerKeysUnavailable) for one in asked)
 

@@ -109,6 +109,30 @@ def test_sticky_folder_above_is_as_good_as_tmp(tmp_path: Path) -> None:
     spool(above / "agent").close()
 
 
+def test_rest_that_a_killed_process_wrote_is_sent_once(tmp_path: Path) -> None:
+    """It was killed after the lines to send again were written, and before their first file was removed."""
+    first = spool(tmp_path)
+    first.append([b'{"n":1}', b'{"n":2}'])
+    sealed = first.next()
+    assert sealed is not None
+    sealed.mark_tried("a" * 16, now=1.0)
+    (sealed.folder / f"{sealed.number}.r.ndjson").write_bytes(b'{"n":2}\n')
+    first.close()
+    second = spool(tmp_path)
+    assert second.adopt() == 3
+
+    again = second.next()
+    assert again is not None
+    added = second.settle(again, again=[b'{"n":2}'])
+    rest = second.next()
+
+    assert rest is not None
+    assert (added, rest.lines(), second.count) == (0, [b'{"n":2}'], 1)
+    second.settle(rest)
+    assert second.next() is None
+    second.close()
+
+
 def reporting(address: str, reported: Reported, folder: Path, *, first: int) -> "subprocess.Popen[str]":
     """A process that reports numbered events until its standard input ends."""
     command = [sys.executable, str(SCRIPT), address, reported.api_key, str(reported.agent.id)]

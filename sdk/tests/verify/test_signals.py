@@ -174,6 +174,26 @@ def test_certificate_on_hold_counts_again_once_it_is_released() -> None:
     assert not known_after(held, certificate_change("update")).has_serial("AB12")
 
 
+@pytest.mark.parametrize("written", ["0AB1:2C", "ab12c", "00:0a:b1:2c", " AB12C"])
+def test_revoked_serial_is_known_however_it_is_written(written: str) -> None:
+    assert known_after(certificate_change("revoke", "0ab12c")).has_serial(written)
+    assert known_after(certificate_change("revoke", written.strip())).has_serial("0ab12c")
+    assert known_after(a_set()).has_agent(AGENT.upper())
+
+
+def test_end_of_a_hold_that_is_told_again_undoes_no_later_revocation() -> None:
+    held, released = certificate_change("revoke"), certificate_change("update", at=AT + 1)
+    revoked = certificate_change("revoke", at=AT + 2)
+
+    assert known_after(held, released, revoked, released).has_serial("ab12")
+    assert known_after(held, released, revoked, held, released).has_serial("ab12")
+    assert not known_after(held, released, held, released).has_serial("ab12")
+
+
+def test_unknown_change_of_a_certificate_ends_it() -> None:
+    assert known_after(certificate_change("delete")).has_serial("ab12")
+
+
 def test_memory_is_bounded_and_said_to_be_full() -> None:
     old = int(datetime.now(UTC).timestamp()) - 1000
     many = [certificate_change("revoke", f"{n:x}", at=old) for n in range(1, 6)]

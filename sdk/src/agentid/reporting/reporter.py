@@ -323,13 +323,13 @@ class Reporter:
         if verdict.outcome is not Outcome.STORED:
             return verdict
         self._tell(lines, verdict)
-        spool.settle(segment, again=[lines[place] for place in verdict.again])
+        added = spool.settle(segment, again=[lines[place] for place in verdict.again])
         self._count(
             segment,
             sent=verdict.sent,
             rejected=len(verdict.rejected),
             dropped=segment.count - len(lines),
-            again=len(verdict.again),
+            again=added,
         )
         return verdict
 

@@ -190,17 +190,23 @@ class Spool:
                 self._seal()
             return self._waiting[0] if self._waiting else None
 
-    def settle(self, segment: Segment, *, again: Sequence[bytes] = ()) -> None:
-        """Remove a file; the lines to send again stand in its place, under a key of their own."""
+    def settle(self, segment: Segment, *, again: Sequence[bytes] = ()) -> int:
+        """Remove a file; the lines to send again stand in its place, under a key of their own.
+
+        Returns how many events wait in addition. None do if a process that died in between has put these
+        lines there before.
+        """
         with self._lock:
-            place = self._waiting.index(segment)
-            if again:
+            place, number, added = self._waiting.index(segment), f"{segment.number}.r", 0
+            if again and not self._holds(segment.folder, number):
                 content = b"".join(line + b"\n" for line in again)
-                rest = Segment(segment.folder, f"{segment.number}.r", len(again), len(content))
+                rest = Segment(segment.folder, number, len(again), len(content))
                 _write_whole(rest.path, content)
                 self._waiting.insert(place + 1, rest)
+                added = rest.count
             segment.path.unlink()
             self._remove(segment)
+            return added
 
     def set_aside(self, segment: Segment) -> Path:
         """Keep a file for a person to decide on; it is not sent. Returns its place."""
@@ -253,6 +259,9 @@ class Spool:
             theirs = sum(1 for segment in self._waiting if segment.folder != self._own.path)
             self._waiting[theirs:theirs] = segments
             self._adopted.append(folder)
+
+    def _holds(self, folder: Path, number: str) -> bool:
+        return any((one.folder, one.number) == (folder, number) for one in self._waiting)
 
     def _remove(self, segment: Segment) -> None:
         self._waiting.remove(segment)

@@ -17,6 +17,8 @@ from agentid.verify.tokens import VerifiedToken
 ENABLED: Final = "enabled"
 REST_SECONDS: Final = 0.2
 LONGEST_REST: Final = 5.0
+BEGINS: Final = frozenset({"create", "update"})
+"""Changes of a certificate after which it counts; any other ends it."""
 KEY_PATIENCE_SECONDS: Final = 60.0
 """How long a signal waits for its key: new keys are asked for every 30 seconds."""
 ERROR_CODES: Final = {
@@ -47,18 +49,24 @@ class Revocations:
         self._agents: dict[str, tuple[float, bool]] = {}
 
     def apply(self, signal: VerifiedSignal) -> None:
-        """Remember a signal; in the order they came, and a repeated one does no harm."""
+        """Remember a signal; in the order they came. A repeated one does no harm.
+
+        What is told again of the time before a revocation does not undo it.
+        """
         at = signal.happened_at.timestamp()
         if signal.event == SignalKind.SESSION_REVOKED and signal.token_id:
             self._tokens[signal.token_id] = at
         elif signal.event == SignalKind.SESSION_REVOKED and signal.agent_id:
             until, _ = self._agents.get(signal.agent_id, (at, True))
             self._agents[signal.agent_id] = (max(at, until), False)
-        elif signal.certificate_serial and signal.change == "revoke":
-            self._serials[signal.certificate_serial] = at
         elif signal.certificate_serial:
-            self._serials.pop(signal.certificate_serial, None)
-            self._restore(signal.agent_id, at)
+            serial = _plain_serial(signal.certificate_serial)
+            until = self._serials.get(serial, at)
+            if signal.change not in BEGINS:
+                self._serials[serial] = max(at, until)
+            elif at >= until:
+                self._serials.pop(serial, None)
+                self._restore(signal.agent_id, at)
         elif signal.key_id and signal.change == "revoke":
             self._keys[signal.key_id] = at
         if self._count() > self._most:
@@ -74,16 +82,17 @@ class Revocations:
         issued = int(token.issued_at.timestamp())
         return (
             any(str(each) in self._tokens for each in (token.token_id, *(one.get("jti") for one in via)))
-            or any(str(each).lower() in self._serials for each in serials)
+            or any(self.has_serial(str(each)) for each in serials if each is not None)
             or any(self._agents[str(each)][0] >= issued for each in agents if str(each) in self._agents)
         )
 
     def has_serial(self, serial: str) -> bool:
-        return serial.lower() in self._serials
+        """Whether the certificate was revoked; a serial in hex, in any case, with colons or without."""
+        return _plain_serial(serial) in self._serials
 
     def has_agent(self, agent_id: str) -> bool:
         """Whether the agent was stopped and got no certificate, or its own back, since."""
-        return not self._agents.get(agent_id, (0.0, True))[1]
+        return not self._agents.get(agent_id.lower(), (0.0, True))[1]
 
     def has_key(self, key_id: str) -> bool:
         return key_id in self._keys
@@ -102,6 +111,11 @@ class Revocations:
         self._serials = {each: at for each, at in self._serials.items() if at > others}
         self._keys = {each: at for each, at in self._keys.items() if at > others}
         self._agents = {each: kept for each, kept in self._agents.items() if kept[0] > others}
+
+
+def _plain_serial(text: str) -> str:
+    """One text for each serial, however it is written in hex."""
+    return text.replace(":", "").strip().lower().lstrip("0")
 
 
 class RevocationFeed:
