@@ -11,24 +11,25 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import psycopg
 
 from bench.capacity.measuring import Measuring, Options
-from bench.capacity.model import Costs, Workload, plan
-from bench.capacity.tables import cost_table, plan_table
+from bench.capacity.model import Costs, Plan, Workload, plan, plans
+from bench.capacity.tables import document, text
 from bench.harness import machine, web
 from bench.harness.place import find_place
 from compliance.localdev.console import StepFailed, complain
+from compliance.localdev.layout import find_layout
 
 WORKLOAD = {
     "nodes": "web nodes",
     "tenants": "tenants",
     "agents": "certified agents",
     "events": "events a second",
-    "batched": "share of them that comes in batches, 0 to 1",
+    "batched": "share of them that comes in batches, 0 to 1; both are shown without it",
     "verifications": "verifications a second",
     "deliveries": "webhook deliveries a second",
     "hot_days": "days of events in PostgreSQL",
@@ -45,24 +46,34 @@ def main(arguments: Sequence[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     parsed = _parser().parse_args(arguments)
-    workload = Workload(**{name: getattr(parsed, f"want_{name}") for name in WORKLOAD})
     try:
-        costs = _measured(parsed) if parsed.measured is None else _read(parsed.measured)
+        costs = _measured(parsed) if parsed.measured is None else read(parsed.measured)
+        found = _plans(parsed, costs)
+        if parsed.document:
+            document(find_layout().root / "docs/scaling.md", costs, found)
     except StepFailed as failure:
         complain(failure)
         return 1
     except KeyboardInterrupt:
         return 130
-    lines = ["", *cost_table(costs), "", *plan_table(plan(costs, workload)), ""]
-    sys.stdout.write("\n".join(lines))
+    sys.stdout.write(text(costs, found))
     if parsed.json is not None:
         parsed.json.write_text(json.dumps(costs.as_json(), indent=2) + "\n")
     return 0
 
 
+def _plans(parsed: argparse.Namespace, costs: Costs) -> dict[str, Plan]:
+    """What is needed, without `--batched` for events that come singly and for the same in batches."""
+    given = {name: getattr(parsed, f"want_{name}") for name in WORKLOAD}
+    if given["batched"] is None:
+        return plans(costs, Workload(**{**given, "batched": 0.0}))
+    return {"needed": plan(costs, Workload(**given))}
+
+
 def _measured(parsed: argparse.Namespace) -> Costs:
     # So that signatures and key generations show as the key host's.
-    os.environ.setdefault("PKCS11_HOSTS", "1")
+    if os.environ.get("PKCS11_HOSTS", "0") == "0":
+        os.environ["PKCS11_HOSTS"] = "1"
     options = Options(
         processes=tuple(int(text) for text in parsed.processes.split(",")),
         turns=parsed.turns,
@@ -78,15 +89,18 @@ def _measured(parsed: argparse.Namespace) -> Costs:
             measuring = Measuring(place, options, connection)
             load = machine.load_average()
             costs = measuring.run()
-    sys.stdout.write(
-        f"\n{machine.processor()}, {machine.cores()} cores, load {load:.1f} at the start, "
-        f"{machine.loops_per_second() / 1e6:.1f} million loops a second (plain Python); "
-        f"medians of {options.turns} turns; {measuring.failures} requests failed\n"
+    if measuring.failures:
+        raise StepFailed(f"{measuring.failures} requests failed", hint="read bench-service.log")
+    told = (
+        f"{machine.processor()}, {machine.cores()} cores, load {load:.1f} at the start, "
+        f"{machine.loops_per_second() / 1e6:.1f} million loops a second (plain Python), "
+        f"medians of {options.turns} turns"
     )
-    return costs
+    return replace(costs, measured_on=told)
 
 
-def _read(path: Path) -> Costs:
+def read(path: Path) -> Costs:
+    """Return the costs that `--json` wrote. Raises StepFailed."""
     try:
         return Costs.from_json(json.loads(path.read_text()))
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -104,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--fresh", action="store_true", help="make the agents anew")
     parser.add_argument("--json", type=Path, help="write what was measured to this file, too")
     parser.add_argument("--measured", type=Path, help="derive from this file and measure nothing")
+    parser.add_argument("--document", action="store_true", help="write the tables into docs/scaling.md")
     wanted = parser.add_argument_group("what the installation must carry")
     for one in fields(Workload):
         kind = type(one.default)
@@ -111,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
             f"--{one.name.replace('_', '-')}",
             dest=f"want_{one.name}",
             type=kind,
-            default=one.default,
+            default=None if one.name == "batched" else one.default,
             help=f"{WORKLOAD[one.name]} (%(default)s)",
         )
     return parser

@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import psycopg
 import redis
@@ -30,9 +32,16 @@ CONNECTIONS, BATCH_CONNECTIONS, CLIENTS, ENDPOINTS = 64, 4, 4, 20
 BATCH = 1_000
 NEW_KEYS = 8  # generated in a turn
 SETTLE_SECONDS = 60.0
+IDLE_SECONDS, IDLE_SHARE = 2.0, 0.05
 EVENTS_SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::bigint FROM pg_partition_tree('events_behaviorevent')
 """
+LATER = {
+    model.SUMMED: "summed",
+    model.POOLED: "pooled",
+    model.COLLECTED: "collected",
+    model.ARCHIVED: "archived",
+}
 DATABASE_SIZE = "SELECT pg_database_size(current_database())"
 
 
@@ -98,9 +107,9 @@ class Measuring:
         }
         for turn in range(self.options.turns + 1):
             for operation, (one, each) in load.items():
-                self._note(operation, count, meter, lambda one=one, each=each: self._asked(one) * each, turn)
+                self._note(operation, count, meter, partial(self._asked, one, each), turn)
             self._certificates(count, server, meter, turn)
-            say(f"  … {count} web process{'es'[: (count > 1) * 2]}, turn {turn} of {self.options.turns}")
+            say(f"  … turn {turn} of {self.options.turns}")
 
     def _certificates(self, count: int, server: WebServer, meter: Meter, turn: int) -> None:
         """Register and certify, and wait until the audit log has sealed it."""
@@ -148,7 +157,7 @@ class Measuring:
 
     def _later(self, meter: Meter) -> None:
         """Measure what becomes of events afterwards: once, as each event is worked on once."""
-        for operation, part in ((model.LATER, "sums"), (model.ARCHIVED, "archive")):
+        for operation, part in LATER.items():
             found: dict[str, float] = {}
 
             def work(part: str = part, found: dict[str, float] = found) -> int:
@@ -158,7 +167,7 @@ class Measuring:
             cost = meter.cost_of(work)
             own = {model.WORKER: found["seconds"] / found["count"] * model.MICRO}
             self.turns[operation][1] = [Cost({**cost.processor_us, **own}, cost.wal_bytes)]
-            if part == "archive":
+            if operation == model.ARCHIVED:
                 self.sizes["event_archived"] = found["bytes"] / found["count"]
 
     # --- How ----------------------------------------------------------------------------------------
@@ -173,7 +182,20 @@ class Measuring:
             web.service(self.place, settings=settings) as server,
             web.started("worker", command, environment, self.place) as worker,
         ):
-            yield server, Meter(roots_of(self.place, server, worker=worker.pid), self.connection)
+            meter = Meter(roots_of(self.place, server, worker=worker.pid), self.connection)
+            with step(f"{count} web process{'es' if count > 1 else ''} and a worker"):
+                self._rest(meter)
+            yield server, meter
+
+    def _rest(self, meter: Meter) -> None:
+        """Wait until the worker has imported all it needs."""
+
+        def is_idle() -> bool:
+            before = meter.read().seconds[model.WORKER]
+            time.sleep(IDLE_SECONDS)
+            return meter.read().seconds[model.WORKER] - before < IDLE_SECONDS * IDLE_SHARE
+
+        processes.wait_until(is_idle, seconds=SETTLE_SECONDS)
 
     def _note(self, operation: str, count: int, meter: Meter, work: Callable[[], int], turn: int) -> None:
         """Add a turn's cost; turn 0 warms up and does not count."""
@@ -186,10 +208,11 @@ class Measuring:
     ) -> Load:
         return Load(server.port, source, connections=connections, ids=answers.no_ids)
 
-    def _asked(self, load: Load) -> int:
+    def _asked(self, load: Load, each: int) -> int:
+        """Keep the connections busy; return the operations done, so many with each request."""
         outcome = load.closed(self.options.seconds)
         self.failures += outcome.errors
-        return outcome.good
+        return outcome.good * each
 
     def _child(self, part: str) -> dict[str, float]:
         folder = self.place.folder / "archive"

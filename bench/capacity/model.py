@@ -4,8 +4,8 @@ Costs come from `./run bench capacity`, or from a reader's own measurements in t
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from math import ceil
+from dataclasses import asdict, dataclass, field, replace
+from math import ceil, inf
 from typing import Any
 
 MICRO = 1e6
@@ -13,9 +13,12 @@ MEGA, GIGA, TERA = 1e6, 1e9, 1e12
 DAY_SECONDS = 86_400
 CERTIFICATE_DAYS = 365
 
-EVENT, BATCHED, LATER, ARCHIVED = "event", "batched event", "event, summed up later", "event, archived"
+EVENT, BATCHED, ARCHIVED = "event", "batched event", "event, archived"
+SUMMED, POOLED, COLLECTED = "event, in daily sums", "event, in a baseline", "event, for the inbox"
+LATER = (SUMMED, POOLED, COLLECTED)
+"""What tasks do with each event afterwards; of each task one runs at a time."""
 VERIFICATION, CERTIFICATE, KEY, DELIVERY = "verification", "certificate", "key", "delivery"
-OPERATIONS = (EVENT, BATCHED, LATER, ARCHIVED, VERIFICATION, CERTIFICATE, KEY, DELIVERY)
+OPERATIONS = (EVENT, BATCHED, *LATER, ARCHIVED, VERIFICATION, CERTIFICATE, KEY, DELIVERY)
 LOOP, VIEWS, POSTGRES, VALKEY, KEY_HOST = "web loop", "views", "PostgreSQL", "Valkey", "key host"
 WORKER, SENDER = "worker", "sender"
 ROLES = (LOOP, VIEWS, POSTGRES, VALKEY, KEY_HOST, WORKER, SENDER)
@@ -23,6 +26,7 @@ ROLES = (LOOP, VIEWS, POSTGRES, VALKEY, KEY_HOST, WORKER, SENDER)
 MEASURED, EXTRAPOLATED, ASSUMED = "measured", "extrapolated", "assumed"
 FAST_PATH_CONNECTIONS = 11  # of a web worker to one environment's database
 WORKER_THREADS = 16
+TASK_SHARE = 45 / 60  # of the time in which such a task may work
 ENVIRONMENTS = 2
 
 
@@ -47,6 +51,7 @@ class Costs:
     agent_disk: float
     agent_state: float
     event_archived: float
+    measured_on: str = ""
 
     def of(self, operation: str, role: str) -> float:
         """Return the dearest processor time that was measured for it, in microseconds."""
@@ -98,7 +103,7 @@ class Workload:
         return {
             EVENT: self.events * (1 - self.batched),
             BATCHED: self.events * self.batched,
-            LATER: self.events,
+            **dict.fromkeys(LATER, self.events),
             ARCHIVED: self.events,
             VERIFICATION: self.verifications,
             CERTIFICATE: self.certificates,
@@ -134,12 +139,16 @@ class Plan:
     ceilings: tuple[Ceiling, ...] = field(default=())
 
     @property
-    def writer_point(self) -> Ceiling:
-        """What stops one PostgreSQL writer first."""
+    def first_ceiling(self) -> Ceiling:
+        """What one database, with one writer, meets first."""
         return min(self.ceilings, key=lambda one: one.events)
 
     def value(self, name: str) -> float:
         return next(one.value for one in self.figures if one.name == name)
+
+    def ceiling(self, name: str) -> float:
+        """Return the events a second of that ceiling; none that the workload does not meet."""
+        return next((one.events for one in self.ceilings if one.name == name), inf)
 
 
 def plan(costs: Costs, workload: Workload) -> Plan:
@@ -147,12 +156,21 @@ def plan(costs: Costs, workload: Workload) -> Plan:
     return Plan(
         (
             *_processors(costs, workload),
+            _valkey(costs, workload),
             *_web_nodes(costs, workload),
             *_written(costs, workload),
             *_kept(costs, workload),
         ),
         ceilings(costs, workload),
     )
+
+
+def plans(costs: Costs, workload: Workload) -> dict[str, Plan]:
+    """Derive everything for events that come singly, and for the same in batches."""
+    return {
+        "singly": plan(costs, replace(workload, batched=0.0)),
+        "in batches": plan(costs, replace(workload, batched=1.0)),
+    }
 
 
 def busy_processors(costs: Costs, workload: Workload, role: str) -> float:
@@ -165,16 +183,20 @@ def ceilings(costs: Costs, workload: Workload) -> tuple[Ceiling, ...]:
 
     Only events count here: what else the writer does comes off.
     """
-    share = {EVENT: 1 - workload.batched, BATCHED: workload.batched, LATER: 1.0, ARCHIVED: 1.0}
-    processor = sum(part * costs.of(operation, POSTGRES) for operation, part in share.items())
-    wal = sum(part * costs.wal(operation) for operation, part in share.items())
-    alone = costs.of(LATER, WORKER) + costs.of(LATER, POSTGRES)
-    found = (
-        ("processors of the writer", workload.writer_processors * workload.utilisation * MICRO, processor),
-        ("write-ahead log of the writer", workload.writer_wal_mb * MEGA, wal),
-        ("sums and baselines, one task at a time", MICRO, alone),
-    )
-    return tuple(Ceiling(name, able / cost) for name, able, cost in found if cost)
+    share = {EVENT: 1 - workload.batched, BATCHED: workload.batched} | dict.fromkeys((*LATER, ARCHIVED), 1.0)
+    able = workload.writer_processors * workload.utilisation * MICRO
+    busy = sum(part * costs.of(name, POSTGRES) for name, part in share.items())
+    wal = sum(part * costs.wal(name) for name, part in share.items())
+    tasks = [
+        (f"one task: {name}", TASK_SHARE * MICRO, costs.of(name, WORKER) + costs.of(name, POSTGRES))
+        for name in LATER
+    ]
+    found = [
+        ("the writer's processors", able, busy),
+        ("the writer's log", workload.writer_wal_mb * MEGA, wal),
+        *tasks,
+    ]
+    return tuple(Ceiling(name, most / cost) for name, most, cost in found if cost)
 
 
 def _processors(costs: Costs, workload: Workload) -> list[Figure]:
@@ -182,6 +204,12 @@ def _processors(costs: Costs, workload: Workload) -> list[Figure]:
         Figure(f"processors, {role}", busy_processors(costs, workload, role) / workload.utilisation, "")
         for role in ROLES
     ]
+
+
+def _valkey(costs: Costs, workload: Workload) -> Figure:
+    """Return primaries of a cluster: each has one thread for commands."""
+    busy = busy_processors(costs, workload, VALKEY) / workload.utilisation
+    return Figure("Valkey primaries", max(1, ceil(busy)), "")
 
 
 def _web_nodes(costs: Costs, workload: Workload) -> list[Figure]:
@@ -201,7 +229,7 @@ def _written(costs: Costs, workload: Workload) -> list[Figure]:
     daily = workload.events * DAY_SECONDS
     return [
         Figure("write-ahead log", wal / MEGA, "MB/s"),
-        Figure("write-ahead log a day", wal * DAY_SECONDS / TERA, "TB"),
+        Figure("the same a day", wal * DAY_SECONDS / TERA, "TB"),
         Figure("events on disk a day", daily * costs.event_disk / TERA, "TB"),
         Figure("archives a day", daily * costs.event_archived / TERA, "TB"),
     ]

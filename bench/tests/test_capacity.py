@@ -2,10 +2,11 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from bench.capacity.__main__ import WORKLOAD
+from bench.capacity.__main__ import WORKLOAD, read
 from bench.capacity.measuring import middle_of
 from bench.capacity.model import (
     BATCHED,
@@ -14,9 +15,10 @@ from bench.capacity.model import (
     EXTRAPOLATED,
     KEY,
     KEY_HOST,
-    LATER,
     LOOP,
+    POOLED,
     POSTGRES,
+    VALKEY,
     VERIFICATION,
     WORKER,
     Cost,
@@ -25,14 +27,17 @@ from bench.capacity.model import (
     busy_processors,
     ceilings,
     plan,
+    plans,
 )
-from bench.capacity.tables import cost_table, plan_table
+from bench.capacity.tables import BEGIN, END, MEASURED_FILE, block, document, text
+from compliance.localdev.console import StepFailed
+from compliance.localdev.layout import ROOT
 
 COSTS = Costs(
     operations={
         EVENT: {1: Cost({LOOP: 40.0, POSTGRES: 30.0}, 800.0), 4: Cost({LOOP: 50.0, POSTGRES: 25.0}, 900.0)},
         BATCHED: {1: Cost({LOOP: 10.0, POSTGRES: 15.0}, 700.0)},
-        LATER: {1: Cost({WORKER: 15.0, POSTGRES: 10.0}, 1.0)},
+        POOLED: {1: Cost({WORKER: 15.0, POSTGRES: 10.0}, 1.0)},
         VERIFICATION: {1: Cost({LOOP: 20.0})},
         CERTIFICATE: {1: Cost({KEY_HOST: 2_000.0}, 10_000.0)},
         KEY: {1: Cost({KEY_HOST: 200_000.0})},
@@ -77,6 +82,13 @@ def test_each_agent_is_certified_once_a_year() -> None:
     assert busy_processors(COSTS, yearly, KEY_HOST) == pytest.approx(0.202)
 
 
+def test_valkey_primaries_are_whole() -> None:
+    busy = replace(COSTS, operations={EVENT: {1: Cost({VALKEY: 20.0})}})
+
+    assert plan(busy, QUIET).value("Valkey primaries") == 4
+    assert plan(COSTS, QUIET).value("Valkey primaries") == 1
+
+
 def test_web_workers_are_shared_by_the_nodes_and_rounded_up() -> None:
     found = plan(COSTS, replace(QUIET, nodes=4, utilisation=0.5))
 
@@ -100,15 +112,15 @@ def test_agents_take_disk_and_memory() -> None:
     assert found.value("Valkey memory") == pytest.approx(2.0)
 
 
-def test_writer_is_stopped_by_what_ends_first() -> None:
+def test_what_ends_first_stops_one_database() -> None:
     workload = replace(QUIET, writer_processors=4.0, utilisation=0.5, writer_wal_mb=901.0)
 
     found = {one.name: one.events for one in ceilings(COSTS, workload)}
 
-    assert found["processors of the writer"] == pytest.approx(50_000)
-    assert found["write-ahead log of the writer"] == pytest.approx(1_000_000)
-    assert found["sums and baselines, one task at a time"] == pytest.approx(40_000)
-    assert plan(COSTS, workload).writer_point.events == pytest.approx(40_000)
+    assert found["the writer's processors"] == pytest.approx(50_000)
+    assert found["the writer's log"] == pytest.approx(1_000_000)
+    assert found[f"one task: {POOLED}"] == pytest.approx(30_000)
+    assert plan(COSTS, workload).first_ceiling.events == pytest.approx(30_000)
 
 
 def test_unmeasured_costs_set_no_ceiling() -> None:
@@ -116,15 +128,59 @@ def test_unmeasured_costs_set_no_ceiling() -> None:
 
     names = [one.name for one in ceilings(bare, QUIET)]
 
-    assert names == ["processors of the writer", "write-ahead log of the writer"]
+    assert names == ["the writer's processors", "the writer's log"]
 
 
 def test_derived_figures_say_that_they_are_extrapolated() -> None:
     found = plan(COSTS, Workload())
 
-    assert {one.basis for one in (*found.figures, *found.ceilings)} == {EXTRAPOLATED}
-    assert any(EXTRAPOLATED in line for line in plan_table(found))
-    assert any("measured" in line for line in cost_table(COSTS))
+    assert {one.basis for one in found.figures} == {one.basis for one in found.ceilings} == {EXTRAPOLATED}
+
+
+def test_tables_tell_measured_from_extrapolated() -> None:
+    shown = text(COSTS, plans(COSTS, Workload()))
+
+    assert "processor time, µs, measured" in shown
+    assert all(EXTRAPOLATED in line for line in shown.splitlines() if line.startswith("processors, "))
+
+
+def test_batched_events_have_a_plan_of_their_own() -> None:
+    found = plans(COSTS, QUIET)
+
+    assert found["singly"].value("processors, web loop") > found["in batches"].value("processors, web loop")
+
+
+def test_document_gets_the_tables_and_keeps_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "scaling.md"
+    path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    found = plans(COSTS, Workload())
+
+    document(path, COSTS, found)
+    document(path, COSTS, found)
+
+    assert path.read_text() == f"before\n{block(COSTS, found)}\nafter\n"
+
+
+def test_document_without_a_place_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "scaling.md"
+    path.write_text("before\n")
+
+    with pytest.raises(StepFailed):
+        document(path, COSTS, plans(COSTS, Workload()))
+
+
+def test_documented_figures_follow_from_the_measured_ones() -> None:
+    costs = read(ROOT / MEASURED_FILE)
+
+    assert block(costs, plans(costs, Workload())) in (ROOT / "docs/scaling.md").read_text()
+
+
+def test_file_without_figures_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "measured.json"
+    path.write_text("{}")
+
+    with pytest.raises(StepFailed):
+        read(path)
 
 
 def test_figures_survive_a_file() -> None:
