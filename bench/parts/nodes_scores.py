@@ -47,6 +47,7 @@ WAYS = (
     Way("by agent", _of_agent),
     Way("at random", _at_random),
     Way("one node, two of an agent's events at once", _first, at_once=2, is_promised=False),
+    Way("by agent, two of an agent's events at once", _of_agent, at_once=2),
     Way("at random, two of an agent's events at once", _at_random, at_once=2, is_promised=False),
 )
 

@@ -118,7 +118,8 @@ def courses(windows: Sequence[Window]) -> list[Course]:
 def memory_of_all(run: Run, others: Mapping[str, int]) -> dict[str, float]:
     """Return the megabytes of every process of the service and of its servers that runs here.
 
-    Of PostgreSQL, all its processes' own memory: each touches more of the shared buffers with time.
+    Of PostgreSQL, its processes' own memory, since each touches more of the shared buffers with time, without
+    those that come and go.
     """
     servers = run.place.servers
     postgres, valkey = servers.postgres.running(), servers.redis.running()
@@ -131,10 +132,16 @@ def memory_of_all(run: Run, others: Mapping[str, int]) -> dict[str, float]:
     }
     found |= {name: sum(map(machine.resident_mb, machine.descendants(pid))) for name, pid in others.items()}
     if postgres is not None:
-        found["PostgreSQL"] = sum(map(machine.own_mb, machine.descendants(postgres.pid)))
+        staying = (pid for pid in machine.descendants(postgres.pid) if not _passes(pid))
+        found["PostgreSQL"] = sum(map(machine.own_mb, staying))
     if valkey is not None:
         found["Valkey"] = machine.resident_mb(valkey.pid)
     return found
+
+
+def _passes(pid: int) -> bool:
+    """Whether it is a process of PostgreSQL that ends by itself, such as a vacuum."""
+    return any(name in machine.command_of(pid) for name in ("autovacuum worker", "parallel worker"))
 
 
 def memory(run: Run) -> list[float]:
