@@ -20,7 +20,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=500.0, help="events a second (500)")
     parser.add_argument("--rounds", type=int, help="kills of each kind (2; 1 in less than 3 minutes)")
     parser.add_argument("--agents", type=int, default=60, help="certified agents (60)")
-    parser.add_argument("--revocations", type=int, default=1000, help="revocations at the end (1000)")
+    parser.add_argument("--revocations", type=int, default=5000, help="revocations at the end (%(default)s)")
     parser.add_argument("--only", default="", help="strike only faults whose name holds this text")
     found = parser.parse_args()
     if found.rounds is None:

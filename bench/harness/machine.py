@@ -57,13 +57,32 @@ def worked_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def resident_mb(pid: int) -> float:
-    """Memory of a process that is in RAM, in MB; 0 when it is gone."""
+def descendants(pid: int) -> list[int]:
+    """The process, its children, and theirs."""
     try:
-        lines = (PROC / str(pid) / "status").read_text().splitlines()
+        found = children(pid)
+    except OSError:
+        found = []
+    return [pid, *(one for child in found for one in descendants(child))]
+
+
+def spent_seconds(pid: int) -> float:
+    """Processor time of a process and of its children that have ended; 0 when it is gone."""
+    try:
+        fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0.0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:")), 0.0)
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_mb(pid: int) -> float:
+    """Memory of a process that is in RAM, in MB; 0 when it is gone."""
+    return _status_mb(pid, "VmRSS:")
+
+
+def own_mb(pid: int) -> float:
+    """Memory of a process in RAM that no file or shared buffer backs, in MB; 0 when it is gone."""
+    return _status_mb(pid, "RssAnon:")
 
 
 def command_of(pid: int) -> str:
@@ -72,3 +91,11 @@ def command_of(pid: int) -> str:
         return (PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
         return ""
+
+
+def _status_mb(pid: int, name: str) -> float:
+    try:
+        lines = (PROC / str(pid) / "status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(name)), 0.0)

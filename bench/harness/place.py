@@ -25,6 +25,7 @@ from compliance.localdev.console import StepFailed, say, step
 from compliance.localdev.environment import service_name
 from compliance.localdev.layout import find_layout
 from compliance.localdev.servers.key_hosts import KeyHosts
+from compliance.localdev.servers.processes import load
 from compliance.localdev.servers.servers import Servers
 from compliance.localdev.servers.softhsm import SoftHsm
 from compliance.localdev.state import LockBusy, locked, read_json, write_json
@@ -97,6 +98,11 @@ class Place:
             yield
         finally:
             hosts.stop()
+
+    def key_hosts(self) -> list[int]:
+        """The processes of the run's own key hosts."""
+        found = (load(record) for record in sorted(self.folder.glob("key_host-*.json")))
+        return [host.pid for host in found if host is not None]
 
     def url(self, database: str) -> str:
         """A database on the stack's server, as its owner: what the benchmarks themselves do."""

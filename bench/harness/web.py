@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from bench.harness import machine
 from bench.harness.place import Place
@@ -44,6 +45,10 @@ class WebServer:
         ]
         return found or [self.process.pid]
 
+    def views(self) -> list[int]:
+        """The processes beside the service's event loops, which answer what those do not."""
+        return [child for worker in self.workers() for child in machine.children(worker)]
+
     def stop(self) -> None:
         """End it, and whatever it left of its process group."""
         if self.process.poll() is None:
@@ -54,12 +59,15 @@ class WebServer:
 
 
 @contextmanager
-def service(place: Place) -> Iterator[WebServer]:
-    """The service on the benchmark's databases, with the command and the settings of `./run`."""
+def service(
+    place: Place, *, name: str = "service", settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[WebServer]:
+    """The service on the benchmark's databases, with the command and the settings of `./run`, or these."""
     port = free_port()
-    with pooled(place, place.environment() | {"BASE_URL": f"http://{HOST}:{port}"}) as environment:
+    own = place.environment() | {"BASE_URL": f"http://{HOST}:{port}"} | dict(settings)
+    with pooled(place, own) as environment:
         command = commands(f"{HOST}:{port}", environment)["web"]
-        with running("service", command, environment, place, port=port, path="/health/ready") as server:
+        with running(name, command, environment, place, port=port, path="/health/ready") as server:
             yield server
 
 

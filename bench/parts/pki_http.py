@@ -9,6 +9,7 @@ from http.client import HTTPConnection
 import psycopg
 
 from bench.harness import web
+from bench.harness.place import Place
 from bench.harness.report import number
 from bench.harness.stats import percentile
 from bench.harness.web import WebServer
@@ -32,42 +33,42 @@ _POOL = "INSERT INTO certificates_pooledkey (id, key_uri, spki, created_at) VALU
 def certifying(run: PkiRun) -> None:
     """Register and certify with keys that wait, then without."""
     with step(f"{run.options.certifications + WARMING} keys in the pool"):
-        take_over_pool(run, run.options.certifications + WARMING)
+        take_over_pool(run.place, run.options.certifications + WARMING)
     rows = [["register + certify", "agents", "1/s", "p50 ms", "p99 ms", "worst ms"]]
     share = run.options.certifications // (len(WARM_CLIENTS) + 1)
     with web.service(run.place) as server:
-        _clients(run, server, WARMING, WARMING // 2)
+        certified(run.place, server, WARMING, WARMING // 2)
         for clients in WARM_CLIENTS:
             name = f"warm pool, {clients} client{'s'[: clients - 1]}"
-            latencies, seconds = _clients(run, server, share, clients)
+            latencies, seconds = certified(run.place, server, share, clients)
             rows.append(_row(name, latencies, seconds))
             run.figures[f"certify_{clients}_clients_p99_ms"] = percentile(latencies, 0.99) * 1e3
         rows.append(_row(f"warm pool, {OFFERED}/s offered", *_offered(run, server, share)))
-        rows.append(_row("drained pool, 1 client", *_clients(run, server, run.options.drained, 1)))
+        rows.append(_row("drained pool, 1 client", *certified(run.place, server, run.options.drained, 1)))
     run.tell("Certifying over HTTP, two requests an agent", rows)
 
 
-def take_over_pool(run: PkiRun, size: int) -> None:
+def take_over_pool(place: Place, size: int) -> None:
     """So many keys in the pool. They take minutes to make: they are kept with the agents for later runs."""
-    kept, mine = (run.place.url(run.place.databases(kind)[0]) for kind in ("agents", "bench"))
+    kept, mine = (place.url(place.databases(kind)[0]) for kind in ("agents", "bench"))
     with psycopg.connect(mine) as target:
         found = target.execute(
             "SELECT kms_key_arn FROM certificates_certificate WHERE kms_key_arn LIKE 'pkcs11:%'"
         )
         used = [row[0] for row in found]
-        run.place.manage("key_pool_fill", "--environment", "live", "--size", str(size + len(used)))
+        place.manage("key_pool_fill", "--environment", "live", "--size", str(size + len(used)))
         with psycopg.connect(kept) as source:
             rows = source.execute(_FREE, [used, size]).fetchall()
         target.execute("TRUNCATE certificates_pooledkey")
         target.cursor().executemany(_POOL, rows)
 
 
-def _clients(run: PkiRun, server: WebServer, agents: int, clients: int) -> tuple[list[float], float]:
+def certified(place: Place, server: WebServer, agents: int, clients: int) -> tuple[list[float], float]:
     """Latencies of clients that certify one agent after the other, and how long it took."""
     shares = [agents // clients + (number < agents % clients) for number in range(clients)]
 
     def work(share: int) -> list[float]:
-        client, latencies = _Client(run, server), []
+        client, latencies = _Client(place, server), []
         for _ in range(share):
             began = time.perf_counter()
             client.certify()
@@ -78,14 +79,14 @@ def _clients(run: PkiRun, server: WebServer, agents: int, clients: int) -> tuple
 
 
 def _offered(run: PkiRun, server: WebServer, agents: int) -> tuple[list[float], float]:
-    """As `_clients`, at a steady rate whether the server keeps up or not; latency counts from the moment an
+    """As `certified`, at a steady rate whether the server keeps up or not; latency counts from the moment an
     agent was due.
     """
     start = time.perf_counter() + START_SECONDS
     turns = iter([start + number / OFFERED for number in range(agents)])
 
     def work(_: int) -> list[float]:
-        client, latencies = _Client(run, server), []
+        client, latencies = _Client(run.place, server), []
         for due in turns:
             time.sleep(max(0.0, due - time.perf_counter()))
             client.certify()
@@ -107,9 +108,9 @@ def _together(work: Callable[[int], list[float]], shares: list[int]) -> tuple[li
 class _Client:
     """One connection to the service."""
 
-    def __init__(self, run: PkiRun, server: WebServer) -> None:
+    def __init__(self, place: Place, server: WebServer) -> None:
         self._connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
-        self._headers = {"Authorization": f"Bearer {run.place.api_key}", "Content-Type": "application/json"}
+        self._headers = {"Authorization": f"Bearer {place.api_key}", "Content-Type": "application/json"}
 
     def certify(self) -> None:
         """Register an agent and certify it."""

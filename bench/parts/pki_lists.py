@@ -61,7 +61,7 @@ def service(place: Place, *arguments: str) -> Figures:
 def issuing(run: PkiRun) -> None:
     """Certificates issued one after the other by one process, without HTTP."""
     with step(f"{ISSUED + 1} keys in the pool"):
-        take_over_pool(run, ISSUED + 1)
+        take_over_pool(run.place, ISSUED + 1)
     mine = service(run.place, "issue", run.place.tenant_id, str(ISSUED))
     limit = service(run.place, "sign")["rate"]
     with peer(run.place, run.options.peer_seconds) as other:

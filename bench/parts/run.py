@@ -31,7 +31,8 @@ class Options:
     batch_size: int
     batch_connections: int
     growth: tuple[float, ...]
-    soak: int
+    soak: float
+    soak_window: float
     only: frozenset[str]
     alone: bool
     json: Path | None
@@ -54,6 +55,7 @@ class Run:
     drf: WebServer | None = None
     clients: Clients = UNTRIED
     report: Report = field(default_factory=Report)
+    is_flat: bool = True
 
     @property
     def key(self) -> str:

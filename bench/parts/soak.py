@@ -1,37 +1,147 @@
-"""Memory of the web workers, before and after a long run."""
+"""A long steady load: whether memory and latency stay what they were at its beginning."""
 
-from bench.harness import machine
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from bench.harness import machine, web
 from bench.harness.load import Outcome
+from bench.harness.report import number, table
+from bench.harness.stats import median, percentile
 from bench.parts.run import Run, failures_of
 from compliance.localdev.console import say
 
-CHUNK = 50_000
-LONGEST = 4 * 3600.0
+CONNECTIONS = 256
+FLAT = 0.05
+"""How far, of itself, a figure may move from the second quarter to the last and be called flat."""
+QUARTERS = 4
+OTHERS = ("worker", "sender", "signals", "beat")
+NO_NEW_KEYS = {"KEY_POOL_SIZE": "0", "KEY_POOL_SIZE_TEST": "0"}  # nothing certifies meanwhile
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of the soak: latencies in milliseconds, megabytes by process."""
+
+    p50: float
+    p99: float
+    errors: int
+    memory: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Course:
+    """One figure over the soak: the medians of its second and of its last quarter.
+
+    The first quarter warms caches, pools and the allocator up.
+    """
+
+    name: str
+    early: float
+    late: float
+
+    @property
+    def moved(self) -> float:
+        return (self.late - self.early) / self.early if self.early else 0.0
+
+    @property
+    def is_flat(self) -> bool:
+        return abs(self.moved) <= FLAT
+
+    def cells(self, unit: str) -> list[str]:
+        verdict = "flat" if self.is_flat else "NOT FLAT"
+        return [self.name, number(self.early), number(self.late), unit, f"{self.moved:+.1%}", verdict]
 
 
 def soak(run: Run) -> None:
-    """So many events in one go, with the memory of each worker now and then."""
-    wanted = run.options.soak
-    before = memory(run)
-    done, failed = 0, ""
-    while done < wanted:
-        found: list[Outcome] = []
+    """Offer events for `soak` minutes in windows, and note memory and latency of each."""
+    options, found = run.options, list[Window]()
+    wanted = max(QUARTERS, round(options.soak * 60 / options.soak_window))
 
-        def measure(found: list[Outcome] = found, rest: int = wanted - done) -> list[Outcome]:
-            found.append(run.load(run.service).closed(LONGEST, until=min(CHUNK, rest)))
-            return found
+    outcomes: list[Outcome] = []
 
-        run.checked("soak", measure)
-        done, failed = done + found[0].good, failures_of(*found) or failed
-        say(
-            f"  … soak: {done:,} of {wanted:,} events, {found[0].rate:,.0f}/s, memory {in_words(memory(run))}"
-        )
-        if not found[0].good:
-            break
-    run.report.footer.append(
-        f"Memory over {done:,} events: {in_words(before)} at first, {in_words(memory(run))} afterwards"
-        + (f"; {failed}" if failed else "")
-    )
+    def measure() -> list[Outcome]:
+        load = run.load(run.service, connections=CONNECTIONS)
+        with _others(run) as others:
+            for done in range(wanted):
+                outcomes.append(load.offered(options.offered_rate, options.soak_window))
+                found.append(window(outcomes[-1], memory_of_all(run, others)))
+                say(f"  … soak, window {done + 1} of {wanted}: {_in_words(found[-1])}")
+        return outcomes
+
+    run.checked("soak", measure)
+    _tell(run, found, failures_of(*outcomes))
+
+
+@contextmanager
+def _others(run: Run) -> Iterator[dict[str, int]]:
+    """The other programs of the service beside the web server; the process of each by its name."""
+    environment = run.place.environment() | NO_NEW_KEYS
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(
+                web.started(name, web.part(name, run.place, port=0), environment, run.place)
+            ).pid
+            for name in OTHERS
+        }
+
+
+def window(outcome: Outcome, memory: Mapping[str, float]) -> Window:
+    """Sum up a part's requests."""
+    ordered = sorted(outcome.latencies)
+    p50, p99 = (percentile(ordered, share) * 1000 for share in (0.5, 0.99))
+    return Window(p50, p99, outcome.errors, memory)
+
+
+def courses(windows: Sequence[Window]) -> list[Course]:
+    """Return how p99 and each process's memory moved."""
+    share = max(1, len(windows) // QUARTERS)
+    early, late = windows[share : 2 * share] or windows[:1], windows[-share:]
+
+    def course(name: str, values: Sequence[float], later: Sequence[float]) -> Course:
+        return Course(name, median(values), median(later))
+
+    names = windows[0].memory
+    return [
+        course("p99", [one.p99 for one in early], [one.p99 for one in late]),
+        *(
+            course(
+                name,
+                [one.memory.get(name, 0.0) for one in early],
+                [one.memory.get(name, 0.0) for one in late],
+            )
+            for name in names
+        ),
+    ]
+
+
+def memory_of_all(run: Run, others: Mapping[str, int]) -> dict[str, float]:
+    """Return the megabytes of every process of the service and of its servers that runs here.
+
+    Of PostgreSQL, its processes' own memory, since each touches more of the shared buffers with time, without
+    those that come and go.
+    """
+    servers = run.place.servers
+    postgres, valkey = servers.postgres.running(), servers.redis.running()
+    found = {
+        f"web loop {place}": machine.resident_mb(pid) for place, pid in enumerate(run.service.workers(), 1)
+    }
+    found |= {f"views {place}": machine.resident_mb(pid) for place, pid in enumerate(run.service.views(), 1)}
+    found |= {
+        f"key host {place}": machine.resident_mb(pid) for place, pid in enumerate(run.place.key_hosts(), 1)
+    }
+    found |= {name: sum(map(machine.resident_mb, machine.descendants(pid))) for name, pid in others.items()}
+    if postgres is not None:
+        staying = (pid for pid in machine.descendants(postgres.pid) if not _passes(pid))
+        found["PostgreSQL"] = sum(map(machine.own_mb, staying))
+    if valkey is not None:
+        found["Valkey"] = machine.resident_mb(valkey.pid)
+    return found
+
+
+def _passes(pid: int) -> bool:
+    """Whether it is a process of PostgreSQL that ends by itself, such as a vacuum."""
+    return any(name in machine.command_of(pid) for name in ("autovacuum worker", "parallel worker"))
 
 
 def memory(run: Run) -> list[float]:
@@ -42,3 +152,24 @@ def memory(run: Run) -> list[float]:
 def in_words(megabytes: list[float]) -> str:
     """ "100 + 101 MB"."""
     return " + ".join(f"{one:.0f}" for one in megabytes) + " MB"
+
+
+def _in_words(one: Window) -> str:
+    held = ", ".join(f"{name} {megabytes:.0f}" for name, megabytes in one.memory.items())
+    return f"p50 {one.p50:.1f} ms, p99 {one.p99:.1f} ms, {one.errors} errors; MB: {held}"
+
+
+def _tell(run: Run, windows: Sequence[Window], failures: str) -> None:
+    found, errors = courses(windows), sum(one.errors for one in windows)
+    minutes = len(windows) * run.options.soak_window / 60
+    rows = [["soak", "second quarter", "last quarter", "", "moved", ""]]
+    rows += [one.cells("ms" if one.name == "p99" else "MB") for one in found]
+    is_flat = all(one.is_flat for one in found) and not errors
+    run.is_flat &= is_flat
+    run.report.footer += [
+        f"Soak: {minutes:g} minutes at {run.options.offered_rate:,.0f}/s in {len(windows)} windows, "
+        f"{errors} errors{f' ({failures})' if failures else ''}",
+        *table(rows),
+        f"Memory and p99 flat within {FLAT:.0%} and no error: {'yes' if is_flat else 'NO'}",
+        "",
+    ]

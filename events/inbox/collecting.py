@@ -3,6 +3,7 @@
 Chunk by chunk in the order of ids, behind every open transaction, so that each event is looked at once.
 """
 
+import time
 from datetime import datetime
 from uuid import UUID
 
@@ -14,7 +15,8 @@ from events.models import BehaviorEvent, EventReview, ScorerProgress
 from events.risk.risk_days import settled_until
 
 NAME = "inbox"
-CHUNK, CHUNKS = 50_000, 20
+CHUNK = 50_000  # events of one step
+RUN_SECONDS = 45.0  # after which a run begins no other step: the next one goes on
 NOTHING = UUID(int=0)
 
 _OPEN, _EVENTS, _REVIEWS = (model._meta.db_table for model in (OpenEvent, BehaviorEvent, EventReview))
@@ -27,16 +29,19 @@ ON CONFLICT DO NOTHING
 """  # noqa: S608  (only names of tables are put into the text)
 
 
-def collect(*, now: datetime) -> int:
-    """Open the events above low that have neither a verdict nor a row in the inbox; return how many."""
+def collect(*, now: datetime, seconds: float = RUN_SECONDS) -> int:
+    """Open the events above low that have neither a verdict nor a row in the inbox, for about so long.
+
+    Returns how many were opened. Safe to repeat.
+    """
+    until = time.monotonic() + seconds
     total = 0
-    for _ in range(CHUNKS):
+    while True:
         with environments.atomic():
             opened = _next_chunk(now)
-        if opened is None:
-            break
-        total += opened
-    return total
+        total += opened or 0
+        if opened is None or time.monotonic() >= until:
+            return total
 
 
 def _next_chunk(now: datetime) -> int | None:

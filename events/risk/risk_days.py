@@ -4,6 +4,7 @@ The sums and the watermark commit together under the watermark's row lock, so ea
 watermark stays behind every open transaction, so an event that commits late is not missed.
 """
 
+import time
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -16,7 +17,8 @@ from events.models import BehaviorEvent, RiskDay, RiskWatermark
 
 HALF_LIFE = timedelta(days=7, hours=12)
 LAG = timedelta(seconds=60)  # longest time from the making of an event's id to the start of its transaction
-CHUNK, CHUNKS = 100_000, 20
+CHUNK = 100_000  # events of one step
+RUN_SECONDS = 45.0  # after which a run begins no other step: the next one goes on
 NOTHING = UUID(int=0)
 
 # The peak is the event with the greatest score * 2^(received_at / half-life), compared by the logarithm
@@ -54,16 +56,16 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type 
 """
 
 
-def sum_up(*, now: datetime) -> int:
-    """Add new events to the daily sums; return how many. Safe to repeat."""
+def sum_up(*, now: datetime, seconds: float = RUN_SECONDS) -> int:
+    """Add new events to the daily sums, for about so long; return how many. Safe to repeat."""
+    until = time.monotonic() + seconds
     total = 0
-    for _ in range(CHUNKS):
+    while True:
         with environments.atomic():
             counted = _next_chunk(settled_until(now))
-        if counted is None:
-            break
-        total += counted
-    return total
+        total += counted or 0
+        if counted is None or time.monotonic() >= until:
+            return total
 
 
 def forget(*, now: datetime) -> None:

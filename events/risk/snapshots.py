@@ -4,6 +4,7 @@ A task writes them for active agents. It may be late or fail: an old snapshot on
 """
 
 import logging
+import time
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -21,7 +22,8 @@ from events.risk.state_cache import CachedState
 log = logging.getLogger(__name__)
 
 NAME = "snapshots"
-CHUNK, CHUNKS = 100_000, 10  # events of one step, and most steps of one run
+CHUNK = 100_000  # events of one step
+RUN_SECONDS = 45.0  # after which a run begins no other step: the next one goes on
 TOGETHER = 500  # agents whose states are read and written at once
 MANY_EVENTS = 20
 OLD = timedelta(minutes=15)
@@ -76,13 +78,15 @@ def put(states: Mapping[str, CachedState], *, now: datetime) -> int:
     return sql.execute(_PUT, {**given, "now": now, "old": now - OLD})
 
 
-def take(*, now: datetime) -> int:
-    """Snapshot the agents that are due, from the events since the last run; return how many.
+def take(*, now: datetime, seconds: float = RUN_SECONDS) -> int:
+    """Snapshot the agents that are due, from the events since the last run, for about so long.
 
-    Looks back at most a day, and waits while Redis is away. Safe to repeat.
+    Returns how many snapshots were written. Looks back at most a day, and waits while Redis is away.
+    Safe to repeat.
     """
+    until = time.monotonic() + seconds
     total = 0
-    for _ in range(CHUNKS):
+    while True:
         earliest, settled = first_id_at(now - FARTHEST_BACK), first_id_at(now - SETTLED)
         progress, _ = ScorerProgress.objects.get_or_create(name=NAME, defaults={"upto": earliest})
         low = max(progress.upto, earliest)
@@ -95,6 +99,8 @@ def take(*, now: datetime) -> int:
             log.warning("no snapshots while Redis is away: %s", type(error).__name__)
             break
         ScorerProgress.objects.filter(name=NAME, upto__lt=high).update(upto=high)
+        if time.monotonic() >= until:
+            break
     return total
 
 

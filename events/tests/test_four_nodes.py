@@ -1,4 +1,4 @@
-"""Four web nodes beside one another: an agent's events may arrive at any of them."""
+"""Four web nodes beside one another: an agent's events, and a revocation, may arrive at any of them."""
 
 import random
 from collections import Counter
@@ -28,6 +28,7 @@ from events.risk.scoring.model import fold
 pytestmark = [pytest.mark.drill, pytest.mark.slow, pytest.mark.usefixtures("committed")]
 
 NODES, AGENTS, EVENTS, AT_ONCE = 4, 24, 50, 8
+REVOKED = 20
 SHARE = 0.999
 TOLERANCE = 1e-9
 ACTIONS = ("api_call", "data_access", "data_mutation", "message_signed", "authentication_attempt")
@@ -39,7 +40,10 @@ def addresses(
 ) -> Iterator[list[str]]:
     with django_db_blocker.unblock(), ExitStack() as stack, ThreadPoolExecutor(NODES) as pool:
         folders = [tmp_path_factory.mktemp(f"node-{number}") for number in range(NODES)]
-        servers = [web_server(folder, lambda _: {"RATE_LIMIT_EVENTS": "1000000"}) for folder in folders]
+        servers = [
+            web_server(folder, lambda _: {"RATE_LIMIT_EVENTS": "1000000", "RATE_LIMIT_VERIFY": "1000000"})
+            for folder in folders
+        ]
         yield list(pool.map(stack.enter_context, servers))
 
 
@@ -72,9 +76,9 @@ def send(addresses: Sequence[str], secret: str, agent: Agent, *, node_of: Any) -
             assert answer.status_code == 201, answer.text
 
 
-def made(name: str) -> tuple[list[Agent], str]:
+def made(name: str, count: int = AGENTS) -> tuple[list[Agent], str]:
     tenant = make_tenant(name)
-    agents = [make_certified_agent(tenant, name=f"{name} {number}") for number in range(AGENTS)]
+    agents = [make_certified_agent(tenant, name=f"{name} {number}") for number in range(count)]
     return agents, str(make_key(tenant))
 
 
@@ -82,13 +86,21 @@ def rows_of(agent: Agent) -> list[BehaviorEvent]:
     return list(BehaviorEvent.objects.of_agent(agent.id).order_by("id"))
 
 
-def test_scores_are_those_of_one_node(addresses: list[str]) -> None:
+@pytest.mark.parametrize("routing", ["at random", "by agent"])
+def test_scores_are_those_of_one_node(routing: str, addresses: list[str]) -> None:
     """One node would fold each agent's events in the order of their receipt, as this test does here."""
-    agents, secret = made("Four nodes")
+    agents, secret = made(f"Four nodes {routing}")
 
     def play(agent: Agent) -> None:
         chosen = random.Random(str(agent.id))
-        send(addresses, secret, agent, node_of=lambda number: chosen.randrange(NODES))
+        own = chosen.randrange(NODES)
+        at_random = routing == "at random"
+        send(
+            addresses,
+            secret,
+            agent,
+            node_of=lambda number: chosen.randrange(NODES) if at_random else own,
+        )
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(play, agents))
@@ -101,6 +113,36 @@ def test_scores_are_those_of_one_node(addresses: list[str]) -> None:
             outcome[abs(verdict.score - row.risk_score) <= TOLERANCE] += 1
     assert sum(outcome.values()) == AGENTS * EVENTS
     assert outcome[True] >= SHARE * AGENTS * EVENTS, outcome
+
+
+def test_revoked_certificate_is_revoked_on_every_node_at_once(addresses: list[str]) -> None:
+    agents, secret = made("Revoked at once", REVOKED)
+    certificates = [Certificate.objects.get(agent=agent) for agent in agents]
+
+    with ExitStack() as stack, ThreadPoolExecutor(NODES) as pool:
+        sessions = [stack.enter_context(requests.Session()) for _ in addresses]
+
+        def ask(serial: str) -> list[str]:
+            def status(node: int) -> str:
+                answer = sessions[node].get(f"{addresses[node]}/v1/verify/{serial}", timeout=60)
+                return str(answer.json()["data"]["status"])
+
+            return list(pool.map(status, range(NODES)))
+
+        before, after = [], []
+        for number, certificate in enumerate(certificates):
+            before += ask(certificate.serial_number)
+            answer = sessions[number % NODES].post(
+                f"{addresses[number % NODES]}/v1/certificates/{certificate.id}/revoke",
+                json={"reason": "key compromised"},
+                headers={"Authorization": f"Bearer {secret}"},
+                timeout=60,
+            )
+            assert answer.status_code == 200, answer.text
+            after += ask(certificate.serial_number)
+
+    assert before == ["active"] * (REVOKED * NODES)
+    assert after == ["revoked"] * (REVOKED * NODES)
 
 
 def test_states_hold_every_event_that_came_at_the_same_time(addresses: list[str]) -> None:

@@ -78,6 +78,21 @@ def test_chunks_add_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert days_of(world.agent) == [(10, 0, 0)]
 
 
+def test_run_without_time_left_is_continued_by_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(risk_days, "CHUNK", 3)
+    for second in range(5):
+        store_event(world.agent, 0.1, START + timedelta(seconds=second))
+
+    sum_up(now=START + timedelta(hours=1), seconds=0.0)
+    unfinished = days_of(world.agent)
+    sum_up(now=START + timedelta(hours=1))
+
+    assert unfinished != [(5, 0, 0)]
+    assert days_of(world.agent) == [(5, 0, 0)]
+
+
 def test_event_of_the_last_moments_waits(world: World) -> None:
     store_event(world.agent, 0.1, START)
 

@@ -96,6 +96,22 @@ def test_safety_net_opens_what_has_no_verdict_and_no_row(acme: Tenant, agent: Ag
     assert [row.event_id for row in OpenEvent.objects.filter(agent=agent)] == [missed.id]
 
 
+def test_safety_net_without_time_left_is_continued_by_the_next_run(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collecting, "CHUNK", 2)
+    for minutes in range(3):
+        store_event(agent, 0.5, now() - timedelta(minutes=9 - minutes))
+    waiting = OpenEvent.objects.filter(agent=agent)
+
+    collecting.collect(now=now(), seconds=0.0)
+    unfinished = waiting.count()
+    collecting.collect(now=now())
+
+    assert unfinished < 3
+    assert waiting.count() == 3
+
+
 def test_agents_and_their_events_come_oldest_first(acme: Tenant, agent: Agent, officer: Client) -> None:
     other = make_agent(acme, name="other")
     newest, oldest = opened(agent, minutes_ago=1), opened(other, 0.5, minutes_ago=9)
