@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bench.harness import machine
 from bench.harness.report import number, table
@@ -52,8 +52,7 @@ class RestoreRun:
         old, new = Site(servers, self.folder / "old"), Site(servers, self.folder / "new")
         self.clear(old, new)
         try:
-            backups = self._back_up(old)
-            state = old.child("state")
+            backups, state = self._back_up(old)
             with step("the installation is lost"):
                 old.destroy()
             return self._restore(new, backups, state)
@@ -65,7 +64,8 @@ class RestoreRun:
             site.destroy()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _back_up(self, site: Site) -> Backups:
+    def _back_up(self, site: Site) -> tuple[Backups, dict[str, Any]]:
+        """Fill a site, back it up, and kill it; return the backups, and what it was at the end."""
         with step("an installation"):
             site.make()
             site.child("live", site.demo["tenant_id"], AGENTS)
@@ -79,12 +79,13 @@ class RestoreRun:
             site.child("live", site.demo["tenant_id"], AGENTS)
             backups.barman.catch_up(site)
             backups.keep_files(site)
+            state = site.child("state")
         finally:
             site.kill()
             backups.barman.stop()
-        return backups
+        return backups, state
 
-    def _restore(self, site: Site, backups: Backups, state: dict[str, dict[str, str]]) -> list[str]:
+    def _restore(self, site: Site, backups: Backups, state: dict[str, Any]) -> list[str]:
         _, copied = self.timed("restore: files", lambda: backups.restore(site, jobs=self.jobs))
         limit = self._copied(site.postgres.data())
         self.rows.append(("restore: files", copied, limit, "copying the same files, synced"))
@@ -100,11 +101,11 @@ class RestoreRun:
         self.rows.append(("restored and checked", copied + replayed + checked + seconds, None, ""))
         wrong = [f"{each['check']}: {each['detail']}" for each in found.values() if not each["ok"]]
         wrong += [f"{serial} does not sign" for serial, is_valid in signed.items() if not is_valid]
-        if published["live"]["list_number"] <= int(state["live"]["list_number"]):
+        if published["live"]["list_number"] <= state["live"]["list_number"]:
             wrong.append("list numbers do not continue")
         return wrong
 
-    def _kept(self, state: dict[str, dict[str, str]]) -> list[str]:
+    def _kept(self, state: dict[str, Any]) -> list[str]:
         """Write what others kept of the live environment, and return the arguments that give it."""
         checkpoint, crl = self.folder / "checkpoint", self.folder / "crl"
         checkpoint.write_text(state["live"]["checkpoint"])

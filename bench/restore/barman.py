@@ -1,7 +1,7 @@
 """Barman over one site: its configuration, its role in PostgreSQL, and the commands that a backup takes."""
 
-import getpass
 import os
+import pwd
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -124,7 +124,7 @@ class Barman:
         return f"""\
 [barman]
 barman_home = {self.folder}
-barman_user = {getpass.getuser()}
+barman_user = {pwd.getpwuid(os.geteuid()).pw_name}
 configuration_files_directory = {self.folder}/conf.d
 log_file = {self.folder}/barman.log
 

@@ -6,14 +6,31 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bench.audit_tree.filling import FILL as ENTRIES
-from bench.harness.history import CHUNK, DAYS, FILL, MARGIN_SECONDS, WRITERS
+from bench.harness.history import DAYS, MARGIN_SECONDS
 from bench.restore.site import Site
 from compliance.localdev.console import say, step
 
 GIGABYTE = 1_000_000_000
-EXPECTED_BYTES = 600
+WRITERS = 2
+CHUNK = 20_000
+EXPECTED_BYTES = 2_300
 """Of an event with its indexes: how densely events are spread over the months."""
 ENTRIES_AT_ONCE = 250_000
+
+# `moment` is in milliseconds. Details of 1.5 kB that compress as badly as encrypted ones.
+EVENTS = """
+INSERT INTO events_behaviorevent (id, tenant_id, agent_id, action_type, risk_score, risk_band, occurred_at,
+    received_at, details, reasons, model_version)
+SELECT (lpad(to_hex(moment), 12, '0') || '7' || substr(digits, 1, 3) || '8' || substr(digits, 4, 15))::uuid,
+    %(tenant)s, (%(agents)s::uuid[])[1 + n %% %(count)s], 'data_access', 0.1, 'low',
+    to_timestamp(moment / 1000.0), to_timestamp(moment / 1000.0),
+    jsonb_build_object('tool', 'search_orders', 'context', context), '[]', 'bench'
+FROM (
+    SELECT n, (%(first)s::bigint + n * %(step)s::float8)::bigint AS moment, md5(random()::text) AS digits,
+        (SELECT string_agg(md5(n::text || part || random()), '') FROM generate_series(1, 45) part) AS context
+    FROM generate_series(0, %(rows)s - 1) AS n
+) AS made
+"""
 
 
 def size_of(site: Site) -> int:
@@ -28,7 +45,7 @@ def fill(site: Site, *, size: int, entries: int) -> None:
     """Add audit entries, all sealed, then events until the databases have `size` octets."""
     with step(f"{entries:,} audit entries"):
         _add_entries(site, entries)
-    with step(f"events up to {size / GIGABYTE:g} GB"):
+    with step(f"events up to {size / GIGABYTE:.2f} GB"):
         _add_events(site, size)
     with step("statistics and a checkpoint"), site.live() as connection:
         connection.execute("VACUUM ANALYZE")
@@ -66,7 +83,7 @@ def _insert(site: Site, chunks: Sequence[dict[str, Any]]) -> None:
     def insert(given: dict[str, Any]) -> None:
         with site.live() as connection:
             connection.execute("SET synchronous_commit = off")
-            connection.execute(FILL, given)
+            connection.execute(EVENTS, given)
 
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(insert, chunks))

@@ -81,7 +81,7 @@ def gap(kept: KeptList, *, now: datetime) -> ListGap:
 
 
 def _rows(serials: list[str]) -> dict[str, Certificate]:
-    found = {}
+    found: dict[str, Certificate] = {}
     for start in range(0, len(serials), BATCH):
         some = Certificate.objects.filter(serial_number__in=serials[start : start + BATCH])
         found |= {row.serial_number: row for row in some.order_by("issued_at", "id")}

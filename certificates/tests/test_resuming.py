@@ -17,9 +17,9 @@ from auditlog.models import AuditEntry
 from certificates import services
 from certificates.lists.kept_lists import ListGap, gap, parse_list, recognized
 from certificates.lists.list_audit import findings
-from certificates.models import Certificate, CertificateAuthority, EndedHold, RevocationList
+from certificates.models import Certificate, CertificateAuthority, RevocationList
 from certificates.tests.factories import (
-    ACTOR,
+    lost,
     make_authorities,
     make_certificate,
     make_revoked_certificate,
@@ -32,6 +32,7 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
 from compliance.tenancy.models import Tenant
+from compliance.tenancy.tests.factories import ACTOR
 
 
 def published() -> bytes:
@@ -40,31 +41,6 @@ def published() -> bytes:
     found = services.publish(authority_id=authority.id, actor=ACTOR, now=now(), force=True)
     assert found is not None
     return found.der
-
-
-def forget_revocation(certificate: Certificate) -> None:
-    """Make the row of a certificate what it was before it was revoked."""
-    EndedHold.objects.filter(certificate=certificate).delete()
-    Certificate.objects.filter(id=certificate.id).update(
-        status="active",
-        revoked_at=None,
-        revocation_reason=None,
-        revocation_code="",
-        crl_entry=None,
-        first_crl_number=None,
-    )
-    Agent.objects.filter(id=certificate.agent_id).update(status="active")
-
-
-def go_back(*, numbers: int = 2, hours: float = 1.0) -> None:
-    """Make the CA's numbers what they were, at the time of a list so long ago."""
-    authority = CertificateAuthority.objects.issuing()
-    authority.crl_number -= numbers
-    authority.crl_completed = authority.crl_number
-    authority.save(update_fields=["crl_number", "crl_completed"])
-    lists = RevocationList.objects.filter(authority=authority)
-    lists.filter(number__gt=authority.crl_number).delete()
-    lists.update(this_update=now() - timedelta(hours=hours))
 
 
 def gap_of(der: bytes) -> ListGap:
@@ -80,34 +56,39 @@ def run(*arguments: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_next_number_exceeds_all_that_can_have_been_published(tenant: Tenant) -> None:
-    make_certificate(make_agent(tenant))
+def number_of(der: bytes) -> int:
+    crl = x509.load_der_x509_crl(der)
+    return crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
+
+
+def test_next_number_exceeds_all_that_can_have_been_published() -> None:
+    authority = make_authorities()
     published()
-    lost = x509.load_der_x509_crl(published())
-    go_back(hours=1)
+    RevocationList.objects.filter(authority=authority).update(this_update=now() - timedelta(hours=1))
+    with lost():
+        numbers = [number_of(published()) for _ in range(3)]
 
     services.resume_lists(kept=[], actor=ACTOR, now=now())
 
-    newest = RevocationList.objects.latest_of(CertificateAuthority.objects.issuing())
-    lost_number = lost.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
-    assert newest.number > lost_number + 3_600 * 100
+    newest = RevocationList.objects.latest_of(authority)
+    assert newest.number > max(numbers) + 3_600 * 100
     assert findings(newest.authority, now()) == []
 
 
-def test_next_number_exceeds_that_of_a_kept_list(tenant: Tenant) -> None:
+def test_next_number_exceeds_that_of_a_kept_list() -> None:
     authority = make_authorities()
-    CertificateAuthority.objects.filter(id=authority.id).update(crl_number=10**12)
-    kept = recognized(parse_list(published()))
-    CertificateAuthority.objects.filter(id=authority.id).update(crl_number=4, crl_completed=4)
-    assert kept is not None
+    with lost():
+        CertificateAuthority.objects.filter(id=authority.id).update(crl_number=10**12)
+        der = published()
+    kept = gap_of(der).kept
 
     resumed = {each.authority.id: each for each in services.resume_lists(kept=[kept], actor=ACTOR, now=now())}
 
     assert resumed[authority.id].number == 10**12 + 2
-    assert resumed[authority.id].last_known == 4
+    assert resumed[authority.id].last_known == authority.crl_number
 
 
-def test_lists_from_before_are_no_base_of_a_delta(tenant: Tenant) -> None:
+def test_lists_from_before_are_no_base_of_a_delta() -> None:
     authority = make_authorities()
     published()
 
@@ -130,32 +111,29 @@ def test_resuming_is_audited() -> None:
 
 
 def test_lost_revocation_is_found_and_made_again_with_its_date(tenant: Tenant) -> None:
-    certificate = make_revoked_certificate(tenant)
-    revoked_at = Certificate.objects.get(id=certificate.id).revoked_at
-    der = published()
-    forget_revocation(certificate)
-    go_back()
+    certificate = make_certificate(make_agent(tenant))
+    with lost():
+        revoked_at = revoke_certificate(certificate).revoked_at
+        der = published()
     assert revoked_at is not None
 
     found = gap_of(der)
     services.resume_lists(kept=[found.kept], actor=ACTOR, now=now())
 
-    assert [each.serial_number for each in found.lost] == [certificate.serial_number]
+    assert (found.ahead, [each.id for each in found.lost]) == (1, [certificate.id])
     row = Certificate.objects.get(id=certificate.id)
     assert (row.status, row.revocation_code) == ("revoked", "keyCompromise")
     assert row.revoked_at == max(revoked_at.replace(microsecond=0), row.issued_at)
-    newest = RevocationList.objects.latest_of(row.authority)
-    serial = int(row.serial_number, 16)
-    assert x509.load_der_x509_crl(newest.der).get_revoked_certificate_by_serial_number(serial) is not None
+    newest = x509.load_der_x509_crl(RevocationList.objects.latest_of(row.authority).der)
+    assert newest.get_revoked_certificate_by_serial_number(int(row.serial_number, 16)) is not None
     assert gap_of(der).lost == ()
 
 
 def test_lost_hold_suspends_the_agent_again(tenant: Tenant) -> None:
     certificate = make_certificate(make_agent(tenant))
-    suspend_agent(certificate.agent)
-    der = published()
-    forget_revocation(certificate)
-    go_back()
+    with lost():
+        suspend_agent(certificate.agent)
+        der = published()
 
     services.resume_lists(kept=[gap_of(der).kept], actor=ACTOR, now=now())
 
@@ -178,9 +156,9 @@ def test_hold_lifted_after_the_list_is_not_lost(tenant: Tenant) -> None:
 def test_hold_that_became_a_revocation_is_lost(tenant: Tenant) -> None:
     certificate = make_certificate(make_agent(tenant))
     suspend_agent(certificate.agent)
-    revoke_certificate(certificate)
-    der = published()
-    Certificate.objects.filter(id=certificate.id).update(revocation_code="certificateHold")
+    with lost():
+        revoke_certificate(certificate)
+        der = published()
 
     services.resume_lists(kept=[gap_of(der).kept], actor=ACTOR, now=now())
 
@@ -199,10 +177,10 @@ def test_list_older_than_the_database_has_no_gap(tenant: Tenant) -> None:
 
 
 def test_certificate_without_a_row_is_unknown(tenant: Tenant, tmp_path: Path) -> None:
-    certificate = make_revoked_certificate(tenant)
-    der = published()
-    Certificate.objects.filter(id=certificate.id).update(serial_number="5" * 40)
-    (tmp_path / "list").write_bytes(der)
+    make_authorities()
+    with lost():
+        certificate = make_revoked_certificate(tenant)
+        (tmp_path / "list").write_bytes(published())
 
     rows = run("--list", str(tmp_path / "list"))
 

@@ -19,12 +19,14 @@ from auditlog.tests.factories import make_entries, seal_and_sign
 from auditlog.tests.logs import empty_log, make_log, roll_back
 from auditlog.tlog.notes import Note
 from certificates import services
+from certificates.issuing import key_pool
 from certificates.lists.kept_lists import parse_list, recognized
 from certificates.models import Certificate, CertificateAuthority
 from certificates.tests.factories import (
+    lost,
     make_authorities,
     make_certified_agent,
-    make_revoked_certificate,
+    revoke_certificate,
 )
 from compliance.core import environments
 from compliance.core.clock import now
@@ -68,9 +70,9 @@ def test_sound_installation_passes_what_was_kept_of_it(tmp_path: Path) -> None:
 
     found, _ = run("--against", str(tmp_path / "checkpoint"), "--list", str(tmp_path / "crl"))
 
-    own = ("moment", "tenants", "log verifies", "log and witnesses", "service's keys sign", "list numbers")
-    own += ("agents' keys sign", "secrets", "webhooks", "idempotency")
-    assert {name: found[name]["detail"] for name in own if not found[name]["ok"]} == {}
+    own = {"moment", "tenants", "log verifies", "log and witnesses", "service's keys sign", "list numbers"}
+    own |= {"agents' keys sign", "secrets", "webhooks", "idempotency"}
+    assert {name: found[name]["detail"] for name in sorted(own) if not found[name]["ok"]} == {}
     assert "compared with no published list" not in found["list numbers"]["detail"]
 
 
@@ -90,9 +92,10 @@ def test_log_without_its_last_entries_is_rolled_back(owned: None) -> None:
 
 
 def test_certificate_whose_key_is_gone_does_not_sign() -> None:
-    agent = make_certified_agent(make_tenant())
-    certificate = Certificate.objects.get(agent=agent)
-    backend_for(Environment.LIVE).destroy(certificate.kms_key_arn)
+    certificate = Certificate.objects.get(agent=make_certified_agent(make_tenant()))
+    gone = key_pool.generate(now=now())
+    backend_for(Environment.LIVE).destroy(gone.uri)
+    Certificate.objects.filter(id=certificate.id).update(kms_key_arn=gone.uri)
 
     found = signing.of_agents(10, now())
 
@@ -102,7 +105,7 @@ def test_certificate_whose_key_is_gone_does_not_sign() -> None:
 def test_key_of_another_certificate_is_noticed() -> None:
     tenant = make_tenant()
     first, second = (Certificate.objects.get(agent=make_certified_agent(tenant)) for _ in range(2))
-    Certificate.objects.filter(id=first.id).update(kms_key_arn="pkcs11:none")
+    Certificate.objects.filter(id=first.id).update(kms_key_arn="pkcs11:token=none;id=%01;type=private")
     Certificate.objects.filter(id=second.id).update(kms_key_arn=first.kms_key_arn)
 
     found = signing.of_agents(10, now())
@@ -133,25 +136,25 @@ def test_keys_of_authorities_tokens_and_log_sign() -> None:
 
 
 def test_published_list_with_a_later_number_is_noticed() -> None:
-    make_authorities()
-    crl = published()
-    CertificateAuthority.objects.update(crl_number=1)
+    authority = make_authorities()
+    with lost():
+        crl = published()
     kept = recognized(crl)
     assert kept is not None
 
     found = checks.lists_continue([kept], now())
 
-    assert f"list {kept.number} of" in found.problem
-    assert "the database ends at 1" in found.problem
+    ends = f"the database ends at {authority.crl_number}"
+    assert found.problem == f"list {kept.number} of {authority.common_name} was published, {ends}"
 
 
 def test_lost_revocation_is_noticed() -> None:
-    certificate = make_revoked_certificate(make_tenant())
-    kept = recognized(published())
+    agent = make_certified_agent(make_tenant())
+    with lost():
+        revoke_certificate(Certificate.objects.get(agent=agent))
+        crl = published()
+    kept = recognized(crl)
     assert kept is not None
-    Certificate.objects.filter(id=certificate.id).update(
-        status="active", revoked_at=None, revocation_reason=None, crl_entry=None
-    )
 
     assert "1 lost revocation" in checks.lists_continue([kept], now()).problem
 
