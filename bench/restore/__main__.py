@@ -6,6 +6,7 @@ Prints the seconds of each step beside those of copying the same files in the sa
 
 import argparse
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from bench.restore.site import Site
 from compliance.localdev.console import StepFailed, complain, step
 from compliance.localdev.layout import find_layout
 from compliance.localdev.servers.servers import Servers
+from compliance.localdev.state import LockBusy, locked
 
 AGENTS = "4"
 Result = TypeVar("Result")
@@ -58,6 +60,14 @@ class RestoreRun:
             return self._restore(new, backups, state)
         finally:
             self.clear(old, new)
+
+    def lines(self) -> list[str]:
+        """Return the table of what was measured."""
+        rows = [
+            [name, number(seconds), number(limit), number(limit / seconds if limit else None), what]
+            for name, seconds, limit, what in self.rows
+        ]
+        return table([[f"{self.size / GIGABYTE:g} GB", "s", "limit, s", "of limit", ""], *rows])
 
     def clear(self, *sites: Site) -> None:
         for site in sites:
@@ -140,38 +150,43 @@ def _copy(source: Path, target: Path) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; the exit code."""
+    for number_of_signal in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number_of_signal, signal.default_int_handler)
+    run, layout = _run_of(arguments), find_layout()
+    layout.prepare()
+    header = (
+        f"{machine.processor()}, {machine.cores()} cores, load {machine.load_average():.1f} at the start, "
+        f"{machine.loops_per_second() / 1e6:.1f} million loops a second (plain Python)"
+    )
+    try:
+        with locked(layout.run / "restore.lock", wait=False):
+            wrong = run.measure()
+    except LockBusy:
+        complain(StepFailed("another benchmark of restores runs here", hint="wait for it to end"))
+        return 1
+    except StepFailed as failure:
+        complain(failure)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    sys.stdout.write("\n".join(["", header, "", *run.lines(), "", *(wrong or ["Everything verifies."]), ""]))
+    return 1 if wrong else 0
+
+
+def _run_of(arguments: Sequence[str]) -> RestoreRun:
     parser = argparse.ArgumentParser(prog="./run bench restore", description=__doc__)
     parser.add_argument("--size", type=float, default=1.0, help="of the databases, in GB (%(default)s)")
     parser.add_argument("--log", type=float, help="more, in GB, after the backup (a tenth of the size)")
     parser.add_argument("--entries", type=int, help="audit entries (100,000 a GB)")
     parser.add_argument("--jobs", type=int, default=2, help="of rsync side by side (%(default)s)")
     parsed = parser.parse_args(arguments)
-    run = RestoreRun(
+    return RestoreRun(
         size=round(parsed.size * GIGABYTE),
         log=round((parsed.size / 10 if parsed.log is None else parsed.log) * GIGABYTE),
         entries=round(parsed.size * 100_000) if parsed.entries is None else parsed.entries,
         jobs=parsed.jobs,
         folder=find_layout().local / "restore",
     )
-    header = (
-        f"{machine.processor()}, {machine.cores()} cores, load {machine.load_average():.1f} at the start, "
-        f"{machine.loops_per_second() / 1e6:.1f} million loops a second (plain Python)"
-    )
-    try:
-        wrong = run.measure()
-    except StepFailed as failure:
-        complain(failure)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    rows = [
-        [name, number(seconds), number(limit), number(limit / seconds if limit else None), what]
-        for name, seconds, limit, what in run.rows
-    ]
-    lines = table([[f"{parsed.size:g} GB", "s", "limit, s", "of limit", ""], *rows])
-    found = wrong or ["Everything verifies."]
-    sys.stdout.write("\n".join(["", header, "", *lines, "", *found, ""]))
-    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
