@@ -17,6 +17,13 @@ from compliance.localdev.console import StepFailed
 from compliance.localdev.layout import find_layout
 from compliance.localdev.servers.servers import Servers
 
+# Its servers outlive the functions that start them.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.drill,
+    pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning"),
+]
+
 Findings = dict[tuple[str, str], dict[str, Any]]
 
 
@@ -105,8 +112,6 @@ def lists_of(kept: list[str]) -> list[str]:
     return [each for pair in pairs if pair[0] == "--list" for each in pair]
 
 
-@pytest.mark.slow
-@pytest.mark.drill
 def test_everything_is_restored_to_the_end(lost: Lost, restored: Site) -> None:
     lost.backups.restore(restored)
     restored.start()
@@ -124,8 +129,6 @@ def test_everything_is_restored_to_the_end(lost: Lost, restored: Site) -> None:
     assert published["live"]["list_number"] > lost.at_end["live"]["list_number"]
 
 
-@pytest.mark.slow
-@pytest.mark.drill
 def test_restore_to_an_earlier_moment_is_noticed_and_lists_continue(lost: Lost, restored: Site) -> None:
     kept = lost.kept()
     lost.backups.restore(restored, moment=lost.moment)
