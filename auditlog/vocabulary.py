@@ -63,6 +63,7 @@ class AuditAction(models.TextChoices):
     KEY_DESTROYED = "key.destroyed"
     WRAPPING_KEY_CREATED = "wrapping_key.created"
     CRL_PUBLISHED = "crl.published"
+    CRL_RESUMED = "crl.resumed"
     EVENT_HIGH_RISK = "event.high_risk"
     EVENT_REVIEWED = "event.reviewed"
     INBOX_ASSIGNED = "inbox.assigned"

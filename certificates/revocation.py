@@ -93,18 +93,34 @@ def reinstate_agent(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor
 
 
 def revoke_locked(
-    *, certificate: Certificate, reason: str, code: ReasonFlags, actor: Actor, now: datetime
+    *,
+    certificate: Certificate,
+    reason: str,
+    code: ReasonFlags,
+    actor: Actor,
+    now: datetime,
+    since: datetime | None = None,
 ) -> None:
-    """Revoke a locked certificate, as of the beginning of its hold if it has one, and announce it."""
+    """Revoke a locked certificate and announce it.
+
+    It counts as revoked from the beginning of its hold if it has one, else from `since`, else from now.
+    """
     if certificate.is_on_hold(now):
         _end_hold(certificate, now)
-    _revoke(certificate, AuditAction.CERTIFICATE_REVOKED, reason, code, actor, now)
+    _revoke(certificate, AuditAction.CERTIFICATE_REVOKED, reason, code, actor, now, since=since)
 
 
 def _revoke(
-    certificate: Certificate, action: AuditAction, reason: str, code: ReasonFlags, actor: Actor, now: datetime
+    certificate: Certificate,
+    action: AuditAction,
+    reason: str,
+    code: ReasonFlags,
+    actor: Actor,
+    now: datetime,
+    *,
+    since: datetime | None = None,
 ) -> None:
-    revoked_at = certificate.revoked_at or now
+    revoked_at = certificate.revoked_at or since or now
     certificate.status, certificate.revoked_at = CertificateStatus.REVOKED, revoked_at
     certificate.revocation_reason, certificate.revocation_code = reason, code.value
     certificate.crl_entry = encode_entry(int(certificate.serial_number, 16), revoked_at, code)

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from auditlog.vocabulary import Actor
-from certificates import authorities, revocation
+from certificates import authorities, resuming, revocation
 from certificates.issuing import issuance, key_pool, wrapped_keys
 from certificates.lists import publication
 from certificates.models import CertificateAuthority
@@ -20,6 +20,7 @@ publish_due = publication.publish_due
 reinstate_agent = revocation.reinstate_agent
 renew = issuance.renew
 renew_of_agent = issuance.renew_of_agent
+resume_lists = resuming.resume
 retire_agent = revocation.retire_agent
 revoke = revocation.revoke
 revoke_for_agent = revocation.revoke_for_agent

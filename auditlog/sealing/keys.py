@@ -5,16 +5,19 @@ While a key and its successor overlap, both sign each checkpoint: verifiers may 
 
 from datetime import datetime, timedelta
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.conf import settings
 from django.db import IntegrityError
 
 from auditlog import services as auditlog
-from auditlog.errors import LogKeyRotationUnderWay, LogKeysMissing
+from auditlog.checks import MAX_ORIGIN, is_origin
+from auditlog.errors import LogKeyRotationUnderWay, LogKeysMissing, LogNameUsed
 from auditlog.models import LogKey
 from auditlog.tlog.notes import Signature, VerifierKey
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.core.errors import Invalid
 from compliance.keys import backend_for, destroy_if_present
 
 LABEL = "log-signing"
@@ -55,6 +58,23 @@ def rotate(*, actor: Actor, now: datetime, overlap: timedelta = OVERLAP) -> LogK
     return made
 
 
+def begin_anew(name: str, *, actor: Actor, now: datetime) -> LogKey:
+    """Continue the log's tree under another name; the keys of the old name end now.
+
+    For a log that has lost entries: under its old name, every new checkpoint would contradict the lost ones.
+    Raises: Invalid for a name that cannot be one, LogNameUsed, LogKeysMissing before `bootstrap`.
+    """
+    if not is_origin(name):
+        raise Invalid(f"A log's name has 1 to {MAX_ORIGIN} characters without spaces and plus signs")
+    if LogKey.objects.filter(name=name).exists():
+        raise LogNameUsed()
+    signing_keys(now)
+    made = _generate(name, others_end=now, actor=actor, now=now)
+    if made is None:
+        raise LogKeyRotationUnderWay()
+    return made
+
+
 def signing_keys(now: datetime) -> list[LogKey]:
     """Return the keys that sign now, newest first; raises `LogKeysMissing` before `bootstrap`."""
     if found := list(LogKey.objects.signing(now)):
@@ -79,6 +99,11 @@ def sign_document(document: bytes, *, key: LogKey) -> bytes:
     if not document.startswith(b"{") or key.name.startswith("{"):
         raise ValueError("Only JSON objects are signed beside checkpoints")
     return backend_for(environments.current()).sign_ed25519(key.key_uri, document)
+
+
+def public_half(key: LogKey) -> Ed25519PublicKey:
+    """Return the key that verifies what `sign_document` signed."""
+    return Ed25519PublicKey.from_public_bytes(bytes(key.public_key))
 
 
 def verifier_keys(*, now: datetime) -> list[VerifierKey]:

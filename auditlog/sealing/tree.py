@@ -9,7 +9,6 @@ from typing import Final
 
 from auditlog.errors import TreeDamaged
 from auditlog.models import LogKey, SignedHead
-from auditlog.sealing import keys
 from auditlog.tlog import tiles
 from auditlog.tlog.checkpoints import Checkpoint
 from auditlog.tlog.errors import Malformed, TlogError
@@ -94,7 +93,8 @@ def _check_signed(environment: Environment, note: str, size: int, root: bytes) -
     """
     parsed = Note.parse(note)
     stated = Checkpoint.parse(parsed.text)
-    if stated != Checkpoint(keys.origin(), size, root):
+    # The log may have had another name then: its keys below tell.
+    if stated != Checkpoint(stated.origin, size, root):
         raise Malformed("Another checkpoint than the row's")
     verified(parsed, [key.verifier_key for key in LogKey.objects.filter(name=stated.origin)])
 

@@ -93,6 +93,17 @@ def gather(*, now: datetime) -> int:
     return len(found)
 
 
+def ask_all(*, newest: SignedHead) -> list[WitnessAnswer]:
+    """Ask every witness whether it knows the log as of a checkpoint, also those that have cosigned it.
+
+    Nothing is stored. A witness that has seen a larger tree answers with its size.
+    Raises: WitnessPolicyInvalid.
+    """
+    rules = policy()
+    witnesses = [each for each in rules.witnesses if each.url] if rules else []
+    return _submitted([AskedWitness(each, newest.note, newest.size, newest.size, []) for each in witnesses])
+
+
 def _cosigners(newest: SignedHead, rules: Policy) -> set[str]:
     """Return who has cosigned; nobody if a stored cosignature does not verify."""
     try:

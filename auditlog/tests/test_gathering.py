@@ -165,3 +165,25 @@ def test_without_a_policy_nothing_is_asked(settings: Settings, api: ApiClient) -
 
     assert gathering.gather(now=now()) == 0
     assert api.get("/v1/audit-log/checkpoint")["Witness-Quorum"] == "none"
+
+
+def test_witness_that_cosigned_more_says_so_even_of_a_cosigned_checkpoint(trusted: Policy) -> None:
+    first = grow(3)
+    gathering.gather(now=now())
+    grow(4)
+    gathering.gather(now=now() + LATER)
+
+    answers = {each.asked.witness.name: each for each in gathering.ask_all(newest=first)}
+
+    assert gathering.contradicts(answers["running"].problem)
+    assert not gathering.contradicts(answers["gone"].problem)
+
+
+def test_witness_asked_about_its_own_checkpoint_knows_no_later_one(trusted: Policy) -> None:
+    newest = grow(3)
+    gathering.gather(now=now())
+
+    answers = {each.asked.witness.name: each for each in gathering.ask_all(newest=newest)}
+
+    assert answers["running"].problem == ""
+    assert answers["running"].cosignature is not None

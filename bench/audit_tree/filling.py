@@ -6,7 +6,7 @@ from bench.rulers.pgbench import NEW_ID
 from compliance.localdev.console import say, step
 
 CHUNK = 500_000
-_FILL = """
+FILL = """
 INSERT INTO auditlog_auditentry (id, tenant_id, event_type, actor_type, actor_kind, actor_id, description,
                                  affected_id, metadata, created_at)
 SELECT {new_id}, %(tenant)s, 'agent.updated', 'user', 'api_key',
@@ -30,7 +30,7 @@ def grow(run: AuditRun, child: Child, size: int) -> None:
     while (missing := size - _sealed(run)) > 0:
         count = min(CHUNK, missing)
         with step(f"{count:,} of {missing:,} entries, sealed"):
-            run.query(_FILL.format(new_id=new_id), {"tenant": run.place.tenant_id, "count": count})
+            run.query(FILL.format(new_id=new_id), {"tenant": run.place.tenant_id, "count": count})
             found = child.ask("seal")
             sealed, seconds = sealed + found[0], seconds + found[1]
     for table in TABLES:

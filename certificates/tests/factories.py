@@ -5,8 +5,12 @@ and laid down again for each test, and so are the agents' keys, by way of the po
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from django.db import connections
 
 from agents.models import Agent
 from agents.tests.factories import ACTOR, make_agent
@@ -152,3 +156,11 @@ def _stock_pool() -> None:
         free = key_pool.generate(now=now())
         keys.append(free)
     key_pool.put_back(key=free, now=now())
+
+
+@contextmanager
+def lost() -> Iterator[None]:
+    """What happens inside the block is gone from the database afterwards, as after a restore."""
+    with environments.atomic():
+        yield
+        connections[environments.current().alias].set_rollback(True)

@@ -75,6 +75,12 @@ class Finding:
     fixed: str = ""
     is_down: bool = False
 
+    def line(self) -> str:
+        """Return the finding for a terminal, with its remedy below it."""
+        mark, repaired = "✓" if self.ok else "✗", f" ({self.fixed})" if self.fixed else ""
+        line = f"{mark} {self.environment:<4}  {self.check:<24}{self.detail}{repaired}"
+        return line if self.ok else f"{line}\n        → {self.remedy}"
+
 
 def examine(
     *, chosen: list[Environment], fix: bool, now: datetime, only: Collection[str] | None = None

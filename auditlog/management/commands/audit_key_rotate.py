@@ -27,6 +27,14 @@ class Command(ServiceCommand):
             help="how long the old key signs, too (%(default)s); 0 if it is compromised",
         )
 
+        parser.add_argument(
+            "--origin",
+            metavar="NAME",
+            help="continue the log under this name, without an overlap: for a log that has lost entries",
+        )
+
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         actor, overlap = Actor.system("command:audit_key_rotate"), timedelta(days=options["overlap_days"])
+        if options["origin"]:
+            return describe(keys.begin_anew(options["origin"], actor=actor, now=now))
         return describe(keys.rotate(actor=actor, now=now, overlap=overlap))

@@ -85,10 +85,13 @@ class PostgresServer:
         name, password, path = (quote(part, safe="") for part in (user.name, user.password, database))
         return f"postgres://{name}:{password}@{HOST}:{self.port()}/{path}"
 
-    def start(self) -> bool:
-        """Start the server unless it runs, and make its data first; return whether it was started."""
+    def start(self, *, seconds: float = START_SECONDS) -> bool:
+        """Start the server unless it runs, and make its data first; return whether it was started.
+
+        It has so many `seconds` until it takes connections: a restored one replays its log first.
+        """
         if self.running() is not None:
-            self._wait_ready()
+            self._wait_ready(seconds=seconds)
             return False
         self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
         user = user_for(self.data())
@@ -99,7 +102,7 @@ class PostgresServer:
         settings = [f"-c{name}={value}" for name, value in SETTINGS.items()]
         command = [str(programs / "postgres"), "-D", str(self.data()), "-p", str(port), *settings]
         child = processes.spawn(command, log=self.log, env=clean_environment(), cwd=self.data(), user=user)
-        self._wait_ready(child)
+        self._wait_ready(child, seconds=seconds)
         return True
 
     def stop(self) -> bool:
@@ -159,12 +162,12 @@ class PostgresServer:
             processes.wait_until(lambda: not any(processes.in_folder(data)), seconds=5)
         (data / "postmaster.pid").unlink(missing_ok=True)
 
-    def _wait_ready(self, child: subprocess.Popen[bytes] | None = None) -> None:
+    def _wait_ready(self, child: subprocess.Popen[bytes] | None = None, *, seconds: float) -> None:
 
         def has_ended() -> bool:
             return child is not None and child.poll() is not None
 
-        processes.wait_until(lambda: self._is_ready() or has_ended(), seconds=START_SECONDS)
+        processes.wait_until(lambda: self._is_ready() or has_ended(), seconds=seconds)
         if has_ended() or not self._is_ready():
             lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
             reason = lines[-1] if lines else "no log"

@@ -105,7 +105,12 @@ def _make_venv(venv: Path) -> None:
 
 
 def _install(names: Sequence[str], venv: Path) -> None:
-    files = ["--require-hashes", *(argument for name in names for argument in ("-r", str(ROOT / name)))]
+    # The files list everything, with what `overrides.txt` replaces: dependencies are not looked for again.
+    files = [
+        "--no-deps",
+        "--require-hashes",
+        *(argument for name in names for argument in ("-r", str(ROOT / name))),
+    ]
     uv = _find_uv()
     if uv is not None:
         done = _run([uv, "pip", "install", "-q", "--python", str(python_of(venv)), *files])

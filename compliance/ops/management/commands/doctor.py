@@ -8,7 +8,7 @@ from typing import Any
 from compliance.core.commands import EXIT_FINDINGS, EXIT_UNAVAILABLE, ServiceCommand
 from compliance.core.environments import Environment
 from compliance.core.wording import counted
-from compliance.ops.doctor import Finding, examine
+from compliance.ops.doctor import examine
 
 
 class Command(ServiceCommand):
@@ -31,14 +31,8 @@ class Command(ServiceCommand):
             self._show([asdict(finding) for finding in findings], as_json=True)
         else:
             for finding in findings:
-                self.stdout.write(_line(finding))
+                self.stdout.write(finding.line())
         bad = [finding for finding in findings if not finding.ok]
         if bad:
             is_down = any(finding.is_down for finding in bad)
             self._fail(counted(len(bad), "problem"), EXIT_UNAVAILABLE if is_down else EXIT_FINDINGS)
-
-
-def _line(finding: Finding) -> str:
-    mark, repaired = "✓" if finding.ok else "✗", f" ({finding.fixed})" if finding.fixed else ""
-    line = f"{mark} {finding.environment:<4}  {finding.check:<24}{finding.detail}{repaired}"
-    return line if finding.ok else f"{line}\n        → {finding.remedy}"

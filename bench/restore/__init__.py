@@ -1,0 +1,1 @@
+"""Back up an installation, lose it, and restore it on an empty machine."""

@@ -1,0 +1,68 @@
+"""`restore_check`: check an installation that was restored from backups, before it serves."""
+
+from argparse import ArgumentParser
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from auditlog.tlog.errors import TlogError
+from auditlog.tlog.notes import Note
+from certificates.lists.kept_lists import parse_list
+from compliance.core.commands import EXIT_FINDINGS, EXIT_UNAVAILABLE, ServiceCommand
+from compliance.core.environments import Environment
+from compliance.core.errors import Invalid
+from compliance.core.wording import counted
+from compliance.ops.restoring.checks import Evidence, examine
+
+SAMPLE = 50
+
+
+class Command(ServiceCommand):
+    help = (
+        "Check databases, audit log, keys, revocation lists and secrets after a restore, before the service "
+        "starts; the databases are only read. Give what was kept elsewhere: it alone shows that something is "
+        "missing at the end. Exit code 5 if a dependency is down, 6 if anything else is wrong."
+    )
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        files: dict[str, Any] = {"action": "append", "default": [], "type": Path, "metavar": "FILE"}
+        parser.add_argument("--environment", choices=list(map(str, Environment)), help="check only this one")
+        parser.add_argument(
+            "--against", **files, help="a checkpoint that the audit log must contain; may be repeated"
+        )
+        parser.add_argument(
+            "--list", **files, help="a published revocation list, in DER or PEM; may be repeated"
+        )
+        parser.add_argument(
+            "--sample",
+            type=int,
+            default=SAMPLE,
+            metavar="N",
+            help="agents' keys of each environment that sign (%(default)s)",
+        )
+
+    def run(self, *, now: datetime, **options: Any) -> None:
+        chosen = [Environment(options["environment"])] if options["environment"] else list(Environment)
+        evidence = _evidence(options["against"], options["list"])
+        findings = examine(chosen=chosen, evidence=evidence, sample=options["sample"], now=now)
+        if options["json"]:
+            self._show([asdict(finding) for finding in findings], as_json=True)
+        else:
+            for finding in findings:
+                self.stdout.write(finding.line())
+        bad = [finding for finding in findings if not finding.ok]
+        if bad:
+            is_down = any(finding.is_down for finding in bad)
+            self._fail(counted(len(bad), "problem"), EXIT_UNAVAILABLE if is_down else EXIT_FINDINGS)
+
+
+def _evidence(checkpoints: list[Path], lists: list[Path]) -> Evidence:
+    """Read what was kept. Raises: Invalid."""
+    try:
+        notes = [(str(path), Note.parse(path.read_bytes())) for path in checkpoints]
+        return Evidence(notes, [parse_list(path.read_bytes()) for path in lists])
+    except OSError as error:
+        raise Invalid(f"{error.filename}: {error.strerror}") from error
+    except TlogError as error:
+        raise Invalid(f"Not a checkpoint: {error}") from error

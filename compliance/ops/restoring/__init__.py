@@ -1,0 +1,1 @@
+"""Checks of an installation that was restored from backups."""
