@@ -57,6 +57,15 @@ def worked_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def family_seconds(pid: int) -> float:
+    """Processor time that a process and all that it started have had."""
+    try:
+        started = children(pid)
+    except OSError:
+        return 0.0
+    return worked_seconds(pid) + sum(family_seconds(one) for one in started)
+
+
 def resident_mb(pid: int) -> float:
     """Memory of a process that is in RAM, in MB; 0 when it is gone."""
     try:

@@ -52,6 +52,11 @@ def parsed(text: str) -> Any:
     return promql_parser.parse(text)
 
 
+def named(expr: Any) -> set[str]:
+    """The names of the series that an expression asks for."""
+    return {str(one.name) for one in selectors(expr)}
+
+
 def selectors(expr: Any) -> Iterator[VectorSelector]:
     """The series that an expression asks for."""
     if isinstance(expr, VectorSelector):
