@@ -17,7 +17,7 @@ from deploy.tests.promql import ADDED, ALERTS, PROMETHEUS, RULES
 RUNBOOKS = Path(settings.BASE_DIR) / "docs/runbooks.md"
 TESTS = sorted(PROMETHEUS.glob("*.tests.yml"))
 EXPRESSIONS = promql.expressions()
-RECORDED = {rule["record"] for path in RULES for rule in promql.rules_of(path)}
+RECORDED: set[str] = {rule["record"] for path in RULES for rule in promql.rules_of(path)}
 WINDOWED = re.compile(r"compliance:[a-z_]+:ratio_rate\w+")
 VALUES = {
     "environment": {one.value for one in Environment},
@@ -30,8 +30,9 @@ VALUES = {
 
 def labels_of(name: str) -> set[str]:
     """The labels of a series, those that Prometheus adds included."""
-    known = catalogue.series() | {"up": set()} | {recorded: {"slo"} for recorded in RECORDED}
-    return known[name] | ADDED
+    if name in RECORDED:
+        return {"slo"} | ADDED
+    return ADDED | (set() if name == "up" else catalogue.series()[name])
 
 
 @pytest.mark.parametrize("where", EXPRESSIONS)
