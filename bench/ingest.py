@@ -22,6 +22,7 @@ from bench.harness.traffic import Traffic
 from bench.harness.web import WebServer
 from bench.parts.growth import growth
 from bench.parts.kill import kill
+from bench.parts.observing import observing
 from bench.parts.offered import offered
 from bench.parts.rates import batch, single
 from bench.parts.run import Options, Run
@@ -31,7 +32,15 @@ from bench.rulers.pgbench import BATCH, BATCHES, PgBench
 from bench.rulers.rows import StoredRow, mean_size, newest
 from compliance.localdev.console import StepFailed, complain, say, step
 
-PARTS = {"single": single, "offered": offered, "batch": batch, "growth": growth, "soak": soak, "kill": kill}
+PARTS = {
+    "single": single,
+    "offered": offered,
+    "batch": batch,
+    "growth": growth,
+    "soak": soak,
+    "kill": kill,
+    "observability": observing,
+}
 USUAL = ("single", "offered", "batch", "growth")
 PEERED = frozenset({"single", "offered", "batch"})
 POOL_SIZES = (4, 8, 16)

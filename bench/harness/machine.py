@@ -57,6 +57,11 @@ def worked_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def family_seconds(pid: int) -> float:
+    """Processor time that a process and all that it started have had."""
+    return sum(map(worked_seconds, descendants(pid)))
+
+
 def descendants(pid: int) -> list[int]:
     """The process, its children, and theirs."""
     try:

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from compliance.localdev.ports import HOST, PRIVATE_RANGE, is_free
 from compliance.localdev.servers import processes
 
 MARK = "SERVICE_BENCH"
+METRICS_TOKEN = "token-of-the-benchmarks"
 READY_SECONDS = 60.0
 STOP_SECONDS = 10.0
 
@@ -63,10 +65,36 @@ def service(
     place: Place, *, name: str = "service", settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[WebServer]:
     """The service on the benchmark's databases, with the command and the settings of `./run`, or these."""
+    with _service(name, place, more=settings) as server:
+        yield server
+
+
+@contextmanager
+def observed(place: Place) -> Iterator[WebServer]:
+    """The service with metrics in files that all its processes share, as it is deployed."""
+    folder = place.folder / "metrics"
+    shutil.rmtree(folder, ignore_errors=True)
+    more = {"METRICS_DIR": str(folder), "METRICS_TOKEN": METRICS_TOKEN, "LOG_FORMAT": "json"}
+    with _service("observed", place, more=more) as server:
+        yield server
+
+
+@contextmanager
+def unobserved(place: Place) -> Iterator[WebServer]:
+    """The service without metrics, ids and log lines."""
+    with _service("unobserved", place, program="bench.rulers.unobserved") as server:
+        yield server
+
+
+@contextmanager
+def _service(
+    name: str, place: Place, *, more: Mapping[str, str] = MappingProxyType({}), program: str = "gunicorn"
+) -> Iterator[WebServer]:
     port = free_port()
-    own = place.environment() | {"BASE_URL": f"http://{HOST}:{port}"} | dict(settings)
-    with pooled(place, own) as environment:
+    settings = {**place.environment(), "BASE_URL": f"http://{HOST}:{port}", **more}
+    with pooled(place, settings) as environment:
         command = commands(f"{HOST}:{port}", environment)["web"]
+        command[command.index("gunicorn")] = program
         with running(name, command, environment, place, port=port, path="/health/ready") as server:
             yield server
 

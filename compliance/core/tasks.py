@@ -7,9 +7,12 @@ All work is recorded in PostgreSQL, so a sweep finds the work of a lost message.
 import logging
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import celery
+import orjson
+from celery.signals import before_task_publish
 from django.conf import settings
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
@@ -24,6 +27,7 @@ log = logging.getLogger(__name__)
 ENVIRONMENT_HEADER = "service_environment"
 REQUEST_ID_HEADER = "service_request_id"
 TRACEPARENT_HEADER = "service_traceparent"
+SENT_AT_HEADER = "service_sent_at"
 QUEUE = f"{settings.CELERY_BROKER_TRANSPORT_OPTIONS['global_keyprefix']}celery"
 """The broker's list of messages that no worker has taken."""
 BROKER_AWAY = (OperationalError, RedisError, OSError)
@@ -56,6 +60,13 @@ class EnvironmentTask(celery.Task):
         return str(self.request.get(name) or (self.request.headers or {}).get(name) or "")
 
 
+def _stamp(*, headers: dict[str, Any], **kwargs: Any) -> None:
+    """Note when a message is sent, whoever sends it."""
+    headers[SENT_AT_HEADER] = time.time()
+
+
+before_task_publish.connect(_stamp, weak=False)
+
 app = celery.Celery(settings.SERVICE_NAME, task_cls="compliance.core.tasks:EnvironmentTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 
@@ -63,6 +74,19 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 def task(name: str, **options: Any) -> Callable[[Callable[..., Any]], celery.Task]:
     """Register a keyword-only function as the task `name`."""
     return app.task(name=name, **options)
+
+
+def oldest_waiting() -> datetime | None:
+    """Return when the message was sent that a worker takes next; None if none waits, or it does not say.
+
+    Raises: RedisError.
+    """
+    found: Any = redis.broker().lindex(QUEUE, -1)
+    try:
+        sent_at = float(orjson.loads(found)["headers"][SENT_AT_HEADER])
+    except (TypeError, ValueError, KeyError):
+        return None
+    return datetime.fromtimestamp(sent_at, UTC)
 
 
 def enqueue(name: str, *, delay_seconds: float = 0, **kwargs: Any) -> bool:

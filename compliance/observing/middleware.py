@@ -1,13 +1,16 @@
 """The ids of a request and its count, around everything that Django does for it."""
 
+import re
 import time
 from collections.abc import Callable
+from functools import cache
 
 from django.http import HttpRequest, HttpResponse
 
 from compliance.observing import correlation, logs, request_counts, tracing
 from compliance.observing.correlation import REQUEST_ID, Correlation
 
+_PARAMETER = re.compile(r"\(\?P<\w+>[^()]*\)|<[^<>]*>")
 HANDED_ON = "service.correlation"
 """The name in a WSGI environment under which our own server hands on the ids of a request."""
 
@@ -35,11 +38,20 @@ class CorrelationMiddleware:
 
 
 def route_of(request: HttpRequest) -> str:
-    """The pattern of the view that answered, which has no text of the client; `-` without a view."""
+    """The pattern of the view that answered, with `{}` for each parameter as `Endpoint.route` has it.
+
+    It has no text of the client; without a view it is `-`.
+    """
     match = request.resolver_match
     if match is None or not isinstance(match.route, str):
         return request_counts.UNROUTED
-    return f"/{match.route.lstrip('^/')}"
+    return _route(match.route)
+
+
+@cache
+def _route(pattern: str) -> str:
+    """The label of a view's pattern, of which there are as many as the service has views."""
+    return "/" + _PARAMETER.sub("{}", pattern.strip("^/$"))
 
 
 def _note(request: HttpRequest, status: int, ids: Correlation) -> None:

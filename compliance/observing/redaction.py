@@ -24,6 +24,15 @@ _SHAPES: Final = (
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
 )
 _SHAPE: Final = re.compile("|".join(_SHAPES), re.DOTALL)
+# PostgreSQL quotes rows and values in its errors, and so whole payloads. Nothing tells where a row ends but
+# the end of the error.
+_QUOTED: Final = (
+    (
+        re.compile(r"(\bDETAIL: {1,2}).*?(?=\n\n(?:The above|During handling)|\Z)", re.DOTALL),
+        rf"\1{HIDDEN}",
+    ),
+    (re.compile(r"(\binvalid input (?:syntax|value) for [^:\n]{1,100}: )\"[^\n]*"), rf"\1{HIDDEN}"),
+)
 # What stands after a name, and is replaced without it.
 _NAMED: Final = (
     (re.compile(r"(?i)\b((?:bearer|basic|dpop)\s+)[^\s'\",;]+"), rf"\1{HIDDEN}"),
@@ -45,7 +54,7 @@ def redact(text: str) -> str:
         if secret in text:
             text = text.replace(secret, HIDDEN)
     text = _SHAPE.sub(HIDDEN, text)
-    for pattern, replacement in _NAMED:
+    for pattern, replacement in (*_QUOTED, *_NAMED):
         text = pattern.sub(replacement, text)
     return text
 

@@ -9,6 +9,8 @@ from bisect import bisect_left
 from collections import Counter
 from typing import Final
 
+from prometheus_client import Histogram
+
 from compliance.observing import metrics
 
 FLUSH_SECONDS: Final = 1.0
@@ -26,7 +28,21 @@ def note_now(*, method: str, route: str, status: int, seconds: float) -> None:
     """Count one answer at once, from any thread."""
     method = method_label(method)
     metrics.REQUESTS.labels(method, route, str(status)).inc()
-    metrics.REQUEST_SECONDS.labels(method, route).observe(seconds)
+    metrics.REQUEST_SECONDS.labels(method, route, _class_of(status)).observe(seconds)
+
+
+def note_refused(status: int) -> None:
+    """Count a request that was refused before its end."""
+    metrics.REFUSED.labels(str(status)).inc()
+
+
+def _class_of(status: int) -> str:
+    """The class of a status as a label: with each status a histogram would be many series."""
+    return f"{status // 100}xx"
+
+
+def _seconds_of(method: str, route: str, status: int) -> Histogram:
+    return metrics.REQUEST_SECONDS.labels(method_label(method), route, _class_of(status))
 
 
 class RequestCounts:
@@ -34,14 +50,14 @@ class RequestCounts:
 
     def __init__(self) -> None:
         self._answers: Counter[tuple[str, str, int]] = Counter()
-        self._slots: Counter[tuple[str, str, int]] = Counter()
-        self._seconds: Counter[tuple[str, str]] = Counter()
+        self._slots: Counter[tuple[str, str, int, int]] = Counter()
+        self._seconds: Counter[tuple[str, str, int]] = Counter()
 
     def note(self, *, method: str, route: str, status: int, seconds: float) -> None:
         """Count an answer; `route` has few values."""
         self._answers[method, route, status] += 1
-        self._slots[method, route, bisect_left(metrics.SECONDS, seconds)] += 1
-        self._seconds[method, route] += seconds  # type: ignore[assignment]
+        self._slots[method, route, status, bisect_left(metrics.SECONDS, seconds)] += 1
+        self._seconds[method, route, status] += seconds  # type: ignore[assignment]
 
     def flush(self) -> None:
         """Add the counts to the metrics of this process."""
@@ -50,10 +66,10 @@ class RequestCounts:
         seconds, self._seconds = self._seconds, Counter()
         for (method, route, status), count in answers.items():
             metrics.REQUESTS.labels(method_label(method), route, str(status)).inc(count)
-        for (method, route, slot), count in slots.items():
-            metrics.REQUEST_SECONDS.labels(method_label(method), route)._buckets[slot].inc(count)
-        for (method, route), total in seconds.items():
-            metrics.REQUEST_SECONDS.labels(method_label(method), route)._sum.inc(total)
+        for (method, route, status, slot), count in slots.items():
+            _seconds_of(method, route, status)._buckets[slot].inc(count)
+        for (method, route, status), total in seconds.items():
+            _seconds_of(method, route, status)._sum.inc(total)
 
     async def flush_until(self, ended: asyncio.Event) -> None:
         """Flush every second, and at the end."""

@@ -19,10 +19,11 @@ from certificates.models import CertificateAuthority, PooledKey, RevocationList
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
-from compliance.core.tasks import QUEUE
+from compliance.core.tasks import QUEUE, oldest_waiting
 from compliance.observing.metrics import PREFIX
 from compliance.ops import heartbeat
 from compliance.ops.doctor import MOST_COUNTED
+from compliance.signals.models import Signal, Stream
 from compliance.stores import redis
 from webhooks.models import Delivery
 
@@ -34,7 +35,9 @@ Sample = tuple[str, Sequence[str], float]
 _TEXTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "webhooks_due": (f"Deliveries that are due, counted up to {MOST_COUNTED}", ()),
     "webhooks_oldest_due_seconds": ("Time since the oldest due delivery became due", ()),
+    "signal_streams_due": (f"Streams with signals that are due, counted up to {MOST_COUNTED}", ()),
     "tasks_waiting": ("Messages of tasks that wait for a worker, of both environments", ()),
+    "tasks_oldest_waiting_seconds": ("Time since the message was sent that a worker takes next", ()),
     "heartbeat_age_seconds": ("Time since a worker ran the task that beat schedules", ()),
     "key_pool_keys": ("Keys generated in advance", ()),
     "key_pool_wanted": ("Keys that the pool should have", ()),
@@ -65,9 +68,9 @@ class StoredState(Collector):
         return families.values()
 
 
-def names() -> list[str]:
-    """The names of the gauges."""
-    return [f"{PREFIX}_{name}" for name in _TEXTS]
+def labels() -> dict[str, tuple[str, ...]]:
+    """The names of the gauges and their labels."""
+    return {f"{PREFIX}_{name}": ("environment", *more) for name, (_, more) in _TEXTS.items()}
 
 
 def _samples(now: datetime) -> Iterator[Sample]:
@@ -88,9 +91,15 @@ def _webhooks(now: datetime) -> Iterator[Sample]:
     yield "webhooks_oldest_due_seconds", (), _since(oldest, now)
 
 
+def _signals(now: datetime) -> Iterator[Sample]:
+    due = Stream.objects.due(now, Signal.objects.waiting())
+    yield "signal_streams_due", (), due.order_by()[:MOST_COUNTED].count()
+
+
 def _tasks(now: datetime) -> Iterator[Sample]:
     waiting: Any = redis.broker().llen(QUEUE)
     yield "tasks_waiting", (), waiting
+    yield "tasks_oldest_waiting_seconds", (), _since(oldest_waiting(), now)
     age = heartbeat.age(now=now)
     yield "heartbeat_age_seconds", (), heartbeat.KEPT_SECONDS if age is None else age.total_seconds()
 
@@ -127,6 +136,7 @@ def _since(moment: datetime | None, now: datetime) -> float:
 
 _PARTS: Final[dict[str, Callable[[datetime], Iterator[Sample]]]] = {
     "webhooks": _webhooks,
+    "signals": _signals,
     "tasks": _tasks,
     "key_pool": _key_pool,
     "revocation_lists": _lists,

@@ -1,4 +1,4 @@
-"""`GET /metrics`: the metrics of all processes of this machine or pod, for who has the token."""
+"""`GET /metrics`: the metrics of all processes of this machine or container, for who has the token."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse

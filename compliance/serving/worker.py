@@ -11,8 +11,7 @@ from django.conf import settings
 from gunicorn.workers.base import Worker
 
 from compliance.api.answers import Answer
-from compliance.observing import metrics
-from compliance.observing.request_counts import UNROUTED, loop_counts
+from compliance.observing.request_counts import UNROUTED, loop_counts, note_refused
 from compliance.serving.django_process import DjangoLost, DjangoProcess, ForkedDjango, ThreadedDjango
 from compliance.serving.http import refusals
 from compliance.serving.http.listener import Listener
@@ -78,7 +77,7 @@ class LoopWorker(Worker):
             [one.sock for one in self.sockets],
             answer,
             largest_body=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
-            refused=lambda status: metrics.REFUSED.labels(str(status)).inc(),
+            refused=note_refused,
         )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):

@@ -65,7 +65,7 @@ LOGGING: dict[str, Any] = {
 METRICS_DIR: str = section.text(
     "METRICS_DIR",
     "",
-    "Folder where processes of one machine or pod share their metrics, best on tmpfs; empty: no metrics.",
+    "Folder where processes of a machine or container share their metrics, best on tmpfs; empty: no metrics.",
 )
 METRICS_TOKEN: str = section.text(
     "METRICS_TOKEN",

@@ -9,6 +9,7 @@ from enum import StrEnum
 from django.conf import settings
 from redis.exceptions import RedisError
 
+from compliance.observing import metrics
 from compliance.stores import redis
 from delegation.errors import ReplayStoreUnavailable
 from delegation.jose.dpop import WINDOW, Proof
@@ -43,6 +44,7 @@ def use_each(proofs: Sequence[Proof]) -> list[bool]:
         return [True] * len(proofs)
 
 
+@metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, "dpop_proofs")
 def _marked(proofs: Sequence[Proof]) -> list[bool]:
     """Set each proof's name if it is absent (SET NX); return for each whether it was."""
     kept = int(REMEMBERED.total_seconds() * 1000)

@@ -29,6 +29,9 @@ class ClaimedAttempt:
     pace: Pace
     had_failures: bool
     started_at: datetime
+    event: str
+    created_at: datetime
+    """When the delivery was made, which is when the event happened or a redelivery was asked for."""
     secrets: tuple[str, ...] = field(repr=False)  # the current one, and the previous one while it is valid
     correlation: Correlation | None = None  # of the request that caused the message
 

@@ -108,7 +108,7 @@ WITH RECURSIVE endpoint AS (
 )
 SELECT claimed.id, claimed.webhook_id, claimed.message_id, claimed.lease, claimed.attempt_count,
        claimed.max_attempts, webhook.url, message.request_id, message.traceparent, message.body,
-       webhook.pace, webhook.consecutive_failures > 0,
+       webhook.pace, webhook.consecutive_failures > 0, message.event, claimed.created_at,
        webhook.secret, CASE WHEN webhook.previous_secret_until > %(now)s THEN webhook.previous_secret END
 FROM claimed JOIN webhooks_webhook webhook ON webhook.id = claimed.webhook_id
 JOIN webhooks_message message ON message.id = claimed.message_id
@@ -204,9 +204,9 @@ def clean_up(*, now: datetime) -> None:
 
 
 def _claimed(row: Any, now: datetime) -> ClaimedAttempt:
-    *plain, body, pace, had_failures, secret, previous = row
+    *plain, body, pace, had_failures, event, created_at, secret, previous = row
     secrets = tuple(decrypt(stored).decode() for stored in (secret, previous) if stored)
     *plain, request_id, traceparent = plain
     ids = correlation.resume(request_id, traceparent) if request_id else None
-    values = (*plain, bytes(body), Pace(pace), had_failures, now, secrets, ids)
+    values = (*plain, bytes(body), Pace(pace), had_failures, now, event, created_at, secrets, ids)
     return ClaimedAttempt(*values)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 
 from compliance.core import environments
+from compliance.observing import metrics
 from compliance.stores import sql
 from webhooks import services
 from webhooks.models import DeliveryStatus, Pace, Webhook
@@ -51,11 +52,19 @@ def record(results: Sequence[AttemptResult], *, now: datetime) -> list[AttemptRe
         postponed = [result for result in results if result.attempt.webhook_id in busy]
         ready = [result for result in results if result.attempt.webhook_id not in busy]
         recorded = _write(ready)
+        environments.on_commit(lambda: _count(recorded), robust=True)
         for webhook in webhooks:
             _update_health(webhook, [one for one in recorded if one.attempt.webhook_id == webhook.id], now)
     if len(recorded) < len(ready):
         log.warning("%d attempts ended after their lease", len(ready) - len(recorded))
     return postponed
+
+
+def _count(recorded: Sequence[AttemptResult]) -> None:
+    """Count the deliveries that ended."""
+    for result in recorded:
+        if result.status != DeliveryStatus.PENDING:
+            metrics.DELIVERIES.labels(metrics.environment(), result.status.value).inc()
 
 
 def _write(results: Sequence[AttemptResult]) -> list[AttemptResult]:

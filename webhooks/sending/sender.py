@@ -11,6 +11,7 @@ from django.db import DataError, IntegrityError
 
 from compliance.core.environments import Environment
 from compliance.observing import correlation, metrics, tracing
+from webhooks.models import Pace
 from webhooks.sending import claims, results, wakeup
 from webhooks.sending.attempts import AttemptResult, ClaimedAttempt, send
 from webhooks.sending.http_client import DEFECT, Outcome
@@ -92,6 +93,10 @@ def _note(claim: ClaimedAttempt, outcome: Outcome) -> None:
     seconds, name = outcome.duration.total_seconds(), metrics.environment()
     metrics.ATTEMPTS.labels(name, "succeeded" if outcome.succeeded else "failed").inc()
     metrics.ATTEMPT_SECONDS.labels(name).observe(seconds)
+    if claim.number == 1 and not claim.had_failures and claim.pace is not Pace.SLOW:
+        # A tenant's bad endpoint waits for its slots, which tells nothing of the service.
+        delay = (claim.started_at - claim.created_at).total_seconds()
+        metrics.DELIVERY_DELAY_SECONDS.labels(name, claim.event).observe(max(0.0, delay))
     failed = not outcome.succeeded
     tracing.record(claim.correlation, "webhook delivery", kind="CLIENT", seconds=seconds, failed=failed)
 

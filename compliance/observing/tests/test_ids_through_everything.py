@@ -75,8 +75,9 @@ def test_deferred_event_hands_its_ids_on_to_entries_and_webhooks(web: Worker, se
         assert answer.status == 201, answer.body
         assert json.loads(answer.body)["data"]["risk_band"] == "high"
         (sent,) = receiver.received
-    assert {ids_of(one) for one in AuditEntry.objects.of_type("event.high_risk")} == {("order-7", TRACE)}
-    message = Message.objects.get()
+    high = AuditEntry.objects.for_tenant(tenant.id).of_type("event.high_risk")
+    assert {ids_of(one) for one in high} == {("order-7", TRACE)}
+    message = Message.objects.get(tenant=tenant)
     assert message.request_id == sent.headers["x-request-id"] == "order-7"
     caused = correlation.parse_traceparent(message.traceparent)
     told = correlation.parse_traceparent(sent.headers["traceparent"])

@@ -7,11 +7,16 @@ from urllib.parse import quote
 
 import pytest
 from django.conf import settings
+from django.db import IntegrityError
 
 from compliance.core import environments
+from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.core.identifiers import new_id
 from compliance.observing import correlation, logs
 from compliance.observing.correlation import Correlation
+from compliance.tenancy.tests.factories import make_tenant
+from webhooks.models import Webhook
 
 JSON, CONSOLE = logs.formatter("json"), logs.formatter("console")
 IDS = Correlation("order-7", "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
@@ -30,6 +35,9 @@ SECRETS = {
     "a JWT": ("token eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl bad", "c2lnbmF0dXJl"),
     "a webhook secret": ("with whsec_MfKQ9r8GKYqrTwjUPD8ILP of it", "MfKQ9r8GKYqrTwjUPD8ILP"),
     "a private key": ("-----BEGIN PRIVATE KEY-----\nMIIEvQIBADAN\n-----END PRIVATE KEY-----", "MIIEvQIBADAN"),
+    "a row": ('violates "x"\nDETAIL:  Failing row contains (1, a payload,\n null).', "a payload"),
+    "the rest of a row": ("x\nDETAIL:  Failing row contains (1, a\n\n  payload).", "payload"),
+    "a value": ('invalid input syntax for type uuid: "a" payload"', "payload"),
     "our own key": (f"as {settings.SECRET_KEY}", settings.SECRET_KEY),
     "our own key in a URL": (f"/x?q={QUOTED}", QUOTED),
 }  # fmt: skip
@@ -109,6 +117,22 @@ def test_secret_is_not_written(formatter: logging.Formatter, kind: str) -> None:
     assert secret not in formatter.format(record_of("x", tenant=text, agent=text))
 
 
+def test_rows_in_errors_of_postgresql_are_not_written() -> None:
+    # A traceback shows lines of source, and so must not find it here.
+    payload = str(new_id())
+    row = Webhook(tenant=make_tenant(), description=payload, events=["risk.alert"], secret=b"")
+    row.created_at = row.updated_at = now()
+    with pytest.raises(IntegrityError) as found, environments.atomic():
+        row.save()
+
+    text = JSON.format(record_of("x", error=found.value))
+
+    assert payload in str(found.value)
+    assert payload not in text
+    assert "webhooks_url_present" in text
+    assert "The above exception was the direct cause" in text
+
+
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_text_forges_no_line(kind: str) -> None:
     record = record_of("said %s", HOSTILE[kind])
@@ -122,7 +146,18 @@ def test_hostile_text_forges_no_line(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["x", "eyJ-", "a_live_", "x://", "x@", "-----BEGIN PRIVATE KEY-----", "token="]
+    "unit",
+    [
+        "x",
+        "eyJ-",
+        "a_live_",
+        "x://",
+        "x@",
+        "-----BEGIN PRIVATE KEY-----",
+        "token=",
+        "DETAIL: ",
+        "\n\nThe above",
+    ],
 )
 def test_endless_text_is_cut(unit: str) -> None:
     assert len(line_of(record_of(unit * 100_000))["event"]) < logs.LONGEST_TEXT + 50

@@ -9,16 +9,21 @@ import urllib.error
 import urllib.request
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
-from django.test import Client
+from django.test import Client, RequestFactory
+from django.urls import resolve
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django.fixtures import Settings
 
+from compliance.api.endpoint import Endpoint
 from compliance.observing import exposition, metrics, metrics_server
+from compliance.observing.middleware import route_of
 from compliance.observing.request_counts import RequestCounts
 from compliance.observing.tests.reading import sample
+from compliance.serving.endpoints import ENDPOINTS
 
 TOKEN = "a-token-of-the-tests"
 COUNT = """
@@ -60,10 +65,11 @@ def test_counts_of_killed_processes_are_summed(tmp_path: Path) -> None:
     assert sample(text, "compliance_strikes_total", environment="live") == 4
     answered = {"method": "GET", "route": "/v1/x"}
     assert sample(text, "compliance_http_requests_total", status="200", **answered) == 6
-    assert sample(text, "compliance_http_request_seconds_count", **answered) == 6
-    assert sample(text, "compliance_http_request_seconds_bucket", le="0.001", **answered) == 0
-    assert sample(text, "compliance_http_request_seconds_bucket", le="0.0025", **answered) == 6
-    assert sample(text, "compliance_http_request_seconds_sum", **answered) == pytest.approx(0.012)
+    timed = {"class": "2xx", **answered}
+    assert sample(text, "compliance_http_request_seconds_count", **timed) == 6
+    assert sample(text, "compliance_http_request_seconds_bucket", le="0.001", **timed) == 0
+    assert sample(text, "compliance_http_request_seconds_bucket", le="0.0025", **timed) == 6
+    assert sample(text, "compliance_http_request_seconds_sum", **timed) == pytest.approx(0.012)
 
 
 def test_folder_that_cannot_be_used_stops_nothing(tmp_path: Path) -> None:
@@ -73,6 +79,22 @@ def test_folder_that_cannot_be_used_stops_nothing(tmp_path: Path) -> None:
 
     assert shown.returncode == 0
     assert b"compliance_strikes" in shown.stdout
+
+
+def test_rare_things_are_shown_before_they_happen(tmp_path: Path) -> None:
+    text = run(SHOW, tmp_path / "metrics").stdout.decode()
+
+    for environment in ("live", "test"):
+        assert sample(text, "compliance_agents_stopped_total", environment=environment) == 0
+        assert sample(text, "compliance_revocation_delay_seconds_count", environment=environment) == 0
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: f"{one.method} {one.route}")
+def test_both_entrances_of_an_endpoint_have_one_route(endpoint: Endpoint[Any, Any]) -> None:
+    request = RequestFactory().generic(endpoint.method, endpoint.route.replace("{}", "x"))
+    request.resolver_match = resolve(request.path)
+
+    assert route_of(request) == endpoint.route
 
 
 def test_made_up_methods_are_one_label() -> None:

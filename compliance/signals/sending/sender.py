@@ -12,6 +12,7 @@ from django.conf import settings
 from auditlog.errors import TreeDamaged
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
+from compliance.observing import metrics
 from compliance.signals import wakeup
 from compliance.signals.feed import following
 from compliance.signals.sending import claims, results
@@ -69,6 +70,7 @@ class SignalSender(SendingLoop[ClaimedStream, PushResult]):
                 # Whatever it is must be recorded: the stream would stay claimed for ever.
                 log.exception("a signal of stream %s could not be sent", claim.id)
                 outcome = Outcome(timedelta(), error=DEFECT)
+            metrics.PUSHES.labels(metrics.environment(), "ok" if outcome.succeeded else "error").inc()
             is_over = position == len(claim.signals) or not outcome.succeeded or self._stopping.is_set()
             self.finish(PushResult(claim, signal, outcome, self.now(), is_over))
             if is_over:
