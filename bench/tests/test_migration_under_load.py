@@ -37,7 +37,7 @@ from compliance.tests.waiting import eventually
 ROWS = 1_000_000
 WRITERS = 3
 DAYS = 20
-LONG = 120.0
+LONG = 300.0
 INDEXES = """
 SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
 WHERE indrelid = %s::regclass AND NOT indisprimary
