@@ -31,16 +31,18 @@ def version_of(root: Path) -> str:
 
 
 def changes_of(root: Path, version: str) -> str:
-    """Return the section of CHANGELOG.md headed `## VERSION`, a date behind it or not. Raises: StepFailed."""
-    text = (root / "CHANGELOG.md").read_text()
-    found = re.search(
-        rf"^## {re.escape(version)}(?: [^\n]*)?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL
-    )
-    if found is None or not found[1].strip():
+    """Return the newest section of CHANGELOG.md, headed `## VERSION`, with or without a date.
+
+    Raises: StepFailed if the newest is another's, that of what is unreleased, or empty.
+    """
+    sections = re.split(r"^## ", (root / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]
+    heading, _, changes = (sections[0] if sections else "").partition("\n")
+    if heading.split(" ")[0] != version or not changes.strip():
         raise StepFailed(
-            f"CHANGELOG.md says nothing of {version}", hint="head what is unreleased with the version"
+            f"CHANGELOG.md begins with {heading or 'nothing'}, not with the changes of {version}",
+            hint="head what is unreleased with the version",
         )
-    return found[1].strip() + "\n"
+    return changes.strip() + "\n"
 
 
 def check_commit(root: Path, version: str) -> None:

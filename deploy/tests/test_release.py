@@ -39,7 +39,7 @@ def project(tmp_path: Path) -> Path:
     (root / versions.CHART).parent.mkdir(parents=True)
     (root / versions.CHART).write_text('version: 1.2.0\nappVersion: "1.2.0"\n')
     (root / "CHANGELOG.md").write_text(
-        "# Changelog\n\n## 1.2.0 (2026-11-25)\n\n- New.\n\n## 1.1.0\n\n- Old.\n"
+        "# Changelog\n\n## 1.2.0 \N{EN DASH} 2026-11-25\n\n- New.\n\n## 1.1.0\n\n- Old.\n"
     )
     git(root, "init", "--quiet")
     git(root, "add", ".")
@@ -62,13 +62,20 @@ def test_other_version_anywhere_is_refused(project: Path, name: str) -> None:
 
 def test_changes_are_those_of_the_version(project: Path) -> None:
     assert versions.changes_of(project, "1.2.0") == "- New.\n"
-    assert versions.changes_of(project, "1.1.0") == "- Old.\n"
 
 
-@pytest.mark.parametrize("version", ["1.3.0", "1.2", "1.2.00"])
-def test_version_without_changes_is_refused(project: Path, version: str) -> None:
-    with pytest.raises(StepFailed, match="says nothing of"):
+@pytest.mark.parametrize("version", ["1.3.0", "1.2", "1.2.00", "1.1.0"])
+def test_version_whose_changes_are_not_the_newest_is_refused(project: Path, version: str) -> None:
+    with pytest.raises(StepFailed, match=r"begins with 1\.2\.0"):
         versions.changes_of(project, version)
+
+
+def test_changes_that_no_version_heads_are_refused(project: Path) -> None:
+    path = project / "CHANGELOG.md"
+    path.write_text(path.read_text().replace("## 1.2.0", "## Unreleased\n\n- Newer.\n\n## 1.2.0"))
+
+    with pytest.raises(StepFailed, match="begins with Unreleased"):
+        versions.changes_of(project, "1.2.0")
 
 
 def test_commit_bears_the_tag_and_nothing_else(project: Path) -> None:
@@ -94,14 +101,26 @@ def test_folder_with_something_in_it_is_refused(project: Path, tmp_path: Path) -
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Build a draft of this working tree into a folder of this name, as `./run release` does."""
-    folder = tmp_path_factory.mktemp("releases")
+def tagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone of this repository, whose last commit is made a release."""
+    root, version = tmp_path_factory.mktemp("tagged") / "project", versions.version_of(ROOT)
+    output_of("git", "clone", "--quiet", str(ROOT), str(root))
+    path = root / "CHANGELOG.md"
+    path.write_text(path.read_text().replace("## Unreleased", f"## {version}"))
+    git(root, "commit", "--quiet", "--all", "--allow-empty", "--message", "Release")
+    git(root, "tag", f"v{version}")
+    return root
+
+
+@pytest.fixture(scope="module")
+def built(tagged: Path) -> Callable[[str], Path]:
+    """Make the release in a folder of this name beside the clone."""
 
     def build(name: str) -> Path:
-        if not (folder / name).exists():
-            release(ROOT, folder / name, is_draft=True)
-        return folder / name
+        out = tagged.parent / name
+        if not out.exists():
+            release(tagged, out, is_draft=False)
+        return out
 
     return build
 
@@ -125,17 +144,18 @@ def test_release_is_the_same_each_time(built: Callable[[str], Path]) -> None:
     output_of("sha256sum", "--check", "--strict", DIGESTS, cwd=first)
     listed = {line.split()[1] for line in (first / DIGESTS).read_text().splitlines()}
     assert listed == {path.name for path in first.iterdir()} - {DIGESTS}
+    assert {"CHANGES.md", "requirements.txt"} < listed
 
 
 @pytest.mark.drill
 @pytest.mark.slow
-def test_bill_of_materials_names_what_is_pinned(built: Callable[[str], Path]) -> None:
+def test_bill_of_materials_names_what_is_pinned(built: Callable[[str], Path], tagged: Path) -> None:
     (path,) = built("first").glob("*.cdx.json")
     bill: dict[str, Any] = json.loads(path.read_text())
-    locked = (ROOT / "requirements.txt").read_text()
+    locked = (tagged / "requirements.txt").read_text()
 
     assert (bill["bomFormat"], bill["metadata"]["component"]["name"]) == ("CycloneDX", "agentid-service")
-    assert bill["metadata"]["component"]["version"] == versions.version_of(ROOT)
+    assert bill["metadata"]["component"]["version"] == versions.version_of(tagged)
     assert {one["name"].lower(): one["version"] for one in bill["components"]} == pins(locked)
     hashes = {
         found["content"]
@@ -149,25 +169,26 @@ def test_bill_of_materials_names_what_is_pinned(built: Callable[[str], Path]) ->
 
 @pytest.mark.drill
 @pytest.mark.slow
-def test_wheel_holds_the_service_and_no_tests(built: Callable[[str], Path]) -> None:
+def test_wheel_holds_the_service_and_no_tests(built: Callable[[str], Path], tagged: Path) -> None:
     with zipfile.ZipFile(wheel_in(built("first"))) as archive:
         names = set(archive.namelist())
         metadata = next(archive.read(name).decode() for name in names if name.endswith("/METADATA"))
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=tagged, capture_output=True, text=True, check=True
+    )
     ours = {
         name
         for name in tracked.stdout.split("\0")
         if name.split("/")[0] in ROOMS | {"templates"}
         and "/tests/" not in name
         and not name.startswith("compliance/localdev/")
-        and (ROOT / name).exists()
     }
 
     content = {name for name in names if ".dist-info/" not in name}
     assert ours <= content
     assert {name.split("/")[0] for name in content} == ROOMS | {"templates", "manage.py"}
     assert not [name for name in content if re.search(r"/tests/|\.pyc$|compiled-|localdev", name)]
-    wanted = [line for line in (ROOT / "requirements.in").read_text().split() if line.startswith("django-")]
+    wanted = [line for line in (tagged / "requirements.in").read_text().split() if line.startswith("django-")]
     assert all(f"Requires-Dist: {name}" in metadata for name in wanted)
 
 
