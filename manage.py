@@ -6,6 +6,11 @@ import sys
 
 from django.core.management import execute_from_command_line
 
-if __name__ == "__main__":
+
+def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compliance.settings")
     execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

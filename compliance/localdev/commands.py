@@ -31,6 +31,7 @@ HELP = """\
 ./run exec COMMAND …      run any program with that environment and .venv on PATH
 ./run bench NAME …        measure: `./run bench ingest --help`
 ./run attack …            attack a service of its own, on loopback only: `./run attack --help`
+./run release …           make a release in dist/ (docs/deployment.md): `./run release --help`
 
 PORT chooses the web server's port (8000, or a free one). LOCAL_DIR moves the data from .local/.
 DATABASE_URL with TEST_DATABASE_URL, REDIS_URL and PKCS11_MODULE replace the embedded servers; if
@@ -152,6 +153,13 @@ def attack(layout: Layout, arguments: list[str]) -> int:
     return _with_environment(layout, [sys.executable, "-m", "bench.attack", *arguments])
 
 
+def release(layout: Layout, arguments: list[str]) -> int:
+    """Run `python -m deploy.release`, which needs the tests' requirements and no servers."""
+    prepare("test")
+    command = [sys.executable, "-m", "deploy.release", *arguments]
+    return run_foreground(command, env=os.environ, cwd=layout.root)
+
+
 def supervise(layout: Layout, arguments: list[str]) -> int:
     """Be the supervisor that `Stack.up` starts: its arguments are a socket's number and a parent's pid."""
     parent = int(arguments[1]) if len(arguments) > 1 else None
@@ -168,7 +176,10 @@ COMMANDS: dict[str, Callable[[Layout, list[str]], int]] = {
     "": run,
     "exec": execute,
     **dict.fromkeys(("--detach", "-d"), detach),
-    **{command.__name__: command for command in (stop, start, status, env, demo, manage, bench, attack)},
+    **{
+        command.__name__: command
+        for command in (stop, start, status, env, demo, manage, bench, attack, release)
+    },
     **dict.fromkeys(("--help", "-h", "help"), show_help),
 }
 

@@ -4,14 +4,19 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
+from django.contrib.postgres.operations import (
+    AddConstraintNotValid,
+    AddIndexConcurrently,
+    RemoveIndexConcurrently,
+)
 from django.db import migrations, models
 from django.db.migrations.migration import Migration
 from django.db.migrations.operations.base import Operation
 
 # Of SQL written by hand, comments left out.
 STATEMENTS = {
-    "index not CONCURRENTLY": r"\b(CREATE( UNIQUE)?|DROP) INDEX (?!CONCURRENTLY)",
+    # ON ONLY makes no index of rows: those of partitions are made one by one, and attached.
+    "index not CONCURRENTLY": r"\b(CREATE( UNIQUE)?|DROP) INDEX (?!CONCURRENTLY|[^(]* ON ONLY )",
     "NOT NULL set": r"\bSET NOT NULL\b",
     "column dropped": r"\bDROP COLUMN\b",
     "renamed": r"\bRENAME (COLUMN|TO)\b",
@@ -53,7 +58,7 @@ def _problem(operation: Operation) -> str:
         return "renamed"
     if isinstance(operation, REMOVALS):
         return "removed"
-    if isinstance(operation, (AddIndexConcurrently, RemoveIndexConcurrently)):
+    if isinstance(operation, (AddConstraintNotValid, AddIndexConcurrently, RemoveIndexConcurrently)):
         return ""
     if isinstance(operation, (migrations.AddIndex, migrations.RemoveIndex)):
         return "index not CONCURRENTLY"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.apps import apps
 from django.conf import settings
-from django.contrib.postgres.operations import AddIndexConcurrently
+from django.contrib.postgres.operations import AddConstraintNotValid, AddIndexConcurrently
 from django.db import migrations, models
 from django.db.migrations.loader import MigrationLoader
 
@@ -51,6 +51,10 @@ def operations() -> Iterator[tuple[str, list[migrations.operations.base.Operatio
     )
     yield "concurrent index", [AddIndexConcurrently("thing", index)], True
     yield "concurrent SQL", [migrations.RunSQL("CREATE INDEX CONCURRENTLY i ON t (x)")], True
+    yield "parents index", [migrations.RunSQL("CREATE INDEX IF NOT EXISTS i ON ONLY t (x)")], True
+    rule = models.CheckConstraint(condition=models.Q(name="a"), name="named")
+    yield "not valid yet", [AddConstraintNotValid("thing", rule)], True
+    yield "valid at once", [migrations.AddConstraint("thing", rule)], False
     yield "checked later", [migrations.RunSQL("ALTER TABLE t ADD CONSTRAINT c CHECK (x > 0) NOT VALID")], True
     yield "default of Python", [migrations.AddField("thing", "name", text(default=""))], False
     yield "plain index", [migrations.AddIndex("thing", index)], False

@@ -38,6 +38,7 @@ ORDER = [
 WIRING = {
     "compliance.urls",
     "compliance.celery",
+    "deploy.release.__main__",
     "compliance.wsgi",
     "compliance.serving.application",
     "compliance.serving.endpoints",
@@ -248,6 +249,7 @@ READS_THE_ENVIRONMENT = {
     "compliance.keys.pkcs11.startup_lock",
     "compliance.wsgi",
     "compliance.celery",
+    "deploy.release.__main__",
     "compliance.serving.config",
     "events.risk.compiling",
     "manage",

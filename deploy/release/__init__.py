@@ -1,0 +1,1 @@
+"""Makes a release: `./run release` (docs/deployment.md, Releases)."""

@@ -1,0 +1,99 @@
+"""`./run release [--draft] [--out FOLDER]`: wheels, bill of materials, changes and digests of one version."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+
+from compliance.localdev.console import StepFailed, complain, say, step
+from compliance.localdev.layout import ROOT
+from deploy.release import versions
+
+DIGESTS = "SHA256SUMS"
+
+
+def main() -> int:
+    parser = ArgumentParser(prog="./run release", description=__doc__)
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="an empty or new folder (dist)")
+    parser.add_argument(
+        "--draft",
+        action="store_true",
+        help="build without a tag, from changed files, without a changelog's section",
+    )
+    given = parser.parse_args()
+    try:
+        release(ROOT, given.out.resolve(), is_draft=given.draft)
+    except StepFailed as failure:
+        complain(failure)
+        return 1
+    return 0
+
+
+def release(root: Path, out: Path, *, is_draft: bool) -> None:
+    """Write everything of the release into `out`. Raises: StepFailed."""
+    version = versions.version_of(root)
+    changes = "" if is_draft else versions.changes_of(root, version)
+    if not is_draft:
+        versions.check_commit(root, version)
+    if out.exists() and any(out.iterdir()):
+        raise StepFailed(f"{out} is not empty", hint="remove it, or name another by --out")
+    out.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": versions.commit_time(root)}
+    # The names of private package indexes are nobody's business.
+    environment = {name: value for name, value in environment.items() if not name.startswith(("PIP_", "UV_"))}
+    for name, folder in {"service": root, "client package": root / "sdk"}.items():
+        with step(f"wheel of the {name}"):
+            _run(
+                ["-m", "hatchling", "build", "--target", "wheel", "--directory", str(out)],
+                folder,
+                environment,
+            )
+    with step("bill of materials"):
+        bill = out / f"agentid-service-{version}.cdx.json"
+        _run(
+            [
+                *(
+                    "-m",
+                    "cyclonedx_py",
+                    "requirements",
+                    "--pyproject",
+                    "pyproject.toml",
+                    "--output-reproducible",
+                ),
+                *("--output-format", "JSON", "--validate", "--output-file", str(bill), "requirements.txt"),
+            ],
+            root,
+            environment,
+        )
+    shutil.copyfile(root / "requirements.txt", out / "requirements.txt")
+    if changes:
+        (out / "CHANGES.md").write_text(changes)
+    (out / DIGESTS).write_text(digests(out))
+    say(f"{version}{' (a draft)' if is_draft else ''} is in {out}")
+
+
+def digests(folder: Path) -> str:
+    """Return what `sha256sum --check` reads, of every file of the folder."""
+    files = sorted(path for path in folder.iterdir() if path.name != DIGESTS)
+    return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
+
+
+def _run(arguments: list[str], folder: Path, environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise StepFailed(f"{arguments[1]} failed: {done.stdout.strip()}", hint="read what it says")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

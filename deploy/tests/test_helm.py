@@ -1,0 +1,383 @@
+"""The chart, rendered by helm itself: valid for Kubernetes, and what an installation relies on."""
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from django.urls import URLResolver, get_resolver
+
+from compliance.settings.declaring import Section
+from deploy.tests import helm
+from deploy.tests.programs import DEPLOY, output_of
+
+CHART = DEPLOY / "helm"
+EXAMPLE = CHART / "examples/values.yaml"
+# Kubernetes' own kinds have schemas; those of the Prometheus operator do not.
+FOREIGN = {"ServiceMonitor"}
+OLDEST, NEWEST = "1.29.0", "1.37.0"
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "all": (),
+    "least": (
+        *("--set", "hsm.hosts=1,archive.claim=,ingress.enabled=false,metrics.serviceMonitor.enabled=false"),
+        *("--set-json", "network.public.processes=[]", "--set-json", "network.more=[]"),
+        *("--set-json", "network.hsm.to=[]", "--set-json", "network.metrics.from=[]"),
+    ),
+    "haproxy": ("--set", "ingress.routing=haproxy,hosts={a.example.org,b.example.org},image.tag=v2"),
+}
+COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose/compose.yaml").read_text())["services"]
+Manifest = dict[str, Any]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run helm; skip the test where it is absent."""
+    found = helm.program()
+    if found is None:
+        pytest.skip("helm is not installed: python -m deploy.tests.helm")
+    return subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
+
+
+@cache
+def rendered(variant: str = "all") -> tuple[Manifest, ...]:
+    done = run("template", "agents", str(CHART), "--values", str(EXAMPLE), *VARIANTS[variant])
+    assert done.returncode == 0, done.stderr
+    return tuple(found for found in yaml.load_all(done.stdout, yaml.CSafeLoader) if found)
+
+
+def of_kind(*kinds: str, variant: str = "all") -> dict[str, Manifest]:
+    return {one["metadata"]["name"]: one for one in rendered(variant) if one["kind"] in kinds}
+
+
+def pods(variant: str = "all") -> dict[str, Manifest]:
+    """Map each process to its pod's template."""
+    found = of_kind("Deployment", "Job", variant=variant).values()
+    templates = [one["spec"]["template"] for one in found]
+    return {one["metadata"]["labels"]["app.kubernetes.io/component"]: one for one in templates}
+
+
+def containers(variant: str = "all") -> Iterator[tuple[str, Manifest, Manifest]]:
+    """Yield process, container and the pod's spec of every container."""
+    for process, pod in pods(variant).items():
+        for container in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]:
+            yield process, container, pod["spec"]
+
+
+def selects(selector: Manifest, labels: Mapping[str, str]) -> bool:
+    wanted = selector.get("matchLabels", {})
+    listed = selector.get("matchExpressions", [])
+    assert all(one["operator"] == "In" for one in listed)
+    return wanted.items() <= labels.items() and all(labels.get(one["key"]) in one["values"] for one in listed)
+
+
+def selected(selector: Manifest) -> set[str]:
+    return {name for name, pod in pods().items() if selects(selector, pod["metadata"]["labels"])}
+
+
+def test_lint_finds_nothing() -> None:
+    done = run("lint", "--strict", str(CHART), "--values", str(EXAMPLE))
+
+    assert done.returncode == 0, done.stdout
+    assert "0 chart(s) failed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("variant", "version"), [("all", OLDEST), ("all", NEWEST), ("least", NEWEST), ("haproxy", NEWEST)]
+)
+def test_manifests_are_valid(variant: str, version: str) -> None:
+    usual = () if variant == "all" else rendered()
+    for manifest in rendered(variant):
+        if manifest["kind"] not in FOREIGN and manifest not in usual:
+            kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_validation_finds_what_is_wrong() -> None:
+    manifest = json.loads(json.dumps(of_kind("Deployment")["agents-agentid-web"]))
+    manifest["spec"]["template"]["spec"]["containers"][0]["readinesProbe"] = {}
+
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(manifest, NEWEST, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("settings.SECRET_KEY=x", "invalid propertyName 'SECRET_KEY'"),
+        ("settings.BASE_URL=x", "invalid propertyName 'BASE_URL'"),
+        ("settings.lower=x", "invalid propertyName 'lower'"),
+        ("settings.WEB_THREADS=8", "at '/settings/WEB_THREADS'"),
+        ("web.replica=3", "at '/web'"),
+        ("baseUrl=http://agents.example.org", "at '/baseUrl'"),
+        ("trustedProxies={0.0.0.0/0}", "at '/trustedProxies/0'"),
+        ("network.database.to=null", "at '/network/database'"),
+        ("network.ingress.from=null", "at '/network/ingress'"),
+        ("secrets.service.files.SECRET_KEY=null", "at '/secrets/service/files'"),
+        ("web.resources.limits=null", "at '/web/resources'"),
+    ],
+)
+def test_unsafe_or_unknown_values_are_refused(setting: str, said: str) -> None:
+    done = run("template", "agents", str(CHART), "--values", str(EXAMPLE), "--set", setting)
+
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
+def test_installation_that_says_nothing_is_refused() -> None:
+    done = run("template", "agents", str(CHART))
+
+    assert done.returncode != 0
+    for value in ("/image/repository", "/baseUrl", "/trustedProxies", "/hsm/module", "/network/database/to"):
+        assert f"at '{value}'" in done.stderr
+
+
+def test_every_process_is_there_with_the_command_of_the_others() -> None:
+    """The compose file names the same processes; addresses, numbers of workers and hosts may differ."""
+    ours = {f"{process}/{one['name']}": one["command"] for process, one, _ in containers()}
+
+    def of_compose(name: str) -> list[str]:
+        command: list[str] = COMPOSE[name]["command"]
+        return command[2].removeprefix("exec ").split() if command[0] == "sh" else command
+
+    assert {*pods()} == {*COMPOSE} - {"postgres", "valkey", "nginx", "key-host", "migrate"} | {"migration"}
+    assert ours["web/web"] == of_compose("web")
+    for name in ("worker", "beat", "webhook-sender", "signal-sender"):
+        assert ours[f"{name}/{name}"] == of_compose(name)
+    assert ours["migration/migration"] == COMPOSE["migrate"]["command"]
+    for name in ("web", "worker", "signal-sender"):
+        assert ours[f"{name}/key-host-0"] == of_compose("key-host")
+        assert ours[f"{name}/key-host-1"] == [*of_compose("key-host")[:-1], "1"]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_containers_are_confined(variant: str) -> None:
+    """As Kubernetes' Pod Security Standard "restricted" asks, and with a read-only root file system."""
+    for _, container, pod in containers(variant):
+        rights = container["securityContext"]
+        assert (rights["runAsNonRoot"], rights["runAsUser"]) == (True, 10001)
+        assert (rights["readOnlyRootFilesystem"], rights["allowPrivilegeEscalation"]) == (True, False)
+        assert rights["capabilities"] == {"drop": ["ALL"]}
+        assert rights["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["automountServiceAccountToken"] is False
+        assert not {"hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"} & set(pod)
+        kinds = {kind for volume in pod["volumes"] for kind in volume if kind != "name"}
+        assert kinds <= {"emptyDir", "secret", "persistentVolumeClaim"}
+        assert {"cpu", "memory"} <= set(container["resources"]["requests"])
+        assert "memory" in container["resources"]["limits"]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_mounts_have_volumes(variant: str) -> None:
+    for _, container, pod in containers(variant):
+        mounted = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+        assert set(mounted) <= {one["name"] for one in pod["volumes"]}
+        assert len(set(mounted.values())) == len(mounted)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_settings_exist_and_secrets_are_files(variant: str) -> None:
+    declared = {one.name: one for section in Section.every for one in section.variables}
+    of_others = {"POD_IP", *yaml.safe_load(EXAMPLE.read_text())["hsm"]["environment"]}
+    for _, container, pod in containers(variant):
+        names = [one["name"] for one in container["env"]]
+        assert len(set(names)) == len(names)
+        files = files_of(container, pod)
+        for one in container["env"]:
+            if one["name"] in of_others:
+                continue
+            setting = declared.get(one["name"].removesuffix("_FILE")) or declared[one["name"]]
+            assert set(one) == {"name", "value"}
+            if setting.is_secret:
+                assert one["name"] == f"{setting.name}_FILE"
+                assert one["value"] in files
+
+
+def files_of(container: Manifest, pod: Manifest) -> set[str]:
+    """The paths of the secrets' files that a container sees."""
+    paths = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    return {
+        f"{paths[volume['name']]}/{item['path']}"
+        for volume in pod["volumes"]
+        if volume["name"] in paths
+        for item in volume.get("secret", {}).get("items", [])
+    }
+
+
+def test_owners_credentials_and_pins_go_to_those_who_need_them() -> None:
+    seen = {
+        (process if container["name"] == process else "key-host", name.rsplit("/", 1)[0])
+        for process, container, pod in containers()
+        for name in files_of(container, pod)
+    }
+
+    assert {who for who, folder in seen if folder == "/run/secrets/owner"} == {"migration"}
+    assert {who for who, folder in seen if folder == "/run/secrets/hsm"} == {"key-host"}
+
+
+def test_schema_refuses_every_secret_as_a_plain_setting() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    refused = set(schema["definitions"]["settings"]["propertyNames"]["not"]["enum"])
+    declared = {one.name: one for section in Section.every for one in section.variables}
+
+    assert refused <= set(declared)
+    assert {name for name, one in declared.items() if one.is_secret} <= refused
+    # What the templates say already.
+    plain = {"ALLOWED_HOSTS", "BASE_URL", "EVENT_ARCHIVE_DIR", "METRICS_DIR", "METRICS_LISTEN"}
+    plain |= {"PKCS11_HOSTS", "PKCS11_HOST_FOLDER", "PKCS11_MODULE", "TRUSTED_PROXIES"}
+    assert {name for name in refused if not declared[name].is_secret} == plain
+
+
+def test_web_takes_requests_by_its_health() -> None:
+    (web,) = (one for _, one, _ in containers() if one["name"] == "web")
+    paths = {name: web[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "readiness", "liveness")}
+
+    assert paths == {"startup": "/health/ready", "readiness": "/health/live", "liveness": "/health/live"}
+    # Probes ask for the pod by its address, which must be a known host.
+    assert "$(POD_IP)" in next(one["value"] for one in web["env"] if one["name"] == "ALLOWED_HOSTS")
+
+
+def test_every_process_is_probed_and_spread_and_has_a_budget() -> None:
+    budgets = [one["spec"] for one in of_kind("PodDisruptionBudget").values()]
+    for deployment in of_kind("Deployment").values():
+        pod = deployment["spec"]["template"]
+        assert deployment["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+        (main,) = pod["spec"]["containers"]
+        assert {"startupProbe", "livenessProbe"} <= set(main)
+        assert all("startupProbe" in one for one in pod["spec"].get("initContainers", []))
+        spread = pod["spec"]["topologySpreadConstraints"]
+        assert [one["topologyKey"].rpartition("/")[2] for one in spread] == ["hostname", "zone"]
+        assert all(selects(one["labelSelector"], pod["metadata"]["labels"]) for one in spread)
+        budget = [one for one in budgets if selects(one["selector"], pod["metadata"]["labels"])]
+        assert [one["maxUnavailable"] for one in budget] == [1]
+
+
+def test_migration_goes_before_the_new_processes() -> None:
+    (job,) = of_kind("Job").values()
+
+    assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
+
+
+def policies() -> dict[str, Manifest]:
+    prefix = "agents-agentid-"
+    return {name.removeprefix(prefix): one["spec"] for name, one in of_kind("NetworkPolicy").items()}
+
+
+def test_network_is_denied_to_all_and_policies_select_pods_that_exist() -> None:
+    deny = policies()["deny"]
+
+    assert selected(deny["podSelector"]) == set(pods())
+    assert set(deny["policyTypes"]) == {"Ingress", "Egress"}
+    assert not {"ingress", "egress"} & set(deny)
+    for name, policy in policies().items():
+        assert selected(policy["podSelector"]), name
+
+
+def test_processes_reach_what_they_need_and_nothing_else() -> None:
+    to = {
+        name.removeprefix("to-"): selected(one["podSelector"])
+        for name, one in policies().items()
+        if name.startswith("to-")
+    }
+    everyone = {"web", "worker", "webhook-sender", "signal-sender", "beat"}
+
+    assert to == {
+        "dns": everyone | {"migration"},
+        "database": everyone | {"migration"},
+        "valkey": everyone,
+        "hsm": {"web", "worker", "signal-sender"},
+        # The example adds the worker, for witnesses.
+        "public": {"webhook-sender", "signal-sender", "worker"},
+        "oidc": {"web"},
+    }
+
+
+def test_public_egress_leaves_out_what_is_private_and_stays_with_the_senders_by_default() -> None:
+    (rule,) = policies()["to-public"]["egress"]
+    blocks = {one["ipBlock"]["cidr"]: one["ipBlock"]["except"] for one in rule["to"]}
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())["network"]["public"]
+
+    assert {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"} <= set(blocks["0.0.0.0/0"])
+    assert {"fc00::/7", "fe80::/10"} <= set(blocks["::/0"])
+    assert rule["ports"] == [{"protocol": "TCP", "port": 443}]
+    assert defaults["processes"] == ["webhook-sender", "signal-sender"]
+
+
+def test_only_web_and_metrics_are_reached() -> None:
+    found = {
+        name: (
+            selected(one["podSelector"]),
+            [port["port"] for rule in one["ingress"] for port in rule["ports"]],
+        )
+        for name, one in policies().items()
+        if one["policyTypes"] == ["Ingress"]
+    }
+
+    assert found == {
+        "from-ingress": ({"web"}, [8000]),
+        "metrics-of-web": ({"web"}, [8000]),
+        "metrics-of-parts": ({"worker", "webhook-sender", "signal-sender", "beat"}, [9100]),
+    }
+    assert all(rule["from"] for one in policies().values() for rule in one.get("ingress", []))
+
+
+def test_services_and_monitors_lead_to_ports_that_exist() -> None:
+    services = of_kind("Service")
+    for service in services.values():
+        for port in service["spec"]["ports"]:
+            chosen = [
+                pod["spec"]["containers"][0]
+                for pod in pods().values()
+                if service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+            ]
+            assert chosen
+            assert all(port["targetPort"] in {one["name"] for one in each["ports"]} for each in chosen)
+    for monitor in of_kind("ServiceMonitor").values():
+        (endpoint,) = monitor["spec"]["endpoints"]
+        (service,) = (
+            one
+            for one in services.values()
+            if selects(monitor["spec"]["selector"], one["metadata"]["labels"])
+        )
+        assert endpoint["port"] in {one["name"] for one in service["spec"]["ports"]}
+        assert endpoint["authorization"]["credentials"] == {"name": "agentid", "key": "metrics-token"}
+
+
+def public_roots() -> set[str]:
+    """The first segments of the service's routes."""
+    found = set()
+    for entry in get_resolver().url_patterns:
+        inner = entry.url_patterns if isinstance(entry, URLResolver) and not str(entry.pattern) else [entry]
+        found |= {f"/{str(one.pattern).lstrip('^').partition('/')[0]}" for one in inner}
+    return found
+
+
+@pytest.mark.parametrize("variant", ["all", "haproxy"])
+def test_ingress_exposes_every_route_but_health_and_metrics(variant: str) -> None:
+    (ingress,) = of_kind("Ingress", variant=variant).values()
+    services = of_kind("Service", variant=variant)
+
+    for rule in ingress["spec"]["rules"]:
+        paths = {one["path"]: one["backend"]["service"]["name"] for one in rule["http"]["paths"]}
+        assert set(paths) == public_roots() - {"/health", "/metrics"} | {"/static"}
+        assert set(paths.values()) <= set(services)
+    assert [one["host"] for one in ingress["spec"]["rules"]] == ingress["spec"]["tls"][0]["hosts"]
+
+
+def test_ingress_keeps_an_agent_with_one_pod() -> None:
+    (nginx,) = of_kind("Ingress").values()
+    haproxy = of_kind("Service", variant="haproxy")["agents-agentid-web"]["metadata"]["annotations"]
+
+    assert nginx["metadata"]["annotations"]["nginx.org/lb-method"] == "hash $http_x_agent_id consistent"
+    assert haproxy["haproxy.org/load-balance"] == "hdr(X-Agent-Id)"
+    assert haproxy["haproxy.org/backend-config-snippet"].startswith("hash-type consistent")
+
+
+def test_a_release_with_the_charts_name_does_not_repeat_it() -> None:
+    done = run(
+        "template", "agentid", str(CHART), "--values", str(EXAMPLE), "--show-only", "templates/services.yaml"
+    )
+
+    assert "name: agentid-web\n" in done.stdout
+    assert output_of(str(helm.program()), "show", "chart", str(CHART)).startswith("apiVersion: v2")
