@@ -57,7 +57,7 @@ KeptCheckpoint = tuple[str, Note]
 
 
 @dataclass(frozen=True)
-class Evidence:
+class KeptElsewhere:
     """What was kept outside of the databases."""
 
     checkpoints: Sequence[KeptCheckpoint] = ()
@@ -65,7 +65,7 @@ class Evidence:
 
 
 @dataclass
-class Outcome:
+class CheckOutcome:
     """What is wrong, empty if nothing is; and what was found otherwise."""
 
     problem: str = ""
@@ -78,12 +78,12 @@ class RestoreCheck:
     """One check; `remedy` applies unless its outcome names another."""
 
     name: str
-    run: Callable[[datetime], Outcome]
+    run: Callable[[datetime], CheckOutcome]
     remedy: str = ""
 
 
 def examine(
-    *, chosen: Sequence[Environment], evidence: Evidence, sample: int, now: datetime
+    *, chosen: Sequence[Environment], evidence: KeptElsewhere, sample: int, now: datetime
 ) -> list[Finding]:
     """Run all checks for the environments chosen.
 
@@ -166,32 +166,32 @@ def _checkpoints_of(
     return found
 
 
-def moment(now: datetime) -> Outcome:
+def moment(now: datetime) -> CheckOutcome:
     """State of which moment the database is: that of its newest audit entry."""
     newest = AuditEntry.objects.aggregate(newest=Max("created_at"))["newest"]
     if newest is None:
-        return Outcome(detail="the audit log is empty")
-    return Outcome(detail=f"the newest audit entry is of {newest:%Y-%m-%d %H:%M:%S} UTC")
+        return CheckOutcome(detail="the audit log is empty")
+    return CheckOutcome(detail=f"the newest audit entry is of {newest:%Y-%m-%d %H:%M:%S} UTC")
 
 
-def tenants_mirrored(now: datetime) -> Outcome:
+def tenants_mirrored(now: datetime) -> CheckOutcome:
     """Compare the tenants of the sandbox with those of live, which has them all."""
     with environments.use(Environment.LIVE):
         live = set(Tenant.objects.values_list("id", flat=True))
     unknown = set(Tenant.objects.values_list("id", flat=True)) - live
     if unknown:
-        return Outcome(f"{counted(len(unknown), 'tenant')} unknown in live")
-    return Outcome(detail=counted(len(live), "tenant"))
+        return CheckOutcome(f"{counted(len(unknown), 'tenant')} unknown in live")
+    return CheckOutcome(detail=counted(len(live), "tenant"))
 
 
-def log_verifies(checkpoints: Sequence[KeptCheckpoint], now: datetime) -> Outcome:
+def log_verifies(checkpoints: Sequence[KeptCheckpoint], now: datetime) -> CheckOutcome:
     """Verify the whole log, and that it contains the checkpoints kept elsewhere."""
     verdict = verify_log(demands=Demands(against=checkpoints), tell=_silent, now=now)
     if verdict.outcome is LogOutcome.VERIFIED:
-        return Outcome(detail=_verified(verdict))
+        return CheckOutcome(detail=_verified(verdict))
     is_rolled_back = any(flaw.damage is Damage.ROLLED_BACK for flaw in verdict.flaws)
     reasons = [*map(str, verdict.flaws[:SHOWN]), *verdict.doubts]
-    return Outcome("; ".join(reasons), remedy=ROLLED_BACK if is_rolled_back else "")
+    return CheckOutcome("; ".join(reasons), remedy=ROLLED_BACK if is_rolled_back else "")
 
 
 def _silent(done: int, size: int, seconds: float) -> None:
@@ -205,33 +205,33 @@ def _verified(verdict: Verdict) -> str:
     return f"{counted(verdict.counts['size'], 'entry', 'entries')}{signed}{compared}"
 
 
-def witnesses_agree(now: datetime) -> Outcome:
+def witnesses_agree(now: datetime) -> CheckOutcome:
     """Ask every witness whether it has seen a larger or another tree."""
     newest = latest_checkpoint()
     answers = gathering.ask_all(newest=newest) if newest else []
     against = [each for each in answers if contradicts(each.problem)]
     if against:
-        return Outcome("; ".join(f"{each.asked.witness.name}: {each.problem}" for each in against))
+        return CheckOutcome("; ".join(f"{each.asked.witness.name}: {each.problem}" for each in against))
     silent = [each for each in answers if each.cosignature is None and each.witness_size is None]
     if silent:
         names = ", ".join(each.asked.witness.name for each in silent)
-        return Outcome(f"no answer from {names}: cannot tell", remedy="ask again once they answer")
+        return CheckOutcome(f"no answer from {names}: cannot tell", remedy="ask again once they answer")
     if not answers:
-        return Outcome(detail="no witness was asked: AUDIT_WITNESS_POLICY names none")
-    return Outcome(detail=f"{counted(len(answers), 'witness', 'witnesses')} know no later tree")
+        return CheckOutcome(detail="no witness was asked: AUDIT_WITNESS_POLICY names none")
+    return CheckOutcome(detail=f"{counted(len(answers), 'witness', 'witnesses')} know no later tree")
 
 
-def service_signs(now: datetime) -> Outcome:
+def service_signs(now: datetime) -> CheckOutcome:
     made = signing.of_the_service(now)
-    return Outcome(made.problem(), f"{counted(made.made, 'key')} signed")
+    return CheckOutcome(made.problem(), f"{counted(made.made, 'key')} signed")
 
 
-def agents_sign(sample: int, now: datetime) -> Outcome:
+def agents_sign(sample: int, now: datetime) -> CheckOutcome:
     made = signing.of_agents(sample, now)
-    return Outcome(made.problem(), f"{counted(made.made, 'key')} signed")
+    return CheckOutcome(made.problem(), f"{counted(made.made, 'key')} signed")
 
 
-def lists_continue(lists: Sequence[KeptList], now: datetime) -> Outcome:
+def lists_continue(lists: Sequence[KeptList], now: datetime) -> CheckOutcome:
     """Compare numbers and revocations with published lists that were kept."""
     problems, unknown = [], set()
     for kept in lists:
@@ -243,30 +243,30 @@ def lists_continue(lists: Sequence[KeptList], now: datetime) -> Outcome:
             problems.append(f"{name} has {counted(len(found.lost), 'lost revocation')}")
         unknown |= set(found.unknown)
     if problems:
-        return Outcome("; ".join(problems))
+        return CheckOutcome("; ".join(problems))
     authorities = CertificateAuthority.objects.publishing(now).order_by("created_at", "id")
     numbers = [f"{each.common_name} continues after {each.crl_number}" for each in authorities]
     issued_later = f"; {counted(len(unknown), 'listed certificate')} unknown here" if unknown else ""
     compared = "" if lists else "; compared with no published list"
-    return Outcome(detail=f"{'; '.join(numbers)}{issued_later}{compared}")
+    return CheckOutcome(detail=f"{'; '.join(numbers)}{issued_later}{compared}")
 
 
-def secrets_open(now: datetime) -> Outcome:
+def secrets_open(now: datetime) -> CheckOutcome:
     opened = secrets.open_stored()
-    return Outcome(opened.problem(), f"{counted(opened.count, 'secret')} decrypted")
+    return CheckOutcome(opened.problem(), f"{counted(opened.count, 'secret')} decrypted")
 
 
-def webhooks_waiting(now: datetime) -> Outcome:
+def webhooks_waiting(now: datetime) -> CheckOutcome:
     """State what will be delivered once senders start: receivers may have it already."""
     waiting = Delivery.objects.filter(status__in=["pending", "in_flight"]).order_by()
     found = waiting.aggregate(count=Count("id"), oldest=Min("created_at"))
     since = f", the oldest of {found['oldest']:%Y-%m-%d %H:%M:%S} UTC" if found["oldest"] else ""
-    return Outcome(detail=f"{counted(found['count'], 'delivery', 'deliveries')} will be sent{since}")
+    return CheckOutcome(detail=f"{counted(found['count'], 'delivery', 'deliveries')} will be sent{since}")
 
 
-def answers_kept(now: datetime) -> Outcome:
+def answers_kept(now: datetime) -> CheckOutcome:
     """State how many answers repeated requests still get; later ones are executed again."""
     records = IdempotencyRecord.objects.order_by()
     found = records.aggregate(count=Count("id"), newest=Max("created_at"))
     until = f", up to {found['newest']:%Y-%m-%d %H:%M:%S} UTC" if found["newest"] else ""
-    return Outcome(detail=f"{counted(found['count'], 'answer')} kept{until}")
+    return CheckOutcome(detail=f"{counted(found['count'], 'answer')} kept{until}")

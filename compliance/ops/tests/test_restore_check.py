@@ -35,7 +35,7 @@ from compliance.core.errors import Invalid
 from compliance.core.identifiers import new_id
 from compliance.keys import backend_for
 from compliance.ops.restoring import checks, secrets, signing
-from compliance.ops.restoring.checks import Evidence
+from compliance.ops.restoring.checks import KeptElsewhere
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import ACTOR, make_tenant
 from delegation import services as delegation
@@ -166,13 +166,13 @@ def test_list_of_a_stranger_is_refused() -> None:
         crl = published()
 
     with pytest.raises(Invalid):
-        checks.examine(chosen=[Environment.LIVE], evidence=Evidence(lists=[crl]), sample=1, now=now())
+        checks.examine(chosen=[Environment.LIVE], evidence=KeptElsewhere(lists=[crl]), sample=1, now=now())
 
 
 def test_checkpoint_of_a_strange_log_is_refused() -> None:
     make_entries()
     note = seal_and_sign().note.replace(log_keys.origin(), "strange.example/log")
-    evidence = Evidence([("kept", Note.parse(note))])
+    evidence = KeptElsewhere([("kept", Note.parse(note))])
 
     with pytest.raises(Invalid):
         checks.examine(chosen=[Environment.LIVE], evidence=evidence, sample=1, now=now())

@@ -13,7 +13,7 @@ from compliance.core.commands import EXIT_FINDINGS, EXIT_UNAVAILABLE, ServiceCom
 from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
 from compliance.core.wording import counted
-from compliance.ops.restoring.checks import Evidence, examine
+from compliance.ops.restoring.checks import KeptElsewhere, examine
 
 SAMPLE = 50
 
@@ -57,11 +57,11 @@ class Command(ServiceCommand):
             self._fail(counted(len(bad), "problem"), EXIT_UNAVAILABLE if is_down else EXIT_FINDINGS)
 
 
-def _evidence(checkpoints: list[Path], lists: list[Path]) -> Evidence:
+def _evidence(checkpoints: list[Path], lists: list[Path]) -> KeptElsewhere:
     """Read what was kept. Raises: Invalid."""
     try:
         notes = [(str(path), Note.parse(path.read_bytes())) for path in checkpoints]
-        return Evidence(notes, [parse_list(path.read_bytes()) for path in lists])
+        return KeptElsewhere(notes, [parse_list(path.read_bytes()) for path in lists])
     except OSError as error:
         raise Invalid(f"{error.filename}: {error.strerror}") from error
     except TlogError as error:
