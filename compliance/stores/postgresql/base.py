@@ -52,7 +52,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         self.is_standby = self.is_unreplicated = False
-        connection = super().get_new_connection(conn_params)
+        name = metrics.environment()
+        with metrics.timed(metrics.DATABASE_SECONDS, metrics.DATABASE_ERRORS, name, "connect"):
+            connection = super().get_new_connection(conn_params)
         connection.add_notice_handler(self._note)
         return connection
 
