@@ -1,8 +1,9 @@
-"""Map errors to a status, a message and headers; the body is `{"error": "<text>"}` on every path."""
+"""Map errors to a status, a message and headers; the body is `{"error": "<text>"}`, OAuth's below `/oauth/`."""
 
 import logging
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
@@ -11,7 +12,6 @@ from redis.exceptions import RedisError
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
-from compliance.api.error_bodies import error_body
 from compliance.core.errors import ServiceError
 
 log = logging.getLogger(__name__)
@@ -19,6 +19,12 @@ log = logging.getLogger(__name__)
 DATABASE_DOWN = "The database is unavailable; retry with exponential backoff"
 BROKER_DOWN = "The cache is unavailable; retry with exponential backoff"
 RETRY_SECONDS = 1
+OAUTH: Final = "/oauth/"
+_OAUTH_CODES: Final[Mapping[int, str]] = {
+    429: "temporarily_unavailable",
+    500: "server_error",
+    503: "temporarily_unavailable",
+}
 
 
 def describe(detail: Any, field: str = "") -> str:
@@ -97,6 +103,13 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
     if status == 503:
         log.warning("answered 503: %s", type(error).__name__)
     return Response({"error": message}, status=status, headers=headers)
+
+
+def error_body(path: str, status: int, message: str) -> dict[str, str]:
+    """Return the body of an error at a path, with the OAuth code of its status where clients expect one."""
+    if path.startswith(OAUTH):
+        return {"error": _OAUTH_CODES.get(status, "invalid_request"), "error_description": message}
+    return {"error": message}
 
 
 def error_response(

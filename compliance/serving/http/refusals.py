@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from compliance.api.answers import Answer, json_answer
-from compliance.api.error_bodies import OAUTH, error_body
+from compliance.api.exceptions import OAUTH, error_body
 from compliance.core.errors import TooLarge
 
 _CLOSING = {"Connection": "close"}
