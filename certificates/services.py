@@ -3,9 +3,9 @@
 from datetime import datetime
 
 from auditlog.vocabulary import Actor
-from certificates import authorities, resuming, revocation
+from certificates import authorities, revocation
 from certificates.issuing import issuance, key_pool, wrapped_keys
-from certificates.lists import publication
+from certificates.lists import publication, resuming
 from certificates.models import CertificateAuthority
 from certificates.ocsp import responders
 from certificates.public import messages, verification

@@ -52,7 +52,8 @@ class RestoreRun:
         """Do everything; return what `restore_check` finds wrong."""
         servers = Servers(find_layout())
         old, new = Site(servers, self.folder / "old"), Site(servers, self.folder / "new")
-        self.clear(old, new)
+        # Of its own: a site keeps the secrets of the folder that it found.
+        self.clear(*(Site(servers, self.folder / name) for name in ("old", "new")))
         try:
             backups, state = self._back_up(old)
             with step("the installation is lost"):
