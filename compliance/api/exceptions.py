@@ -1,4 +1,4 @@
-"""Map errors to a status, a message and headers; the body is `{"error": "<text>"}`, OAuth's below `/oauth/`."""
+"""Map errors to a status, a message and headers; the body is `{"error": "<text>"}` but below `/oauth/`."""
 
 import logging
 import sys
