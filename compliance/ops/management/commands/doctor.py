@@ -1,17 +1,15 @@
 """`doctor`: check the service, and say how to mend what is wrong."""
 
 from argparse import ArgumentParser
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from compliance.core.commands import EXIT_FINDINGS, EXIT_UNAVAILABLE, ServiceCommand
 from compliance.core.environments import Environment
-from compliance.core.wording import counted
 from compliance.ops.doctor import examine
+from compliance.ops.management.commands._findings import FindingsCommand
 
 
-class Command(ServiceCommand):
+class Command(FindingsCommand):
     help = (
         "Check databases, migrations, Redis, HSM, CAs, revocation lists, key pool, partitions, workers and "
         "keys, in both environments; safe beside a running service. Exit code 5 if a dependency is down, 6 "
@@ -27,12 +25,4 @@ class Command(ServiceCommand):
     def run(self, *, now: datetime, **options: Any) -> None:
         chosen = [Environment(options["environment"])] if options["environment"] else list(Environment)
         findings = examine(chosen=chosen, fix=options["fix"], now=now)
-        if options["json"]:
-            self._show([asdict(finding) for finding in findings], as_json=True)
-        else:
-            for finding in findings:
-                self.stdout.write(finding.line())
-        bad = [finding for finding in findings if not finding.ok]
-        if bad:
-            is_down = any(finding.is_down for finding in bad)
-            self._fail(counted(len(bad), "problem"), EXIT_UNAVAILABLE if is_down else EXIT_FINDINGS)
+        self._tell(findings, as_json=options["json"])

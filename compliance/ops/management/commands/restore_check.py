@@ -1,7 +1,6 @@
 """`restore_check`: check an installation that was restored from backups, before it serves."""
 
 from argparse import ArgumentParser
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -9,16 +8,15 @@ from typing import Any
 from auditlog.tlog.errors import TlogError
 from auditlog.tlog.notes import Note
 from certificates.lists.kept_lists import parse_list
-from compliance.core.commands import EXIT_FINDINGS, EXIT_UNAVAILABLE, ServiceCommand
 from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
-from compliance.core.wording import counted
+from compliance.ops.management.commands._findings import FindingsCommand
 from compliance.ops.restoring.checks import KeptElsewhere, examine
 
 SAMPLE = 50
 
 
-class Command(ServiceCommand):
+class Command(FindingsCommand):
     help = (
         "Check databases, audit log, keys, revocation lists and secrets after a restore, before the service "
         "starts; the databases are only read. Give what was kept elsewhere: it alone shows that something is "
@@ -46,15 +44,7 @@ class Command(ServiceCommand):
         chosen = [Environment(options["environment"])] if options["environment"] else list(Environment)
         evidence = _evidence(options["against"], options["list"])
         findings = examine(chosen=chosen, evidence=evidence, sample=options["sample"], now=now)
-        if options["json"]:
-            self._show([asdict(finding) for finding in findings], as_json=True)
-        else:
-            for finding in findings:
-                self.stdout.write(finding.line())
-        bad = [finding for finding in findings if not finding.ok]
-        if bad:
-            is_down = any(finding.is_down for finding in bad)
-            self._fail(counted(len(bad), "problem"), EXIT_UNAVAILABLE if is_down else EXIT_FINDINGS)
+        self._tell(findings, as_json=options["json"])
 
 
 def _evidence(checkpoints: list[Path], lists: list[Path]) -> KeptElsewhere:
