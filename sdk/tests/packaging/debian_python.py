@@ -66,9 +66,8 @@ def _downloaded(version: str, folder: Path, mirror: str) -> bool:
     apt = ["apt-get", "--quiet", *(part for name, one in options.items() for part in ("-o", f"{name}={one}"))]
     wanted = ["install", "--yes", "--no-install-recommends", "--download-only", f"python{version}"]
     try:
-        return all(
-            subprocess.run([*apt, *command], capture_output=True, check=False, timeout=SECONDS).returncode == 0
-            for command in (["update"], wanted)
-        )
-    except subprocess.TimeoutExpired:
+        for command in (["update"], wanted):
+            subprocess.run([*apt, *command], capture_output=True, check=True, timeout=SECONDS)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
         return False
+    return True
