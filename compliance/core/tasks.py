@@ -61,7 +61,7 @@ class EnvironmentTask(celery.Task):
 
 
 def _stamp(*, headers: dict[str, Any], **kwargs: Any) -> None:
-    """Note when a message is sent, whoever sends it."""
+    """Store in a message the time at which it is sent."""
     headers[SENT_AT_HEADER] = time.time()
 
 

@@ -101,7 +101,7 @@ class IntrospectionSerializer(serializers.Serializer[Any]):
 def shown_introspection(found: Introspection | None, *, tenant_id: UUID) -> dict[str, Any]:
     """The answer of introspection to a tenant: what the token says, that it stands, and its agent's risk.
 
-    Which tenant vouches for a verified root is told to that tenant only.
+    Only the tenant that vouches for a verified root sees that it does.
     """
     if found is None:
         return INACTIVE

@@ -51,7 +51,7 @@ class Revocations:
     def apply(self, signal: VerifiedSignal) -> None:
         """Remember a signal; in the order they came. A repeated one does no harm.
 
-        What is told again of the time before a revocation does not undo it.
+        A repeated signal from before a revocation does not undo it.
         """
         at = signal.happened_at.timestamp()
         if signal.event == SignalKind.SESSION_REVOKED and signal.token_id:
@@ -123,7 +123,7 @@ class RevocationFeed:
 
     It knows what happened since the stream was made; CRL and status list tell of the time before. While it
     cannot know (`silence_seconds` without an answer, a stream that was not enabled, full memory) its answer
-    is NotValid (status_unknown). So it is for good after a signal that does not verify: the service is told
+    is NotValid (status_unknown). After a signal that does not verify this is permanent: the service is told
     which (`setErrs`, RFC 8936 §2.6) and sends it no more. Read CRL and status list, and make a new feed.
     Use it as a context manager.
     """
