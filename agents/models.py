@@ -1,5 +1,6 @@
 """Agents: identity, permitted actions, status and rolling risk."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import models
@@ -17,6 +18,14 @@ class AgentStatus(models.TextChoices):
     ACTIVE = "active"
     SUSPENDED = "suspended"
     RETIRED = "retired"
+
+
+def declared_actions(metadata: Mapping[str, Any] | None) -> list[str] | None:
+    """The scope that an agent's metadata states, None for no scope; [] if it has only the older `scopes`."""
+    stated = metadata or {}
+    if stated.get("permitted_actions") is not None:
+        return list(stated["permitted_actions"])
+    return [] if "scopes" in stated else None
 
 
 class Agent(models.Model):
@@ -68,11 +77,8 @@ class Agent(models.Model):
 
     @property
     def permitted_actions(self) -> list[str] | None:
-        """The scope in the metadata, for the certificate; [] if it has only the older key `scopes`."""
-        metadata = self.metadata or {}
-        if metadata.get("permitted_actions") is not None:
-            return list(metadata["permitted_actions"])
-        return [] if "scopes" in metadata else None
+        """The scope in the metadata, for the certificate."""
+        return declared_actions(self.metadata)
 
     @property
     def effective_enforcement(self) -> str:

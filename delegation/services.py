@@ -9,14 +9,16 @@ from django.conf import settings
 
 from auditlog.vocabulary import Actor
 from compliance.core import environments
+from compliance.core.environments import Environment
 from compliance.core.identifiers import parse_id
-from delegation import errors
+from delegation import errors, recent_tokens
 from delegation.issued import revocation
 from delegation.issuing.applications import Grant, TokenApplication
 from delegation.issuing.groups import IssuedDelegation, issue_alone
 from delegation.jose import jws, tokens
 from delegation.jose.tokens import Delegation
 from delegation.models import TokenKey
+from delegation.recent_tokens import AuthenticToken
 from delegation.standing import Introspection, standings
 from delegation.token_keys import keyring, keys
 
@@ -114,14 +116,31 @@ def revoke_token(*, tenant_id: UUID, token: str, actor: Actor, now: datetime) ->
 
 
 def _verified(token: str, now: datetime) -> Delegation:
+    known = recent_tokens.find(token)
+    if known is None:
+        delegation = _authentic(token)
+    else:
+        environment, _ = keyring.find(known.kid)
+        delegation = known.delegation
+        _check_issuer(delegation.issuer, delegation.environment, environment)
+    tokens.check_time(delegation, now=now)
+    return delegation
+
+
+def _authentic(token: str) -> Delegation:
+    """The delegation of a token with a valid signature, by a key that counts, from this issuer."""
     parsed = jws.parse(token)
     environment, key = keyring.find(parsed.kid)
     claims = jws.verify(parsed, key)
-    if claims.get("iss") != settings.TOKEN_ISSUER or claims.get("env") != environment.value:
-        raise errors.TokenRejected(errors.RejectionReason.INVALID_ISSUER)
+    _check_issuer(claims.get("iss"), claims.get("env"), environment)
     delegation = tokens.from_claims(claims)
-    tokens.check_time(delegation, now=now)
+    recent_tokens.keep(token, AuthenticToken(parsed.kid, delegation))
     return delegation
+
+
+def _check_issuer(issuer: object, named: object, environment: Environment) -> None:
+    if issuer != settings.TOKEN_ISSUER or named != environment.value:
+        raise errors.TokenRejected(errors.RejectionReason.INVALID_ISSUER)
 
 
 def read_parent(*, token: str | None, now: datetime) -> Delegation | None:

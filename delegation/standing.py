@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from agents.models import Agent
+from agents.models import Agent, declared_actions
 from agents.risk import band_of
 from certificates.models import Certificate, CertificateStatus, status_by_clock
 from compliance.stores import sql
@@ -155,7 +155,7 @@ def _standing(token: Delegation, behind: Sequence[_Behind], now: datetime) -> St
         risk_score=own.risk_score or 0.0,
         highest_risk_score=max(one.risk_score or 0.0 for one in behind),
         certificate_serial=own.serial,
-        permitted_actions=Agent(metadata=own.declared).permitted_actions,
+        permitted_actions=declared_actions(own.declared),
     )
 
 

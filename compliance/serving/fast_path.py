@@ -82,7 +82,7 @@ class FastPath:
             return None
         began = time.monotonic() if received.correlation is None else received.correlation.began
         answer = await self._served(call)
-        method, route, status = call.endpoint.method, call.endpoint.route, answer.status
+        method, route, status = received.method, call.endpoint.route, answer.status
         seconds = time.monotonic() - began
         loop_counts.note(method=method, route=route, status=status, seconds=seconds)
         if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
@@ -139,6 +139,7 @@ class FastPath:
         return await self._executors.ask(endpoint, environment, question, tenant_id)
 
     def _route(self, received: Received) -> tuple[Endpoint[Any, Any] | None, str]:
+        method = "GET" if received.method == "HEAD" else received.method
         folder, _, last = received.path.rpartition("/")
         outer, _, inner = folder.rpartition("/")
         if not last:
@@ -149,7 +150,7 @@ class FastPath:
             (f"{folder}/", last, ""),
             (f"{outer}/", inner, f"/{last}"),
         ):
-            endpoint = self._endpoints.get((received.method, path, suffix))
+            endpoint = self._endpoints.get((method, path, suffix))
             if endpoint is not None and (parameter or not path.endswith("/")):
                 return (None if parameter in endpoint.reserved else endpoint), parameter
         return None, ""

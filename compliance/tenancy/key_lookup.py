@@ -42,8 +42,10 @@ class KeyLookup:
         if key is None:
             if not recent_keys.is_known(environment, digest) and _is_over_limit(request):
                 return None
-            await self._look_up(environment, digest)
+            await self._looked_up(environment, digest)
             key = recent_keys.find(environment, digest)
+        elif recent_keys.is_due(environment, digest):
+            self._look_up(environment, digest)
         return None if key is None or key.is_expired(now()) else (environment, key)
 
     def close(self) -> None:
@@ -51,16 +53,20 @@ class KeyLookup:
         self._thread.submit(connections.close_all)
         self._thread.shutdown(wait=True)
 
-    async def _look_up(self, environment: Environment, digest: str) -> None:
+    async def _looked_up(self, environment: Environment, digest: str) -> None:
+        pending = self._look_up(environment, digest)
+        if pending is not None:
+            await asyncio.shield(pending)
+
+    def _look_up(self, environment: Environment, digest: str) -> "asyncio.Future[None] | None":
+        """The look-up of a key, begun unless it is under way; None if too many others are."""
         pending = self._pending.get((environment, digest))
-        if pending is None:
-            if len(self._pending) >= MOST_LOOKUPS:
-                return
+        if pending is None and len(self._pending) < MOST_LOOKUPS:
             loop = asyncio.get_running_loop()
             pending = loop.run_in_executor(self._thread, _look_up_in_thread, environment, digest)
             self._pending[environment, digest] = pending
             pending.add_done_callback(lambda _: self._pending.pop((environment, digest)))
-        await asyncio.shield(pending)
+        return pending
 
 
 def _look_up_in_thread(environment: Environment, digest: str) -> None:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 FRESH_SECONDS = 0.8
 """How long a key is not looked up again; every process refuses a revoked one within a second."""
+RENEWED_SECONDS = 0.4
+"""How old a key in use gets before it is looked up beside the requests, so that none has to wait for it."""
 KEPT = 10_000
 
 _checked: "BoundedCache[tuple[Environment, str], tuple[float, ApiKey]]" = BoundedCache(KEPT)
@@ -25,6 +27,12 @@ def find(environment: Environment, digest: str) -> "ApiKey | None":
 def is_known(environment: Environment, digest: str) -> bool:
     """Whether the key was valid when this process last looked it up, however long ago."""
     return _checked.get((environment, digest)) is not None
+
+
+def is_due(environment: Environment, digest: str) -> bool:
+    """Whether a key that is still fresh had better be looked up now."""
+    found = _checked.get((environment, digest))
+    return found is not None and monotonic() >= found[0] + RENEWED_SECONDS
 
 
 def keep(environment: Environment, row: "ApiKey") -> None:
