@@ -22,8 +22,8 @@ FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
 DEEPEST = 8
 ROOT = {"sub": "alice@example.com", "type": "human"}
-TOKENS_VERIFIED = 200
-"""Different tokens, so that no answer is remembered for one."""
+TOKENS_VERIFIED = 2_500
+"""Different tokens, more than two processes remember, so that each signature is checked anew."""
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 

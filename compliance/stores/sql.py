@@ -26,6 +26,10 @@ Found = TypeVar("Found")
 Params = Sequence[Any] | Mapping[str, Any] | None
 
 
+Question = tuple[type[Model], str, Params]
+"""A model, what follows `FROM <table>`, and its parameters."""
+
+
 def query(sql: str, params: Params = None) -> list[Any]:
     """The rows of a statement."""
     with connections[environments.alias()].cursor() as cursor:
@@ -88,9 +92,10 @@ def pipelined() -> Iterator[None]:
         yield
 
 
-def read_together(*questions: tuple[type[Model], str, Params]) -> list[list[Any]]:
-    """The rows of several models in one round trip, each question being a model, what follows `FROM <table>`,
-    and its parameters. They are asked in order: each sees what was committed before the one in front ended.
+def read_together(*questions: Question) -> list[list[Any]]:
+    """The rows of several models in one round trip.
+
+    They are asked in order: each question sees what was committed before the one in front ended.
     """
     connection = connected()
     with connection.wrap_database_errors, connection.connection.pipeline():

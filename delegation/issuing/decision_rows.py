@@ -4,18 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
-
-from django.db.models import Model
 
 from agents.errors import AgentNotFound
 from agents.models import Agent
 from certificates.models import Certificate
 from compliance.stores import sql
+from compliance.stores.sql import Question
 from delegation.jose.tokens import Delegation
-from delegation.models import IssuedToken
+from delegation.models import IssuedToken, TokenKey
 from delegation.standing_rule import NotStanding, delegator_fault
+from delegation.token_keys import keys
 
 _AGENTS: Final = "WHERE id = ANY(%s::uuid[]) ORDER BY id"
 _TOKENS: Final = "WHERE id = ANY(%s::uuid[]) ORDER BY id"
@@ -77,11 +77,12 @@ class WantedRows(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupRows:
-    """The rows for a group of requests."""
+    """The rows for a group of requests; `active_keys` holds the token key that signs, if there is one."""
 
     issuers: Mapping[UUID, AgentAndCertificate]
     behind: Mapping[UUID, AgentAndCertificate]
     tokens: Mapping[UUID, IssuedToken]
+    active_keys: Sequence[TokenKey]
 
     def of(self, *, tenant_id: UUID, agent_id: UUID | None, parent: Delegation | None) -> RequestRows:
         """The rows of one request. Raises: AgentNotFound, also for another tenant's agent."""
@@ -106,18 +107,20 @@ def read(wanted: Sequence[WantedRows], *, locking: Locking = Locking.NONE) -> Gr
     behind = {one.agent_id for parent in parents for one in parent.lineage}
     tokens = sorted({one for parent in parents for one in _ids(parent)})
     shared = "" if locking is Locking.NONE else " FOR SHARE"
-    of_parents: list[tuple[type[Model], str, Sequence[Any]]] = [
+    of_parents: list[Question] = [
         (IssuedToken, f"{_TOKENS}{shared}", (sql.array(tokens),)),
         (Agent, _AGENTS, (sql.array(behind),)),
     ]
-    agents, *found, certificates = sql.read_together(
+    agents, *found, certificates, active_keys = sql.read_together(
         (Agent, f"{_AGENTS}{locking.value}", (sql.array(issuers),)),
         *(of_parents if parents else ()),
         (Certificate, _LATEST_OF_EACH, (sql.array(issuers | behind),)),
+        keys.ACTIVE,
     )
     latest = {certificate.agent_id: certificate for certificate in certificates}
     issued, others = found if parents else ([], [])
-    return GroupRows(_by_id(agents, latest), _by_id(others, latest), {token.id: token for token in issued})
+    known = {token.id: token for token in issued}
+    return GroupRows(_by_id(agents, latest), _by_id(others, latest), known, active_keys)
 
 
 def _by_id(agents: Iterable[Agent], latest: Mapping[UUID, Certificate]) -> dict[UUID, AgentAndCertificate]:

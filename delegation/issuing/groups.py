@@ -85,7 +85,7 @@ def _outcomes(asked: Sequence[TokenApplication], locking: Locking) -> list[Outco
     found = sql.read_again(lambda: _read(cases, Locking.NONE))
     _each(cases, lambda case: _authorise(case, found))
     if _open(cases):
-        _issue(cases, locking)
+        _issue(cases, found.active_keys, locking)
     return [_outcome(case) for case in cases]
 
 
@@ -95,10 +95,10 @@ def _outcome(case: _GroupMember) -> Outcome:
     return case.outcome
 
 
-def _issue(cases: Sequence[_GroupMember], locking: Locking) -> None:
+def _issue(cases: Sequence[_GroupMember], active_keys: Sequence[TokenKey], locking: Locking) -> None:
     """Sign and store the tokens of the open cases."""
     try:
-        key = keys.signing_key()
+        key = keys.the_active(active_keys)
         _sign(cases, key)
     except ServiceError as error:
         # An HSM that does not answer is not asked again for each of them.

@@ -1,7 +1,9 @@
 """The life of token keys: generated, published, active, retired or withdrawn, destroyed."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Final
 from uuid import UUID
 
 from django.db import IntegrityError
@@ -11,12 +13,21 @@ from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
 from compliance.keys import HsmECPrivateKey, backend_for, destroy_if_present, private_key
 from compliance.stores import sql
+from compliance.stores.sql import Question
 from compliance.stores.sweeps import each
 from delegation.errors import RotationUnderWay, TokenKeysMissing
 from delegation.jose.jwks import Jwk, public_jwk
 from delegation.lifecycle import DESTROY_AFTER, PUBLISHED_AHEAD, KeyStatus
 from delegation.models import TokenKey
 from delegation.token_keys import keyring
+
+
+def _question(status: KeyStatus) -> Question:
+    return TokenKey, "WHERE status = %s ORDER BY id LIMIT 1", (status.value,)
+
+
+ACTIVE: Final = _question(KeyStatus.ACTIVE)
+"""What `sql.read_together` asks for the key that signs."""
 
 
 def bootstrap(*, actor: Actor, now: datetime) -> TokenKey:
@@ -95,8 +106,14 @@ def _destroy(key_id: UUID, *, now: datetime) -> int:
 
 def signing_key() -> TokenKey:
     """The active key; raises `TokenKeysMissing` before `bootstrap`."""
-    if active := _of_status(KeyStatus.ACTIVE):
-        return active
+    ((*found,),) = sql.read_together(ACTIVE)
+    return the_active(found)
+
+
+def the_active(found: Sequence[TokenKey]) -> TokenKey:
+    """The key in the rows of `ACTIVE`; raises `TokenKeysMissing` before `bootstrap`."""
+    if found:
+        return found[0]
     raise TokenKeysMissing()
 
 
@@ -114,7 +131,7 @@ def jwks(*, now: datetime) -> list[Jwk]:
 
 
 def _of_status(status: KeyStatus) -> TokenKey | None:
-    ((*found,),) = sql.read_together((TokenKey, "WHERE status = %s ORDER BY id LIMIT 1", (status.value,)))
+    ((*found,),) = sql.read_together(_question(status))
     return found[0] if found else None
 
 
