@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -20,8 +20,10 @@ from compliance.keys import private_key
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_test_key
 from compliance.tests.client import ApiClient
+from delegation import recent_tokens, services
 from delegation.jose import jws, tokens
 from delegation.models import TokenKey
+from delegation.services import TokenVerification
 from delegation.tests.factories import ACTOR, CHAIN, JKT, VERIFIED, make_software_key, make_token
 from delegation.token_keys import keyring, keys
 
@@ -216,6 +218,36 @@ def test_warm_verification_reads_no_row(api: ApiClient, agent: Agent) -> None:
         verify(api, make_software_token())
 
     assert len(live) == len(test) == 0
+
+
+def test_token_verified_before_is_judged_by_time_key_and_issuer_anew(agent: Agent, settings: Any) -> None:
+    issued = make_token(agent)
+    first = services.verify(token=issued.token, now=now())
+    assert recent_tokens.find(issued.token) is not None
+    assert services.verify(token=issued.token, now=now()) == first == TokenVerification(issued.delegation)
+
+    assert reason_of(issued.token, issued.delegation.expires) == "expired"
+    assert reason_of(issued.token, issued.delegation.issued - timedelta(minutes=1)) == "not_yet_valid"
+    own, settings.TOKEN_ISSUER = settings.TOKEN_ISSUER, "https://other.example"
+    assert reason_of(issued.token, now()) == "invalid_issuer"
+    settings.TOKEN_ISSUER = own
+    keys.replace_compromised(actor=ACTOR, now=now())
+    assert reason_of(issued.token, now()) == "unknown_key"
+
+
+def test_only_authentic_tokens_are_remembered(agent: Agent) -> None:
+    token = make_token(agent).token
+    head, _, signature = token.rpartition(".")
+    forged = [f"{head}.{signature[::-1]}", token + " ", token.upper(), make_software_token(), "a.b.c"]
+
+    assert services.verify(token=token, now=now()).valid
+    assert not any(services.verify(token=one, now=now()).valid for one in forged)
+
+    assert [one for one in forged if recent_tokens.find(one)] == []
+
+
+def reason_of(token: str, at: datetime) -> str | None:
+    return services.verify(token=token, now=at).reason
 
 
 def test_made_up_keys_cause_one_reading_in_a_cooldown(api: ApiClient, tenant: Tenant) -> None:

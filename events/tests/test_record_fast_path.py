@@ -219,6 +219,25 @@ def test_key_nobody_checked_lately_is_looked_up_once_for_all_who_ask(
     assert len(looks) <= 2
 
 
+def test_key_in_use_is_looked_up_before_anybody_waits_for_it(
+    world: World, web: Web, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent_keys, "FRESH_SECONDS", 600.0)
+    monkeypatch.setattr(recent_keys, "RENEWED_SECONDS", 0.0)
+    ApiKey.objects.filter(id=key_id(key)).update(revoked_at=now())
+
+    async def play() -> list[int]:
+        answers = [await web.send(key, world.report())]
+        while answers[-1].status == 201:
+            await asyncio.sleep(0.02)
+            answers.append(await web.send(key, world.report()))
+        return [answer.status for answer in answers]
+
+    *before, last = web.run(asyncio.wait_for(play(), 20))
+
+    assert (set(before), last) == ({201}, 401)
+
+
 def test_unknown_key_is_left_to_the_view(world: World, web: Web) -> None:
     unknown = keys.new_secret(Environment.LIVE)
 

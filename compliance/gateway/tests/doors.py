@@ -32,13 +32,29 @@ WAIT_SECONDS = 20.0
 NAME = "api.example"
 
 
+class CountingSocket(socket.socket):
+    """A listening socket; `taken` counts the connections that it has accepted."""
+
+    taken = 0
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        found = super().accept()
+        self.taken += 1
+        return found
+
+
 @dataclass
 class RunningService:
     """The service's own server; `seen_by_view` counts what its fast path left to the views."""
 
-    port: int = 0
+    listening: CountingSocket
     seen_by_view: int = 0
     stop: Event = field(default_factory=Event)
+
+    @property
+    def port(self) -> int:
+        found: int = self.listening.getsockname()[1]
+        return found
 
     def views(self, environ: Environ, start_response: Callable[..., Any]) -> Any:
         self.seen_by_view += 1
@@ -51,8 +67,8 @@ class RunningService:
 @contextmanager
 def running_service() -> Iterator[RunningService]:
     """The service with its fast path; setting `stop` ends it early."""
-    listening = socket.create_server((HOST, 0))
-    service, is_ready = RunningService(listening.getsockname()[1]), Event()
+    listening = CountingSocket(fileno=socket.create_server((HOST, 0)).detach())
+    service, is_ready = RunningService(listening), Event()
 
     async def live() -> None:
         views = ThreadedDjango(service.views, threads=2)

@@ -121,6 +121,13 @@ def test_api_gets_the_path_that_was_decided_about(door: Door, written: str, read
     assert door.api.seen[-1][1] == read
 
 
+def test_nginx_keeps_its_connections_to_the_service(door: Door) -> None:
+    replies = [door.ask_serial() for _ in range(10)] + [door.nginx.ask() for _ in range(10)]
+
+    assert [reply.status for reply in replies] == [200] * 10 + [401] * 10
+    assert door.service.listening.taken <= 2
+
+
 def test_no_refused_request_reaches_the_api(door: Door) -> None:
     replies = [
         door.nginx.ask(),

@@ -219,6 +219,19 @@ def test_methods_are_judged_alike(fast: Worker, plain: Worker, good: Good) -> No
         assert_alike(fast, plain, method, good.path, good.with_headers(), good.body)
 
 
+def test_head_is_answered_by_the_fast_path_like_get(
+    fast: Worker, endpoint: Endpoint[Any, Any], good: Good
+) -> None:
+    if endpoint.method != "GET":
+        pytest.skip("takes no GET")
+    get, head = (
+        fast.run(fast.exchange(method, good.path, good.with_headers())) for method in ("GET", "HEAD")
+    )
+
+    assert (head.status, fast.seen_by_view) == (endpoint.status, 0)
+    assert shape(head, changing=CHANGING) == shape(get, changing=CHANGING)
+
+
 SUFFIXES = [
     "/", "//", "/x", "?", "?a=b&a=c", "?limit=0", "?limit=2&limit=3", "?%00", "?é", "?" + "a=1&" * 30, "%00",
     "\n", " ", "é", "?format=xml", ";x", "?before=%ff", "?at=2020-01-01", "?at=2999-01-01",
