@@ -232,6 +232,21 @@ def test_audit_notices_what_the_lists_do_not_say(tenant: Tenant) -> None:
     assert ended.value.code == 6
 
 
+def test_audit_reads_the_newest_list_of_each_kind_once(tenant: Tenant) -> None:
+    for _ in range(3):
+        certificate = make_revoked_certificate(tenant)
+        publish_now(certificate.authority)
+    rows, authority = RevocationList.objects, certificate.authority
+    authority.refresh_from_db()
+    assert rows.filter(authority=authority, scope="delta").count() == 3
+    Certificate.objects.filter(id=certificate.id).update(revocation_code="superseded")
+
+    found = list_audit.findings(authority, now())
+
+    shard = f"shard-{certificate.crl_shard}"
+    assert sorted(one.partition(" ")[0] for one in found) == sorted(["delta", "full", shard])
+
+
 def test_audit_notices_age_and_forgery(owned: None, authority: CertificateAuthority) -> None:
     full = RevocationList.objects.latest_of(authority)
     later = list_audit.findings(authority, full.next_update)
