@@ -4,8 +4,6 @@ Works in databases of its own and prints tables. docs/benchmarks.md tells what t
 """
 
 import argparse
-import json
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +13,9 @@ from bench.audit_tree.proving import long_logs
 from bench.audit_tree.run import AuditOptions, AuditRun
 from bench.audit_tree.sealing import lag
 from bench.harness import machine, web
+from bench.harness.command import ended, tell
 from bench.harness.place import find_place
-from compliance.localdev.console import StepFailed, complain, say
+from compliance.localdev.console import say
 
 LONG = ("proofs", "tiles", "verify")
 PARTS = ("appends", "lag", *LONG)
@@ -25,26 +24,18 @@ AGENTS = 1
 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; the exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
-    options, place = _options(arguments), find_place()
+    options = _options(arguments)
+    return ended(lambda: _run(options))
+
+
+def _run(options: AuditOptions) -> int:
+    place = find_place()
     run = AuditRun(options, place)
-    run.lines.append(
-        f"{machine.processor()}, {machine.cores()} cores, load {machine.load_average():.1f} at the start, "
-        f"{machine.loops_per_second() / 1e6:.1f} million loops a second (plain Python)"
-    )
-    try:
-        with place.prepared(AGENTS, fresh=False, keep=False):
-            web.clear_leftovers(place)
-            _measure(run)
-    except StepFailed as failure:
-        complain(failure)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    sys.stdout.write("\n".join(["", *run.lines, ""]))
-    if options.json is not None:
-        options.json.write_text(json.dumps(run.figures) + "\n")
+    run.lines.append(machine.described())
+    with place.prepared(AGENTS, fresh=False, keep=False):
+        web.clear_leftovers(place)
+        _measure(run)
+    tell(run.lines, run.figures, options.json)
     return 0
 
 

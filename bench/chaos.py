@@ -8,7 +8,7 @@ from bench.cluster.drive import Drive
 from bench.cluster.log_disk import LogDisk
 from bench.cluster.network import Namespaces, enter_namespaces, has_namespaces
 from bench.cluster.topology import NODES
-from compliance.localdev.console import StepFailed, complain
+from bench.harness.command import ended
 
 SHORT_MINUTES = 3.0
 
@@ -32,15 +32,15 @@ def main() -> int:
     """Run it on a fresh cluster, which is stopped at the end."""
     chosen = options()
     enter_namespaces("bench.chaos", sys.argv[1:])
-    try:
-        cluster = find_cluster()
-        if has_namespaces():
-            cluster.network = Namespaces(NODES)
-            cluster.log_disk = LogDisk(cluster.log, cluster.folder / "log-kept")
-        return Drive(cluster, chosen).run()
-    except StepFailed as failure:
-        complain(failure)
-        return 1
+    return ended(lambda: _run(chosen))
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    cluster = find_cluster()
+    if has_namespaces():
+        cluster.network = Namespaces(NODES)
+        cluster.log_disk = LogDisk(cluster.log, cluster.folder / "log-kept")
+    return Drive(cluster, chosen).run()
 
 
 if __name__ == "__main__":

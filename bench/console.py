@@ -7,7 +7,6 @@ one is not held, 1 when a run failed.
 
 import argparse
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,10 +20,11 @@ from bench.console_pages.asking import Timed, ask_all
 from bench.console_pages.filling import Sizes
 from bench.console_pages.table import HEADINGS, page_rows
 from bench.harness import machine, web
+from bench.harness.command import ended
 from bench.harness.place import Place, find_place
 from bench.harness.report import table
 from bench.harness.stats import median, percentile
-from compliance.localdev.console import StepFailed, complain, step
+from compliance.localdev.console import StepFailed, step
 
 PEOPLE = ("operator", "officer", "auditor", "developer")
 MISSED = 6
@@ -45,22 +45,15 @@ class PageOptions:
 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; the exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
-    options, place = _options(arguments), find_place()
-    header = (
-        f"{machine.processor()}, {machine.cores()} cores, load {machine.load_average():.1f} at the start, "
-        f"{machine.loops_per_second() / 1e6:.1f} million loops a second (plain Python)"
-    )
-    try:
-        with place.prepared(1, fresh=False, keep=options.keep, copy=not options.filled):
-            web.clear_leftovers(place)
-            timed, plain = _measured(place, options)
-    except StepFailed as failure:
-        complain(failure)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    options = _options(arguments)
+    return ended(lambda: _run(options))
+
+
+def _run(options: PageOptions) -> int:
+    place, header = find_place(), machine.described()
+    with place.prepared(1, fresh=False, keep=options.keep, copy=not options.filled):
+        web.clear_leftovers(place)
+        timed, plain = _measured(place, options)
     return _told(header, timed, plain, options)
 
 

@@ -6,7 +6,6 @@ figure means.
 """
 
 import argparse
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 import psycopg
 
 from bench.harness import answers, machine, web
+from bench.harness.command import ended
 from bench.harness.ledger import Ledger
 from bench.harness.load import Load
 from bench.harness.place import Place, find_place
@@ -30,7 +30,7 @@ from bench.parts.soak import in_words, memory, soak
 from bench.rulers import tables
 from bench.rulers.pgbench import BATCH, BATCHES, PgBench
 from bench.rulers.rows import StoredRow, mean_size, newest
-from compliance.localdev.console import StepFailed, complain, say, step
+from compliance.localdev.console import StepFailed, say, step
 
 PARTS = {
     "single": single,
@@ -53,28 +53,20 @@ NOT_FLAT = 6
 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; the exit code."""
-    # A shell's background job ignores interrupts; ours must end, and clean up, when it is asked to.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
     parsed = _parser().parse_args(arguments)
     options = _options(parsed)
+    return ended(lambda: _run(options, fresh=parsed.fresh, keep=parsed.keep))
+
+
+def _run(options: Options, *, fresh: bool, keep: bool) -> int:
     place = find_place()
-    try:
-        with (
-            place.prepared(options.agents, fresh=parsed.fresh, keep=parsed.keep),
-            _started(place, options) as run,
-        ):
-            held = memory(run)
-            for name, part in PARTS.items():
-                if options.wants(name):
-                    say(f"  … {name}")
-                    part(run)
-            _conclude(run, held)
-    except StepFailed as failure:
-        complain(failure)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    with place.prepared(options.agents, fresh=fresh, keep=keep), _started(place, options) as run:
+        held = memory(run)
+        for name, part in PARTS.items():
+            if options.wants(name):
+                say(f"  … {name}")
+                part(run)
+        _conclude(run, held)
     sys.stdout.write("\n" + run.report.text())
     if options.json is not None:
         run.report.write_json(options.json)

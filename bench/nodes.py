@@ -7,17 +7,17 @@ than promised, 0 otherwise.
 """
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
 from bench.harness import machine, web
+from bench.harness.command import ended, tell
 from bench.harness.place import find_place
 from bench.parts.nodes_revoked import revoked
 from bench.parts.nodes_run import NodesRun
 from bench.parts.nodes_scores import WAYS, scores
-from compliance.localdev.console import StepFailed, complain, step
+from compliance.localdev.console import step
 
 PARTS = {"revoked": revoked, "scores": scores}
 BROKEN, NOT_HELD = 1, 6
@@ -25,36 +25,27 @@ BROKEN, NOT_HELD = 1, 6
 
 def main(arguments: Sequence[str]) -> int:
     """Do it and print; the exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
     options = _options(arguments)
+    return ended(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
     place = find_place()
     agents = options.agents * len(WAYS) if "scores" in options.only else 1
     load = machine.load_average()
-    try:
-        with place.prepared(agents, fresh=options.fresh, keep=False), ExitStack() as stack:
-            web.clear_leftovers(place)
-            with step(f"{options.nodes} web nodes"):
-                nodes = [
-                    stack.enter_context(
-                        web.service(place, name=f"node-{number}", settings={"WEB_WORKERS": "1"})
-                    )
-                    for number in range(1, options.nodes + 1)
-                ]
-            run = NodesRun(options, place, nodes)
-            run.lines.append(
-                f"{machine.processor()}, {machine.cores()} cores, load {load:.1f} at the start; "
-                f"{options.nodes} nodes of one web process"
-            )
-            for name, part in PARTS.items():
-                if name in options.only:
-                    part(run)
-    except StepFailed as failure:
-        complain(failure)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    sys.stdout.write("\n".join(["", *run.lines, ""]))
+    with place.prepared(agents, fresh=options.fresh, keep=False), ExitStack() as stack:
+        web.clear_leftovers(place)
+        with step(f"{options.nodes} web nodes"):
+            nodes = [
+                stack.enter_context(web.service(place, name=f"node-{number}", settings={"WEB_WORKERS": "1"}))
+                for number in range(1, options.nodes + 1)
+            ]
+        run = NodesRun(options, place, nodes)
+        run.lines.append(f"{machine.described(load=load)}; {options.nodes} nodes of one web process")
+        for name, part in PARTS.items():
+            if name in options.only:
+                part(run)
+    tell(run.lines)
     if run.is_broken:
         return BROKEN
     return 0 if run.is_held else NOT_HELD

@@ -4,13 +4,12 @@ Works in databases and tokens of its own and prints tables. docs/benchmarks.md t
 """
 
 import argparse
-import json
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from bench.harness import machine, web
+from bench.harness.command import ended, tell
 from bench.harness.place import find_place
 from bench.parts.pki_http import certifying
 from bench.parts.pki_keys import key_growth, signing
@@ -20,7 +19,7 @@ from bench.parts.pki_revoking import revoking
 from bench.parts.pki_run import PkiOptions, PkiRun
 from bench.parts.pki_verify import verifying
 from bench.parts.pki_wrapped import wrapped_keys
-from compliance.localdev.console import StepFailed, complain, say
+from compliance.localdev.console import say
 
 PARTS = {
     "sign": signing,
@@ -38,31 +37,21 @@ AGENTS = 20
 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; the exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
     options = _options(arguments)
+    return ended(lambda: _run(options))
+
+
+def _run(options: PkiOptions) -> int:
     place = find_place()
     run = PkiRun(options, place)
-    loops = machine.loops_per_second() / 1e6
-    run.lines.append(
-        f"{machine.processor()}, {machine.cores()} cores, load {machine.load_average():.1f} at the start, "
-        f"{loops:.1f} million loops a second (plain Python)"
-    )
-    try:
-        with place.prepared(AGENTS, fresh=False, keep=False):
-            web.clear_leftovers(place)
-            for name, part in PARTS.items():
-                if name in options.only:
-                    say(f"  … {name}")
-                    part(run)
-    except StepFailed as failure:
-        complain(failure)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    sys.stdout.write("\n".join(["", *run.lines, ""]))
-    if options.json is not None:
-        options.json.write_text(json.dumps(run.figures) + "\n")
+    run.lines.append(machine.described())
+    with place.prepared(AGENTS, fresh=False, keep=False):
+        web.clear_leftovers(place)
+        for name, part in PARTS.items():
+            if name in options.only:
+                say(f"  … {name}")
+                part(run)
+    tell(run.lines, run.figures, options.json)
     return 0
 
 

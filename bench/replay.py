@@ -19,11 +19,12 @@ from typing import Any
 import psycopg
 
 from bench.harness import machine
+from bench.harness.command import ended
 from bench.harness.history import History
 from bench.harness.ledger import EVENTS
 from bench.harness.place import Place, find_place
 from bench.harness.report import table
-from compliance.localdev.console import StepFailed, complain, say, step
+from compliance.localdev.console import StepFailed, say, step
 
 WAYS: dict[str, dict[str, Any]] = {
     "stored scores": {"strikes": 2},
@@ -39,24 +40,24 @@ FETCHED = 5_000
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; the exit code."""
     parsed = _parser().parse_args(arguments)
+    return ended(lambda: _run(parsed))
+
+
+def _run(parsed: argparse.Namespace) -> int:
     place = find_place()
-    try:
-        with place.prepared(parsed.agents, fresh=parsed.fresh, keep=parsed.keep):
-            history = History(place, place.agents(parsed.agents), parsed.events)
-            with step(f"a history of {parsed.events:,} events"):
-                history.make_partitions()
-                history.fill(parsed.events)
-            limit = _read_alone(place)
-            found = {name: _replayed(place, changes) for name, changes in WAYS.items()}
-    except StepFailed as failure:
-        complain(failure)
-        return 1
+    with place.prepared(parsed.agents, fresh=parsed.fresh, keep=parsed.keep):
+        history = History(place, place.agents(parsed.agents), parsed.events)
+        with step(f"a history of {parsed.events:,} events"):
+            history.make_partitions()
+            history.fill(parsed.events)
+        limit = _read_alone(place)
+        found = {name: _replayed(place, changes) for name, changes in WAYS.items()}
     rows = [["", "seconds", "events/s", "of limit", "processor s", "peak MB"]]
     rows.append(["reading the rows alone", f"{limit:.1f}", f"{parsed.events / limit:,.0f}", "", "", ""])
     for name, (seconds, worked, peak) in found.items():
         rate = f"{parsed.events / seconds:,.0f}"
         rows.append([name, f"{seconds:.1f}", rate, f"{limit / seconds:.0%}", f"{worked:.1f}", f"{peak:.0f}"])
-    say(f"\n{machine.processor()}, {machine.cores()} cores, load {machine.load_average():.1f}")
+    say(f"\n{machine.described()}")
     say("\n".join(table(rows)))
     holds = all(s <= parsed.minutes * 60 and mb <= parsed.megabytes for s, _, mb in found.values())
     return 0 if holds else 1

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from bench.harness.command import ended
 from bench.harness.stats import percentile
-from compliance.localdev.console import StepFailed, complain, say, step
+from compliance.localdev.console import StepFailed, say, step
 from compliance.localdev.ports import HOST
 
 GATEWAYS: Final = 3
@@ -240,11 +241,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./run bench signals", description=__doc__.partition("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=100, help="agents to strike (default 100)")
     parser.add_argument("--feed", action="store_true", help="only the client's RevocationFeed, by poll")
-    try:
-        return run(parser.parse_args())
-    except StepFailed as failure:
-        complain(failure)
-        return 1
+    options = parser.parse_args()
+    return ended(lambda: run(options))
 
 
 if __name__ == "__main__":

@@ -4,19 +4,18 @@ Works in databases and tokens of its own and prints tables. docs/benchmarks.md t
 """
 
 import argparse
-import json
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from bench.harness import machine, web
+from bench.harness.command import ended, tell
 from bench.harness.place import Place, find_place
 from bench.trust_parts.doors import doors
 from bench.trust_parts.gateway import gateway
 from bench.trust_parts.limits import limits
 from bench.trust_parts.run import TrustOptions, TrustRun
-from compliance.localdev.console import StepFailed, complain, say
+from compliance.localdev.console import say
 
 PARTS = ("limits", "doors", "gateway")
 AGENTS = 20
@@ -24,24 +23,18 @@ AGENTS = 20
 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; the exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
     parsed = _parsed(arguments)
     options = TrustOptions(
         parsed.seconds, parsed.offered, parsed.turns, frozenset(parsed.only.split(",")), parsed.json
     )
+    return ended(lambda: _run(options, fresh=parsed.fresh))
+
+
+def _run(options: TrustOptions, *, fresh: bool) -> int:
     place = find_place()
-    try:
-        with place.prepared(AGENTS, fresh=parsed.fresh, keep=False):
-            run = _measured(place, options)
-    except StepFailed as failure:
-        complain(failure)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    sys.stdout.write("\n".join(["", *run.lines, ""]))
-    if options.json is not None:
-        options.json.write_text(json.dumps(run.figures, indent=2) + "\n")
+    with place.prepared(AGENTS, fresh=fresh, keep=False):
+        run = _measured(place, options)
+    tell(run.lines, run.figures, options.json)
     return 0
 
 
@@ -51,7 +44,7 @@ def _measured(place: Place, options: TrustOptions) -> TrustRun:
     agents = place.agents(AGENTS)
     with web.service(place) as service:
         run = TrustRun(options, place, service)
-        run.lines.append(_machine())
+        run.lines.append(machine.described())
         found = {}
         if "limits" in options.only:
             say("  … limits")
@@ -64,14 +57,6 @@ def _measured(place: Place, options: TrustOptions) -> TrustRun:
             gateway(run, agents)
         run.lines += ["", f"Load of the machine at the end: {machine.load_average():.1f}"]
     return run
-
-
-def _machine() -> str:
-    loops = machine.loops_per_second() / 1e6
-    return (
-        f"{machine.processor()}, {machine.cores()} cores, load {machine.load_average():.1f} at the start, "
-        f"{loops:.1f} million loops a second (plain Python)"
-    )
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:

@@ -7,7 +7,6 @@ code 1 when an event that was due did not arrive, 0 otherwise.
 import argparse
 import http.client
 import json
-import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -17,12 +16,13 @@ from pathlib import Path
 import psycopg
 
 from bench.harness import machine, outbox, web
+from bench.harness.command import ended
 from bench.harness.outbox import Outbox, Taken
 from bench.harness.place import Place, find_place
 from bench.harness.report import Report, Row
 from bench.harness.stats import percentile
 from bench.harness.web import WebServer
-from compliance.localdev.console import StepFailed, complain, say, step
+from compliance.localdev.console import StepFailed, say, step
 from compliance.localdev.ports import HOST
 
 PARTS = ("latency", "saturation", "dead")
@@ -142,19 +142,15 @@ def dead(run: Run) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; the exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
     options = _parser().parse_args(arguments)
+    return ended(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
     place = find_place()
-    try:
-        with place.prepared(options.agents, fresh=options.fresh, keep=options.keep):
-            web.clear_leftovers(place)
-            run = _measure(place, options)
-    except StepFailed as failure:
-        complain(failure)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    with place.prepared(options.agents, fresh=options.fresh, keep=options.keep):
+        web.clear_leftovers(place)
+        run = _measure(place, options)
     sys.stdout.write("\n" + run.report.text())
     if options.json is not None:
         run.report.write_json(options.json)

@@ -7,15 +7,15 @@ webhook sender nothing that an attack registers is ever sent anywhere.
 import argparse
 import os
 import random
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 
 from bench.attack.attacks import NAMES
 from bench.harness import web
+from bench.harness.command import ended
 from bench.harness.place import find_place
-from compliance.localdev.console import StepFailed, complain, say, step
+from compliance.localdev.console import say, step
 
 # A long run registers thousands; how many a tenant may have is not what is attacked.
 ROOM = {"WEBHOOKS_PER_TENANT": "1000000"}
@@ -24,8 +24,6 @@ WHOLE_RUN_SECONDS = {"short": 75, "long": 3_600}
 
 def main(arguments: Sequence[str]) -> int:
     """Start, attack, stop; 0 when nothing was found, 6 when something was, 1 when it could not be done."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
     options = _parser().parse_args(arguments)
     unknown = set(options.only.split(",")) - set(NAMES) if options.only else set()
     if unknown:
@@ -34,25 +32,19 @@ def main(arguments: Sequence[str]) -> int:
     size = "short" if options.short else "long"
     seconds = options.seconds or WHOLE_RUN_SECONDS[size]
     os.environ |= ROOM
+    session = ["--seed", str(seed), "--size", size, "--seconds", str(seconds), "--only", options.only]
+    return ended(lambda: _attack(session, fresh=options.fresh, seed=seed, seconds=seconds))
+
+
+def _attack(session: Sequence[str], *, fresh: bool, seed: int, seconds: int) -> int:
     place = find_place()
-    try:
-        with place.prepared(0, fresh=options.fresh, keep=False):
-            web.clear_leftovers(place)
-            with step("the service's web server"), web.service(place) as service:
-                say(f"  … seed {seed}, at most {seconds} s; `--seed {seed}` repeats it")
-                command = [
-                    *(sys.executable, "-m", "bench.attack.session", "--port", str(service.port)),
-                    *("--seed", str(seed), "--size", size, "--seconds", str(seconds)),
-                    *("--only", options.only),
-                ]
-                return subprocess.run(
-                    command, env=place.environment(), cwd=place.servers.layout.root, check=False
-                ).returncode
-    except StepFailed as failure:
-        complain(failure)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    with place.prepared(0, fresh=fresh, keep=False):
+        web.clear_leftovers(place)
+        with step("the service's web server"), web.service(place) as service:
+            say(f"  … seed {seed}, at most {seconds} s; `--seed {seed}` repeats it")
+            command = [sys.executable, "-m", "bench.attack.session", "--port", str(service.port), *session]
+            root = place.servers.layout.root
+            return subprocess.run(command, env=place.environment(), cwd=root, check=False).returncode
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -8,7 +8,6 @@ nothing. docs/scaling.md tells what the figures mean.
 import argparse
 import json
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -20,8 +19,9 @@ from bench.capacity.measuring import Measuring, Options
 from bench.capacity.model import Costs, Plan, Workload, plan, plans
 from bench.capacity.tables import document, text
 from bench.harness import machine, web
+from bench.harness.command import ended
 from bench.harness.place import find_place
-from compliance.localdev.console import StepFailed, complain
+from compliance.localdev.console import StepFailed
 from compliance.localdev.layout import find_layout
 
 WORKLOAD = {
@@ -43,19 +43,15 @@ WORKLOAD = {
 
 def main(arguments: Sequence[str]) -> int:
     """Measure, derive and print; the exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
     parsed = _parser().parse_args(arguments)
-    try:
-        costs = _measured(parsed) if parsed.measured is None else read(parsed.measured)
-        found = _plans(parsed, costs)
-        if parsed.document:
-            document(find_layout().root / "docs/scaling.md", costs, found)
-    except StepFailed as failure:
-        complain(failure)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    return ended(lambda: _run(parsed))
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    costs = _measured(parsed) if parsed.measured is None else read(parsed.measured)
+    found = _plans(parsed, costs)
+    if parsed.document:
+        document(find_layout().root / "docs/scaling.md", costs, found)
     sys.stdout.write(text(costs, found))
     if parsed.json is not None:
         parsed.json.write_text(json.dumps(costs.as_json(), indent=2) + "\n")
@@ -89,11 +85,8 @@ def _measured(parsed: argparse.Namespace) -> Costs:
             measuring = Measuring(place, options, connection)
             load = machine.load_average()
             costs = measuring.run()
-    told = (
-        f"{machine.processor()}, {machine.cores()} cores, load {load:.1f} at the start, "
-        f"{machine.loops_per_second() / 1e6:.1f} million loops a second (plain Python), "
-        f"medians of {options.turns} turns"
-        + (f", {measuring.failures} requests failed" if measuring.failures else "")
+    told = f"{machine.described(load=load)}, medians of {options.turns} turns" + (
+        f", {measuring.failures} requests failed" if measuring.failures else ""
     )
     return replace(costs, measured_on=told)
 

@@ -32,6 +32,16 @@ def loops_per_second() -> float:
     return best
 
 
+def described(*, load: float | None = None) -> str:
+    """One line about the machine; `load` is its load at the start, by default that of now."""
+    load = load_average() if load is None else load
+    loops = loops_per_second() / 1e6
+    return (
+        f"{processor()}, {cores()} cores, load {load:.1f} at the start, "
+        f"{loops:.1f} million loops a second (plain Python)"
+    )
+
+
 def load_average() -> float:
     """Processes running or waiting to, over the last minute."""
     return os.getloadavg()[0]

@@ -6,7 +6,6 @@ Prints the seconds of each step beside those of copying the same files in the sa
 
 import argparse
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -18,11 +17,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bench.harness import machine
+from bench.harness.command import ended, tell
 from bench.harness.report import number, table
 from bench.restore.backups import Backups
 from bench.restore.filling import GIGABYTE, fill, size_of
 from bench.restore.site import Site
-from compliance.localdev.console import StepFailed, complain, step
+from compliance.localdev.console import StepFailed, step
 from compliance.localdev.layout import find_layout
 from compliance.localdev.servers.servers import Servers
 from compliance.localdev.state import LockBusy, locked
@@ -151,26 +151,19 @@ def _copy(source: Path, target: Path) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; the exit code."""
-    for number_of_signal in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number_of_signal, signal.default_int_handler)
-    run, layout = _run_of(arguments), find_layout()
+    run = _run_of(arguments)
+    return ended(lambda: _measured(run))
+
+
+def _measured(run: RestoreRun) -> int:
+    layout, header = find_layout(), machine.described()
     layout.prepare()
-    header = (
-        f"{machine.processor()}, {machine.cores()} cores, load {machine.load_average():.1f} at the start, "
-        f"{machine.loops_per_second() / 1e6:.1f} million loops a second (plain Python)"
-    )
     try:
         with locked(layout.run / "restore.lock", wait=False):
             wrong = run.measure()
     except LockBusy:
-        complain(StepFailed("another benchmark of restores runs here", hint="wait for it to end"))
-        return 1
-    except StepFailed as failure:
-        complain(failure)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    sys.stdout.write("\n".join(["", header, "", *run.lines(), "", *(wrong or ["Everything verifies."]), ""]))
+        raise StepFailed("another benchmark of restores runs here", hint="wait for it to end") from None
+    tell([header, "", *run.lines(), "", *(wrong or ["Everything verifies."])])
     return 1 if wrong else 0
 
 

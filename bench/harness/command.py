@@ -1,0 +1,34 @@
+"""A bench as a command: how it ends, and what it prints."""
+
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from compliance.localdev.console import StepFailed, complain
+
+FAILED: Final = 1
+INTERRUPTED: Final = 130
+
+
+def ended(work: Callable[[], int]) -> int:
+    """Do the work and return its exit code, or that of a step that failed or of an interrupt."""
+    # A shell's background job ignores interrupts; ours must end, and clean up, when it is asked to.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        return work()
+    except StepFailed as failure:
+        complain(failure)
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def tell(lines: Iterable[str], figures: Mapping[str, Any] | None = None, path: Path | None = None) -> None:
+    """Print the lines; write the figures to the file, if one is named."""
+    sys.stdout.write("\n".join(["", *lines, ""]))
+    if path is not None:
+        path.write_text(json.dumps(figures, indent=2) + "\n")
