@@ -27,7 +27,8 @@ from compliance.serving.http.messages import (
     split_absolute,
 )
 from compliance.serving.http.refusals import Refusal
-from compliance.serving.http.streams import StreamBroken, StreamedAnswer
+from compliance.serving.http.streams import StreamedAnswer
+from compliance.serving.http.writing import WRITE_SECONDS, AnswerWriter
 
 LARGEST_TARGET = 8 * 1024
 LARGEST_HEAD = 32 * 1024  # octets of all header names and values together
@@ -41,8 +42,6 @@ HEAD_SECONDS = 10.0  # how long a client may take from a request's first octet t
 IDLE_SECONDS = 75.0
 NEWCOMER_SECONDS = 1.0
 """How long a new connection may send nothing before it makes room for others like any idle one."""
-WRITE_SECONDS = 30.0
-"""How long a client may take to receive anything of an answer before the connection is aborted."""
 LINGER_SECONDS = 2.0
 """How long what a refused client still sends is read and dropped: closing at once would reset the
 connection, and the client might never read the refusal (RFC 9112 §9.6)."""
@@ -65,6 +64,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
+        self._writer: AnswerWriter
         self._address, self._server = "", ("", 0)
         self._phase = Phase.IDLE
         self._deadline = self._loop.time() + HEAD_SECONDS
@@ -81,7 +81,6 @@ class Connection(asyncio.Protocol):
         self._is_answering = False
         self._is_paused = False
         self._has_eof = False
-        self._writable: asyncio.Future[None] | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -97,6 +96,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._writer = AnswerWriter(self._transport)
         peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         # Those of a Unix socket are paths.
         if isinstance(peer, tuple) and isinstance(own, tuple):
@@ -128,12 +128,10 @@ class Connection(asyncio.Protocol):
         return False
 
     def pause_writing(self) -> None:
-        self._writable = self._loop.create_future()
+        self._writer.pause()
 
     def resume_writing(self) -> None:
-        if self._writable is not None and not self._writable.done():
-            self._writable.set_result(None)
-        self._writable = None
+        self._writer.resume()
 
     # --- Reading ------------------------------------------------------------------------------------
 
@@ -270,22 +268,9 @@ class Connection(asyncio.Protocol):
             closes = not keeps_alive or self._listener.is_stopping or ends_connection(answer)
             if isinstance(answer, StreamedAnswer):
                 closes |= request.http_version == "1.0"
-                await self._stream(answer, request, closes=closes)
+            await self._writer.write(answer, request, closes=closes)
             if self._transport.is_closing():
                 return
-            if not isinstance(answer, StreamedAnswer):
-                request_id = _id_of(request)
-                self._transport.write(
-                    encoded(
-                        answer,
-                        method=request.method,
-                        closes=closes,
-                        now=time.time(),
-                        request_id=request_id,
-                    )
-                )
-            if self._writable is not None:
-                await self._drained(self._writable)
             if closes:
                 self._end()
                 return
@@ -295,28 +280,6 @@ class Connection(asyncio.Protocol):
                 self._parse()
         self._is_answering = False
         self._go_on()
-
-    async def _stream(self, answer: StreamedAnswer, request: Received, *, closes: bool) -> None:
-        """Write a body piece by piece as the client takes it; abort where it breaks, so that this shows."""
-        chunked, now = request.http_version != "1.0", time.time()
-        write = self._transport.write
-        try:
-            method, request_id = request.method, _id_of(request)
-            head = encoded(
-                answer, method=method, closes=closes, now=now, request_id=request_id, chunked=chunked
-            )
-            write(head)
-            while request.method != "HEAD" and not self._transport.is_closing():
-                piece = await answer.pieces.next()
-                write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
-                if self._writable is not None:
-                    await self._drained(self._writable)
-                if not piece:
-                    break
-        except StreamBroken:
-            self._transport.abort()
-        finally:
-            await answer.pieces.stop()
 
     def _go_on(self) -> None:
         """Wait for what comes after the last answer."""
@@ -344,17 +307,6 @@ class Connection(asyncio.Protocol):
         self._forget_request()
         self._wait_for(Phase.ENDING, WRITE_SECONDS)
         self._transport.close()
-
-    async def _drained(self, writable: "asyncio.Future[None]") -> None:
-        """Wait until the client has received most of what was written; abort if it receives nothing."""
-        left = self._transport.get_write_buffer_size()
-        while not writable.done():
-            await asyncio.wait([writable], timeout=WRITE_SECONDS)
-            now_left = self._transport.get_write_buffer_size()
-            if not writable.done() and now_left >= left:
-                self._transport.abort()
-                return
-            left = now_left
 
     def _refuse_unfinished(self) -> None:
         """Refuse what a client sent the beginning of and no more; without one, close."""
@@ -442,7 +394,3 @@ class Connection(asyncio.Protocol):
         if self._is_paused:
             self._is_paused = False
             self._transport.resume_reading()
-
-
-def _id_of(request: Received) -> str:
-    return "" if request.correlation is None else request.correlation.request_id
