@@ -82,6 +82,12 @@ def identity_of(headers: dict[str, str]) -> dict[str, str]:
     }
 
 
+def shown_by(bound: Bound, **proof: Any) -> dict[str, Any]:
+    """The credential of a client that asks for `URI`; `proof` goes to its proof."""
+    found = bound.headers(uri=URI, **proof)
+    return {name: found[name] for name in ("Authorization", "DPoP")}
+
+
 def test_request_that_may_pass_reaches_the_api_whole_and_with_its_identity(door: Door) -> None:
     reply = door.ask_serial("/orders/7?x=%2F", method="POST", body=b"b" * 9_000)
 
@@ -169,24 +175,31 @@ def test_stopping_counts_at_the_next_request(door: Door) -> None:
 
 def test_proven_token_passes_with_a_nonce_and_once(door: Door) -> None:
     bound = Bound(door.agent, {"scope": "read pay"})
-
-    def headers(**more: Any) -> dict[str, Any]:
-        found = bound.headers(uri=URI, **more)
-        return {name: found[name] for name in ("Authorization", "DPoP")}
-
-    first = door.nginx.ask("/payments/1", **headers())
+    first = door.nginx.ask("/payments/1", **shown_by(bound))
     nonce = first.header("DPoP-Nonce")
     assert first.status == 401
     assert 'error="use_dpop_nonce"' in (first.header("WWW-Authenticate") or "")
 
-    proven = headers(nonce=nonce)
+    proven = shown_by(bound, nonce=nonce)
     assert door.nginx.ask("/payments/1", **proven).status == 200
     assert (door.api.last["x-service-credential"], "dpop" in door.api.last) == ("dpop", False)
     assert "authorization" not in door.api.last
     assert door.nginx.ask("/payments/1", **proven).status == 401
-    assert door.nginx.ask("/payments/2", **headers(nonce=nonce)).status == 401
-    twice = [("Host", NAME), *headers(nonce=nonce).items(), ("DPoP", headers(nonce=nonce)["DPoP"])]
+    assert door.nginx.ask("/payments/2", **shown_by(bound, nonce=nonce)).status == 401
+    second = shown_by(bound, nonce=nonce)["DPoP"]
+    twice = [("Host", NAME), *shown_by(bound, nonce=nonce).items(), ("DPoP", second)]
     assert door.nginx.ask_exactly("GET", "/payments/1", twice).status in (400, 401)
+
+
+def test_client_is_told_which_scope_its_token_lacks(door: Door) -> None:
+    bound = Bound(door.agent, {"scope": "pay"})
+    nonce = door.nginx.ask("/payments/1", **shown_by(bound)).header("DPoP-Nonce")
+
+    refused = door.nginx.ask("/payments/1", **shown_by(bound, nonce=nonce))
+
+    assert error_of(refused) == (403, "Scope violation")
+    assert 'error="insufficient_scope", scope="read"' in (refused.header("WWW-Authenticate") or "")
+    assert door.ask_serial().header("WWW-Authenticate") is None
 
 
 def test_gateway_with_a_wrong_key_lets_nothing_pass_and_blames_no_client(door: Door, tmp_path: Path) -> None:
