@@ -1,5 +1,6 @@
 """The documented configurations hold the rules of `docs/gateway.md`, as far as their text shows it."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,16 @@ def test_nginx_sets_every_header_of_the_identity_itself() -> None:
     assert set_for_api >= OURS
     for needed in ("proxy_pass_request_body off;", 'Content-Length          "";', "proxy_read_timeout"):
         assert needed in rest
+
+
+def test_the_guide_replaces_what_nginx_conf_holds() -> None:
+    guide, text = (FOLDER.parent / "gateway.md").read_text(), (FOLDER / "nginx.conf").read_text()
+    routes = re.findall(r"set \$gateway_route (\S+);", text)
+
+    assert f"for NAME in {' '.join(routes)};" in guide
+    for named in ("127.0.0.1:8000", "service.example;", "api.example;"):
+        assert f"s|{named}|" in guide
+        assert named in text
 
 
 def test_envoy_removes_what_clients_claim_and_fails_closed() -> None:
