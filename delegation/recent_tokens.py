@@ -1,6 +1,7 @@
-"""Authentic tokens that this process verified before: their signatures hold for as long as their keys count.
+"""Delegation tokens whose signature this process has verified, so that each is verified once.
 
-Only what no forger can cause is kept. Issuer, times and the key are for the caller to check at each use.
+A token enters after its signature was verified, so a forger can't fill the cache. At each use the caller
+checks what may have changed: whether the key still counts, the issuer, and the times.
 """
 
 import hashlib
@@ -10,10 +11,11 @@ from compliance.core.bounded_cache import BoundedCache
 from delegation.jose.tokens import Delegation
 
 KEPT = 1_000
+"""Tokens kept in each process; the oldest go first."""
 
 
 class AuthenticToken(NamedTuple):
-    """The claims of a token with a valid signature by the key `kid`."""
+    """The delegation of a token that the key `kid` has signed."""
 
     kid: str
     delegation: Delegation

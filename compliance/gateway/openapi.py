@@ -10,6 +10,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from compliance.api.rest.schema import KEYED, errors
 from compliance.api.service_headers import service_header
 from compliance.gateway.deciding.identity import NAMES
+from compliance.gateway.deciding.refusals import DECISION, DENY
 from compliance.gateway.deciding.requests import ACTION, KEY, ROUTE, SERIAL
 
 ROUTE_ID: Final = OpenApiParameter("route_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
@@ -48,7 +49,7 @@ AUTHORIZE_TEXT: Final = (
     "where the route takes one, a certificate's serial number, which proves nothing. 200 answers with the "
     "identity in "
     f"headers ({', '.join(f'`{service_header(name)}`' for name in NAMES)}). A refusal of the client has "
-    "`X-Service-Gateway-Decision: deny`; an answer without that header is the gateway's own fault or the "
+    f"`{service_header(DECISION)}: {DENY}`; an answer without that header is the gateway's own fault or the "
     "service's, and nothing may pass on it either. An action outside the certificate's scope is recorded as "
     "an event of the agent."
 )

@@ -9,7 +9,9 @@ from rest_framework import serializers
 from agents.risk import BANDS
 from compliance.api.rest import fields
 from compliance.api.rest.serializers import ChangesSerializer
+from compliance.api.service_headers import service_header
 from compliance.gateway.deciding.decisions import Passage
+from compliance.gateway.deciding.requests import ACTION, ROUTE
 from compliance.gateway.models import (
     MAX_ACTION_LENGTH,
     MAX_ROUTE_NAME,
@@ -23,8 +25,10 @@ from delegation.serializers import ChainActorSerializer, NameField
 
 NAME_PATTERN = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 ACTION_PATTERN = r"[\u0021\u0023-\u005B\u005D-\u007E]+"
-_NAME = "Lowercase letters, digits and hyphens; what the gateway sends in `X-Service-Gateway-Route`."
-_ACTION = "What a client must be permitted to do here; null: the gateway names it in `X-Service-Action`."
+_NAME = f"Lowercase letters, digits and hyphens; what the gateway sends in `{service_header(ROUTE)}`."
+_ACTION = (
+    f"What a client must be permitted to do here; null: the gateway names it in `{service_header(ACTION)}`."
+)
 _AUDIENCE = "The `aud` that a token must have; null: only tokens without one pass."
 
 

@@ -87,8 +87,8 @@ def check_lineage(
     The agents may belong to other tenants: the holder of a token may learn that it is no longer valid.
     """
     for delegator in lineage:
-        now_is = behind.get(delegator.agent_id)
-        if now_is is None or now_is.fault(delegator.certificate_serial, now) or not _permits(now_is, scope):
+        today = behind.get(delegator.agent_id)
+        if today is None or today.fault(delegator.certificate_serial, now) or not _permits(today, scope):
             raise errors.ParentTokenRejected("An agent behind the parent token can't delegate this any more")
 
 

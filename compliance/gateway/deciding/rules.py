@@ -42,4 +42,4 @@ class RouteRules:
 
 
 PLAIN: Final = RouteRules()
-"""The pattern of the interface specification: a serial number and an action, of the tenant's own agents."""
+"""The rules of a request that names no route: any credential of the tenant's own agents."""

@@ -9,9 +9,12 @@ import yaml
 from django.conf import settings
 
 from compliance.api.service_headers import service_header
+from compliance.gateway.deciding import decisions
 from compliance.gateway.deciding.identity import NAMES
 from compliance.gateway.deciding.refusals import DECISION, MESSAGE, REASON
 from compliance.gateway.deciding.requests import KEY, ROUTE
+from delegation.errors import NonceRequired, ProofRejected, RejectionReason
+from delegation.standing_rule import NotStanding
 
 FOLDER = Path(settings.BASE_DIR) / "docs/gateway"
 OURS = {service_header(name) for name in (*NAMES, DECISION, MESSAGE, REASON, KEY, ROUTE)}
@@ -42,6 +45,19 @@ def test_the_guide_replaces_what_nginx_conf_holds() -> None:
     for named in ("127.0.0.1:8000", "service.example;", "api.example;"):
         assert f"s|{named}|" in guide
         assert named in text
+
+
+def test_the_guide_lists_the_reasons_of_refusals() -> None:
+    section = (
+        (FOLDER.parent / "gateway.md").read_text().partition("Reasons with 401")[2].partition("The order")[0]
+    )
+    documented = set(re.findall(r"`([a-z]+(?:_[a-z]+)*)`", section)) - {"permitted_actions"}
+    source = "".join(path.read_text() for path in Path(decisions.__file__).parent.glob("*.py"))
+    shared = {*NotStanding, *RejectionReason, ProofRejected.error, NonceRequired.error}
+    own = set(re.findall(r'"([a-z]+(?:_[a-z]+)+)"', source))
+
+    assert {reason.value for reason in NotStanding} <= documented
+    assert documented <= shared | own
 
 
 def test_envoy_removes_what_clients_claim_and_fails_closed() -> None:

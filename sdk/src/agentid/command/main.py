@@ -1,7 +1,4 @@
-"""The entrance of the command: subcommands by a table, errors as exit codes.
-
-0 done or valid, 1 not valid, 2 wrong usage, 3 not found, 4 refused by the service, 5 the service is away.
-"""
+"""The entrance of the command: subcommands by a table, errors as exit codes (`EXIT_CODES`)."""
 
 import argparse
 import sys
@@ -32,6 +29,10 @@ REGISTER: Final[Sequence[Callable[[Any], None]]] = (
 
 OK, INVALID, USAGE, NOT_FOUND, REFUSED, AWAY = range(6)
 INTERRUPTED: Final = 130
+EXIT_CODES: Final = (
+    "Exit status: 0 valid or done, 1 not valid, 2 wrong usage, 3 not found, 4 refused by the service, "
+    "5 the service is away."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,7 +67,7 @@ def code_of(error: AgentIdError | OSError) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(prog="agentid", description="Identity of agents.", epilog=__doc__)
+    found = argparse.ArgumentParser(prog="agentid", description="Identity of agents.", epilog=EXIT_CODES)
     found.add_argument("--json", action="store_true", help="write data as JSON, one object a line")
     found.add_argument("--base-url", help="the service's address; else AGENTID_BASE_URL, else that of login")
     commands = found.add_subparsers(required=True, metavar="COMMAND")
