@@ -11,16 +11,16 @@ from auditlog.vocabulary import Actor
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.identifiers import parse_id
-from delegation import errors, recent_tokens
+from delegation import errors
 from delegation.issued import revocation
 from delegation.issuing.applications import Grant, TokenApplication
 from delegation.issuing.groups import IssuedDelegation, issue_alone
 from delegation.jose import jws, tokens
 from delegation.jose.tokens import Delegation
 from delegation.models import TokenKey
-from delegation.recent_tokens import AuthenticToken
 from delegation.standing import Introspection, standings
-from delegation.token_keys import keyring, keys
+from delegation.token_keys import keyring, keys, recent_tokens
+from delegation.token_keys.recent_tokens import AuthenticToken
 
 OAUTH_REVOCATION = "Revoked at /oauth/revoke"
 """The reason of a revocation by the token itself, which has no field for one (RFC 7009 §2.1)."""

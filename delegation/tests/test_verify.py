@@ -20,12 +20,12 @@ from compliance.keys import private_key
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_test_key
 from compliance.tests.client import ApiClient
-from delegation import recent_tokens, services
+from delegation import services
 from delegation.jose import jws, tokens
 from delegation.models import TokenKey
 from delegation.services import TokenVerification
 from delegation.tests.factories import ACTOR, CHAIN, JKT, VERIFIED, make_software_key, make_token
-from delegation.token_keys import keyring, keys
+from delegation.token_keys import keyring, keys, recent_tokens
 
 MALFORMED = {"valid": False, "reason": "malformed"}
 

@@ -1,1 +1,1 @@
-"""The keys that sign delegation tokens: their life in the HSM and their public halves in memory."""
+"""The keys that sign delegation tokens: in the HSM, and their public halves and recent tokens in memory."""
