@@ -283,7 +283,7 @@ class Connection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         """Wait for what comes after the last answer."""
-        if self._unparsed or self._transport.is_closing():
+        if self._unparsed or self._phase is Phase.ENDING or self._transport.is_closing():
             return
         if self._refusal is not None:
             self._refuse(self._refusal)
@@ -324,8 +324,10 @@ class Connection(asyncio.Protocol):
             return
         request_id = correlation.begin(self._headers).request_id
         self._listener.refused(refusal.status)
-        answer = refusal.at(path_of(self._target))
-        self._transport.write(encoded(answer, method="", closes=True, now=time.time(), request_id=request_id))
+        answer, method = refusal.at(path_of(self._target)), self._method()
+        self._transport.write(
+            encoded(answer, method=method, closes=True, now=time.time(), request_id=request_id)
+        )
         if self._has_eof:
             self._end()
             return
@@ -357,6 +359,10 @@ class Connection(asyncio.Protocol):
         """Have the parser give up; `data_received` refuses the request then."""
         self._refusal = refusal
         raise ValueError("refused")
+
+    def _method(self) -> str:
+        """The method of the unfinished request; "" before its target, when the parser still has another's."""
+        return self._parser.get_method().decode("latin-1") if self._target else ""
 
     def _reason(self) -> Refusal:
         """Why the parser gave up: it was told to, or what it read is malformed."""

@@ -278,6 +278,48 @@ def test_head_is_answered_with_a_length_and_no_body(served: Served) -> None:
 
 
 @pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        (b"\r\n", 400),
+        (b"Host: h\r\nHost: h\r\n\r\n", 400),
+        (b"Host: h\r\nContent-Length: 99999\r\n\r\n", 413),
+        (b"Host: h\r\nContent-Length: 5\r\n\r\nab", 400),
+        (b"Host: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+        (b"Host: h\r\nExpect: other\r\n\r\n", 417),
+        (b"Host: h\r\nA: %s\r\n\r\n" % (b"a" * connection.LARGEST_HEAD), 431),
+    ],
+)
+def test_head_that_is_refused_gets_no_body(served: Served, more: bytes, status: int) -> None:
+    before = b"GET /x HTTP/1.1\r\nHost: h\r\n\r\n"
+
+    answers = served.tell(before + b"HEAD /x HTTP/1.1\r\n" + more, half_close=True)
+
+    refused = b"HTTP/1.1 " + answers.split(b"HTTP/1.1 ")[2]
+    head, _, body = refused.partition(b"\r\n\r\n")
+    assert int(head.split()[1]) == status
+    assert b"connection: close" in head
+    assert body == b""
+
+
+def test_refusal_of_what_is_no_request_has_a_body_behind_a_head_request_too(served: Served) -> None:
+    answers = served.tell(b"HEAD /x HTTP/1.1\r\nHost: h\r\n\r\nnonsense\r\n\r\n", half_close=True)
+
+    assert answers.endswith(b'{"error":"The request is not valid HTTP/1.1"}')
+
+
+def test_request_that_is_refused_long_after_its_first_octets_is_refused_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connection, "HOLD_SECONDS", 1e-6)
+    statuses: list[int] = []
+    with serving(refused=statuses.append) as served:
+        answer = served.tell(CHUNKED + b"1\r\na\r\n" * 900 + b"zz\r\n")
+
+    assert (parsed(answer)[0], statuses) == (400, [400])
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
     ("target", "path", "query"),
     [
         (b"/a%20b/%C3%A9?x=%20&y", "/a b/Ã©", "x=%20&y"),
