@@ -19,6 +19,3 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 
     def usable(self, now: datetime) -> "ApiKeyQuerySet":
         return self.filter(revoked_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=now))
-
-    def unused_since(self, moment: datetime) -> "ApiKeyQuerySet":
-        return self.filter(Q(last_used_at=None) | Q(last_used_at__lt=moment))

@@ -35,9 +35,12 @@ def is_due(environment: Environment, digest: str) -> bool:
     return found is not None and monotonic() >= found[0] + RENEWED_SECONDS
 
 
-def keep(environment: Environment, row: "ApiKey") -> None:
-    """Keep a key that was just read."""
-    _checked.put((environment, row.digest), (monotonic(), row))
+def keep(environment: Environment, row: "ApiKey", *, read_at: float) -> None:
+    """Keep a key that was read after `read_at`, in seconds of the monotonic clock.
+
+    A slow answer is old when it arrives: the key may have been revoked since.
+    """
+    _checked.put((environment, row.digest), (read_at, row))
 
 
 def drop(environment: Environment, digest: str) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from time import monotonic
+from typing import Final
 from uuid import UUID
 
 from auditlog import services as auditlog
@@ -23,6 +25,13 @@ from compliance.tenancy.errors import (
 from compliance.tenancy.models import ApiKey, Enforcement, Tenant
 
 USE_RESOLUTION = timedelta(minutes=1)
+
+_NOTE_USE: Final = f"""
+UPDATE {ApiKey._meta.db_table} SET last_used_at = %(now)s WHERE id = (
+    SELECT id FROM {ApiKey._meta.db_table}
+    WHERE id = %(id)s AND (last_used_at IS NULL OR last_used_at < %(before)s) FOR NO KEY UPDATE SKIP LOCKED)
+"""  # noqa: S608  (a name of ours)
+"""A locked row is left as it is: the thread that looks up the keys of all tenants must not wait for one."""
 
 
 @dataclass(frozen=True)
@@ -168,14 +177,15 @@ def authenticate(*, secret: str, now: datetime) -> ApiKey:
 
 def check(*, digest: str, now: datetime) -> ApiKey:
     """Look up a usable key by its digest in the database. Raises a subclass of `Unauthorized`."""
+    read_at = monotonic()
     (found,) = sql.read_together((ApiKey, "WHERE digest = %s", [digest]))
     row: ApiKey | None = found[0] if found else None
     if row is None or row.revoked_at is not None or row.is_expired(now):
         recent_keys.drop(environments.current(), digest)
         raise InvalidApiKey() if row is None else RevokedApiKey() if row.revoked_at else ExpiredApiKey()
     if row.last_used_at is None or row.last_used_at < now - USE_RESOLUTION:
-        ApiKey.objects.filter(id=row.id).unused_since(now - USE_RESOLUTION).update(last_used_at=now)
-    recent_keys.keep(environments.current(), row)
+        sql.execute(_NOTE_USE, {"id": row.id, "now": now, "before": now - USE_RESOLUTION})
+    recent_keys.keep(environments.current(), row, read_at=read_at)
     return row
 
 
