@@ -44,8 +44,9 @@ class Standing:
 
     `at_agent_id` is the agent that the reason is about. The other fields tell of the agent that issued the
     token as it is now; `permitted_actions` as in `certificates.models.certified_actions`. They are empty if
-    there is no such agent. `highest_risk_score` is the highest of the agents behind the token, and
-    `root_tenant_id` the tenant of the first of them: if the root is verified, by an issuer that it trusts.
+    there is no such agent. `permitted_before` holds the permitted actions of each agent before it that states
+    any. `highest_risk_score` is the highest of the agents behind the token, and `root_tenant_id` the tenant of
+    the first of them: if the root is verified, by an issuer that it trusts.
     """
 
     token_id: UUID
@@ -59,10 +60,15 @@ class Standing:
     highest_risk_score: float = 0.0
     certificate_serial: str | None = None
     permitted_actions: Sequence[str] | None = None
+    permitted_before: Sequence[Sequence[str]] = ()
 
     @property
     def stands(self) -> bool:
         return self.reason is None
+
+    def is_permitted_before(self, action: str) -> bool:
+        """Whether every agent before the one that issued the token is permitted the action now."""
+        return all(action in permitted for permitted in self.permitted_before)
 
     @property
     def risk_band(self) -> str:
@@ -156,6 +162,9 @@ def _standing(token: Delegation, behind: Sequence[_Behind], now: datetime) -> St
         highest_risk_score=max(one.risk_score or 0.0 for one in behind),
         certificate_serial=own.serial,
         permitted_actions=declared_actions(own.declared),
+        permitted_before=tuple(
+            permitted for one in behind[:-1] if (permitted := declared_actions(one.declared)) is not None
+        ),
     )
 
 

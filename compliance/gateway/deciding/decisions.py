@@ -112,7 +112,7 @@ def of_token(
     refused = insufficient_scope(rules, kind, action)
     if permitted is not None and action not in permitted:
         raise ScopeViolated(delegation.agent_id, owner, headers=refused)
-    if action not in delegation.scope.split():
+    if action not in delegation.scope.split() or not standing.is_permitted_before(action):
         raise GatewayRefused(403, SCOPE_VIOLATION, "insufficient_scope", headers=refused)
     assurance = _assurance(delegation, standing, tenant_id)
     if rules.is_root_verified and assurance is not RootAssurance.VERIFIED:

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 import pytest
 
 from agents.models import Agent
+from agents.tests.factories import make_agent
 from certificates.tests.factories import revoke_certificate, suspend_agent
 from compliance.core import environments
 from compliance.core.clock import now
@@ -14,6 +15,7 @@ from compliance.core.environments import Environment
 from compliance.gateway.tests.factories import (
     AUDIENCE,
     PATH,
+    PERMITTED,
     URI,
     Bound,
     Gateway,
@@ -156,6 +158,36 @@ def test_agent_behind_the_token_that_is_stopped_stops_it(gateway: Gateway, tenan
     suspend_agent(first)
 
     assert refusal(gateway.ask_bearer(child)) == (403, "Agent is suspended", "agent_suspended")
+
+
+@pytest.mark.parametrize(
+    ("left", "passes"),
+    [
+        ({"permitted_actions": ["read", "pay"]}, True),
+        ({}, True),
+        ({"permitted_actions": ["read"]}, False),
+        ({"permitted_actions": []}, False),
+        ({"scopes": ["pay"]}, False),
+    ],
+)
+def test_action_that_an_agent_behind_the_token_may_no_longer_do_is_refused_without_a_strike(
+    gateway: Gateway, agent: Agent, left: dict[str, Any], passes: bool
+) -> None:
+    gateway.action = "pay"
+    uncertified = make_agent(gateway.tenant, metadata={"permitted_actions": PERMITTED})
+    parent = token_of(uncertified, scope="read pay")
+    chain = as_chain([*CHAIN, {"sub": "next", "type": "sub_agent"}])
+    child = token_of(agent, scope="read pay", chain=chain, parent_token=parent)
+    assert gateway.ask_bearer(child).status_code == 200
+
+    Agent.objects.filter(id=uncertified.id).update(metadata=left)
+
+    answer = gateway.ask_bearer(child)
+    if passes:
+        assert answer.status_code == 200
+    else:
+        assert refusal(answer) == (403, "Scope violation", "insufficient_scope")
+    assert agent.events.count() == uncertified.events.count() == 0
 
 
 def test_highest_risk_in_the_chain_counts(gateway: Gateway, tenant: Tenant) -> None:
