@@ -47,6 +47,14 @@ class Postponed:
 Outcome = IssuedDelegation | ServiceError | Postponed
 
 
+class _KeyReplaced(Exception):
+    """Another key signs by now; `active_keys` holds it, if there is one."""
+
+    def __init__(self, active_keys: Sequence[TokenKey]) -> None:
+        super().__init__()
+        self.active_keys = active_keys
+
+
 @dataclass
 class _GroupMember:
     """A request of a group, open until it has an `outcome`: it is refused, or its group is committed."""
@@ -112,6 +120,9 @@ def _issue(cases: Sequence[_GroupMember], active_keys: Sequence[TokenKey], locki
             raise
         _end(cases, repeat(Postponed()))
         return
+    except _KeyReplaced as replaced:
+        _issue(cases, replaced.active_keys, locking)
+        return
     keyring.add(key)
     _end(cases, [case.issued for case in _open(cases) if case.issued is not None])
 
@@ -131,8 +142,13 @@ def _sign(cases: Sequence[_GroupMember], key: TokenKey) -> None:
 
 
 def _store(cases: Sequence[_GroupMember], key: TokenKey, locking: Locking) -> None:
-    """Lock the agents, decide each case again, and write the rows of those that stand."""
+    """Lock the agents, decide each case again, and write the rows of those that stand.
+
+    Raises: _KeyReplaced if the key may have been withdrawn while a lock was awaited.
+    """
     found = _read(_open(cases), locking)
+    if key not in found.active_keys:
+        raise _KeyReplaced(found.active_keys)
     _each(cases, lambda case: _confirm(case, found, locking))
     granted = [(case, case.issued.delegation) for case in _open(cases) if case.issued is not None]
     if granted:

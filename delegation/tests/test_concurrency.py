@@ -18,10 +18,12 @@ from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.owner import owning
 from compliance.tests.threads import THREADS, at_once, in_thread, somebody_waits_for_a_lock
 from compliance.tests.waiting import eventually
-from delegation.errors import AgentMayNotDelegate, RotationUnderWay
+from delegation import services
+from delegation.errors import AgentMayNotDelegate, RotationUnderWay, TokenRejected
+from delegation.jose import jws
 from delegation.models import TokenKey
 from delegation.tests.factories import ACTOR, make_token
-from delegation.token_keys import keys
+from delegation.token_keys import keyring, keys
 
 pytestmark = pytest.mark.usefixtures("committed")
 
@@ -66,6 +68,26 @@ def test_no_token_is_recorded_once_its_agent_was_stopped() -> None:
 
     assert isinstance(issuing.result(), AgentMayNotDelegate)
     assert not AuditEntry.objects.about(agent.id).filter(event_type="delegation.issued").exists()
+
+
+def test_no_token_is_issued_with_a_key_that_was_withdrawn_while_it_waited() -> None:
+    compromised = keys.bootstrap(actor=ACTOR, now=now())
+    agent = make_agent(make_tenant())
+
+    with ThreadPoolExecutor(2) as pool:
+        with environments.atomic():
+            Agent.objects.locked().find(agent.id)
+            issuing = pool.submit(in_thread, lambda: make_token(agent))
+            assert eventually(somebody_waits_for_a_lock, seconds=20)
+            replacing = pool.submit(in_thread, lambda: keys.replace_compromised(actor=ACTOR, now=now()))
+            successor = replacing.result(20)
+        issued = issuing.result(20)
+
+    assert successor != compromised
+    assert jws.parse(issued.token).kid == successor.kid
+    assert services.verify(token=issued.token, now=now()).valid
+    with pytest.raises(TokenRejected):
+        keyring.find(compromised.kid)
 
 
 def _issue_while_being_suspended(agent: Agent, pool: ThreadPoolExecutor) -> "Future[Any]":
