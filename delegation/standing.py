@@ -45,7 +45,7 @@ class Standing:
     `at_agent_id` is the agent that the reason is about. The other fields tell of the agent that issued the
     token as it is now; `permitted_actions` as in `certificates.models.certified_actions`. They are empty if
     there is no such agent. `permitted_before` holds the permitted actions of each agent before it that states
-    any. `highest_risk_score` is the highest of the agents behind the token, and `root_tenant_id` the tenant of
+    any. `highest_risk_score` is the highest of the agents behind the token. `root_tenant_id` is the tenant of
     the first of them: if the root is verified, by an issuer that it trusts.
     """
 

@@ -22,6 +22,7 @@ from agentid.jose.jws import P256_ORDER
 from agentid.keys import DpopKey
 from agentid.verify import NotValid, PresentedProof, Reason, TokenKeys, TokenRules, check_status, verify_token
 from agentid.verify.key_sets import KeyAges, read_keys
+from agentid.verify.tokens import Actor
 from compliance.tests.waiting import eventually
 from tests.conftest import Reported
 
@@ -233,6 +234,24 @@ def test_chain_of_nine_is_too_long() -> None:
 
     assert reason_of(signed({**CLAIMS, "act": act})) is Reason.MALFORMED
     verify_token(signed({**CLAIMS, "act": act["act"]}), keys=KEYS, rules=RULES, now=NOW)
+
+
+def test_longest_names_that_the_service_issues_fit() -> None:
+    name = "\U0001f916" * 256
+    act: dict[str, Any] = {"sub": name, "sub_type": "agent"}
+    for _ in range(6):
+        act = {"sub": name, "sub_type": "sub_agent", "act": act}
+    via = [{"agent_id": CLAIMS["agent_id"], "cert_serial": "f" * 40, "jti": CLAIMS["jti"]} for _ in range(7)]
+    root = {"format": "iss_sub", "iss": "\\" * 255, "sub": '"' * 255}
+    status = {"status_list": {"idx": 1, "uri": "h" * 256}}
+    said = {"sub": name, "act": act, "aud": name, "scope": "s" * 500, "sub_id": root}
+    claims = {**CLAIMS, **said, "via": via, "status": status}
+    token = signed(json.dumps(claims, ensure_ascii=False, separators=(",", ":")))
+    assert len(token) > 16_384
+
+    found = verify_token(token, keys=KEYS, rules=replace(RULES, audience=name), now=NOW)
+
+    assert found.chain == (Actor(name, "human"), Actor(name, "agent"), *[Actor(name, "sub_agent")] * 6)
 
 
 def test_clocks_may_differ_by_a_minute() -> None:

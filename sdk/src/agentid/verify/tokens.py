@@ -13,7 +13,8 @@ from agentid.jose.kinds import DELEGATION, HEADER_NAMES
 from agentid.reasons import NotValid, Reason
 from agentid.verify.proofs import PresentedProof, verify_proof
 
-MAX_TOKEN: Final = 16_384
+MAX_TOKEN: Final = 18_432
+"""Characters of the largest token that the service issues."""
 MAX_CHAIN: Final = 8
 LATEST_TIME: Final = 253_402_300_799  # the last second that a datetime can hold
 
