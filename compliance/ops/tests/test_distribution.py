@@ -1,0 +1,96 @@
+"""Where tables lie on Citus: each is listed once, and `distribute` lays them there."""
+
+import io
+import os
+from collections import Counter
+
+import pytest
+from django.apps import apps
+from django.core.management import CommandError, call_command
+from django.db import connections
+
+from agents.tests.factories import make_agent
+from compliance.ops.distribution import laying
+from compliance.ops.distribution.placements import COLUMN, DISTRIBUTED, LOCAL, REFERENCE
+from compliance.stores import sql
+from compliance.tenancy.tests.factories import make_tenant
+
+ON_CITUS = os.environ.get("TEST_DATABASE") == "citus"
+on_citus = pytest.mark.skipif(not ON_CITUS, reason="needs Citus: TEST_DATABASE=citus")
+without_citus = pytest.mark.skipif(ON_CITUS, reason="is about plain PostgreSQL")
+
+
+def test_each_table_has_its_place() -> None:
+    models = apps.get_models(include_auto_created=True)
+
+    listed = Counter([*DISTRIBUTED, *REFERENCE, *LOCAL])
+
+    assert set(listed) == {model._meta.db_table for model in models} | {"django_migrations"}
+    assert max(listed.values()) == 1
+    assert all(LOCAL.values())
+
+
+def test_distributed_tables_have_a_tenant() -> None:
+    columns = {
+        model._meta.db_table: {field.column for field in model._meta.concrete_fields}
+        for model in apps.get_models()
+    }
+
+    assert [table for table in DISTRIBUTED if COLUMN not in columns[table]] == []
+
+
+@without_citus
+def test_plain_postgresql_is_refused() -> None:
+    with pytest.raises(CommandError, match="no Citus coordinator"):
+        call_command("distribute", database="default")
+
+
+@without_citus
+def test_keys_end_in_the_tenant_and_foreign_keys_go(owned: None) -> None:
+    make_agent(make_tenant())
+    wanted = {"divided": DISTRIBUTED, "copied": REFERENCE}
+    taken = laying.prepare("default", **wanted)
+    with connections["default"].cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        for statement in taken:
+            cursor.execute(statement)
+
+    assert len(taken) > len(DISTRIBUTED)
+    assert laying.prepare("default", **wanted) == []
+    assert primary_key("agents_agent") == ["id", COLUMN]
+    (one,) = sql.query("SELECT pg_get_indexdef('certificates_one_active_of_an_agent'::regclass)")
+    assert one[0].endswith("(agent_id, tenant_id) WHERE ((status)::text = 'active'::text)")
+
+
+def primary_key(table: str) -> list[str]:
+    found = sql.query(
+        "SELECT a.attname::text FROM pg_constraint k"
+        " CROSS JOIN unnest(k.conkey) WITH ORDINALITY AS key (num, n)"
+        " JOIN pg_attribute a ON (a.attrelid, a.attnum) = (k.conrelid, key.num)"
+        " WHERE k.contype = 'p' AND k.conrelid = %s::regclass ORDER BY key.n",
+        [table],
+    )
+    return [name for (name,) in found]
+
+
+@on_citus
+def test_a_second_run_finds_nothing_to_do(committed: None) -> None:
+    told = io.StringIO()
+
+    for alias in ("default", "test"):
+        call_command("distribute", database=alias, stdout=told)
+
+    assert told.getvalue() == ""
+
+
+@on_citus
+def test_tables_lie_where_the_list_says() -> None:
+    found = sql.query(
+        "SELECT logicalrelid::regclass::text, partmethod::text, colocationid FROM pg_dist_partition p"
+        " JOIN pg_class c ON c.oid = p.logicalrelid WHERE NOT c.relispartition"
+    )
+
+    divided = {table: together for table, method, together in found if method == "h"}
+    assert set(divided) == set(DISTRIBUTED)
+    assert len(set(divided.values())) == 1
+    assert {table for table, method, _ in found if method == "n"} == set(REFERENCE)
