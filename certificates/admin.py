@@ -69,7 +69,8 @@ class CertifiedAgentAdmin(AgentAdmin):
     readonly_fields: ClassVar[tuple[str, ...]] = (*AgentAdmin.readonly_fields, "certificate")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        latest = models.Certificate.objects.latest_state(OuterRef("pk"), now())
+        own = models.Certificate.objects.filter(tenant=OuterRef("tenant"))
+        latest = own.latest_state(OuterRef("pk"), now())
         rows: QuerySet[Any] = super().get_queryset(request).annotate(certificate_state=Subquery(latest))
         return rows
 

@@ -10,6 +10,7 @@ from certificates import querysets
 from certificates.key_records import MAX_URI_LENGTH, STORAGES, WrappedAgentKey, WrappingKey
 from compliance.core.identifiers import new_id
 from compliance.keys import KeyStorage
+from compliance.stores.tenant_keys import TenantForeignKey
 from compliance.tenancy.models import Tenant
 
 __all__ = ["WrappedAgentKey", "WrappingKey"]
@@ -141,7 +142,7 @@ class Certificate(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="certificates")
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="certificates")
+    agent = TenantForeignKey(Agent, on_delete=models.PROTECT, related_name="certificates")
     authority = models.ForeignKey(CertificateAuthority, on_delete=models.PROTECT, related_name="certificates")
     serial_number = models.CharField(max_length=SERIAL_DIGITS, unique=True)
     kms_key_arn = models.CharField(max_length=MAX_URI_LENGTH, unique=True)

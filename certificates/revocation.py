@@ -36,7 +36,7 @@ def revoke(*, tenant_id: UUID, certificate_id: Any, reason: str, actor: Actor, n
     with environments.atomic():
         certificate = Certificate.objects.for_tenant(tenant_id).find(certificate_id)
         agent = Agent.objects.for_tenant(tenant_id).locked().find(certificate.agent_id)
-        certificate = Certificate.objects.locked().find(certificate.id)
+        certificate = Certificate.objects.for_tenant(tenant_id).locked().find(certificate.id)
         status = certificate.status_at(now)
         if status == CertificateStatus.REVOKED and not certificate.is_on_hold(now):
             raise AlreadyRevoked()
@@ -53,7 +53,8 @@ def revoke_for_agent(
     *, agent: Agent, reason: str, code: ReasonFlags, actor: Actor, now: datetime
 ) -> Certificate | None:
     """Revoke the agent's certificate if one is active or on hold; called under the agent's row lock."""
-    certificate = Certificate.objects.of_agent(agent.id).revocable(now).locked().first()
+    own = Certificate.objects.for_tenant(agent.tenant_id).of_agent(agent.id)
+    certificate = own.revocable(now).locked().first()
     if certificate is not None:
         revoke_locked(certificate=certificate, reason=reason, code=code, actor=actor, now=now)
     return certificate
@@ -74,7 +75,8 @@ def suspend_agent(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, 
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         agents.suspend(agent=agent, reason=reason, actor=actor, now=now)
-        certificate = Certificate.objects.of_agent(agent.id).active(now).locked().first()
+        own = Certificate.objects.for_tenant(tenant_id).of_agent(agent.id)
+        certificate = own.active(now).locked().first()
         if certificate is not None:
             code = ReasonFlags.certificate_hold
             _revoke(certificate, AuditAction.CERTIFICATE_HELD, code.value, code, actor, now)
@@ -85,7 +87,8 @@ def reinstate_agent(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor
     """Reinstate an agent: active at once if its certificate can be released from hold, else pending."""
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
-        found = Certificate.objects.of_agent(agent.id).revocable(now).locked().first()
+        own = Certificate.objects.for_tenant(tenant_id).of_agent(agent.id)
+        found = own.revocable(now).locked().first()
         agents.reinstate(agent=agent, is_certified=found is not None, reason=reason, actor=actor, now=now)
         if found is not None and found.is_on_hold(now):
             _release(found, actor, now)
@@ -181,14 +184,16 @@ def _end_hold(certificate: Certificate, now: datetime) -> None:
 
 def expire_due(*, now: datetime) -> int:
     """Mark and announce up to 500 certificates that are past their end; return how many."""
-    due = Certificate.objects.overdue(now).order_by("expires_at", "id").values_list("id", "agent_id")
-    return each(due[:EXPIRY_BATCH], lambda row: _expire(*row, now))
+    due = Certificate.objects.overdue(now).order_by("expires_at", "id")
+    rows = due.values_list("id", "agent_id", "tenant_id")[:EXPIRY_BATCH]
+    return each(rows, lambda row: _expire(*row, now))
 
 
-def _expire(certificate_id: UUID, agent_id: UUID, now: datetime) -> bool:
+def _expire(certificate_id: UUID, agent_id: UUID, tenant_id: UUID, now: datetime) -> bool:
     with environments.atomic():
-        Agent.objects.locked().find(agent_id)
-        overdue = Certificate.objects.overdue(now).locked().filter(id=certificate_id).first()
+        Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
+        own = Certificate.objects.for_tenant(tenant_id).filter(id=certificate_id)
+        overdue = own.overdue(now).locked().first()
         if overdue is not None:
             mark_expired(certificate=overdue, now=now)
     return overdue is not None

@@ -10,6 +10,7 @@ from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 from agents.models import Agent
 from certificates.models import SERIAL_DIGITS
 from compliance.core.identifiers import new_id
+from compliance.stores.tenant_keys import TenantForeignKey
 from compliance.tenancy.models import Tenant
 from delegation.jose.tokens import MAX_NAME_LENGTH, MAX_SCOPE_LENGTH, MAX_SUBJECT_LENGTH, RootAssurance
 from delegation.lifecycle import KeyStatus
@@ -63,7 +64,7 @@ class IssuedToken(models.Model):
 
     id = models.UUIDField(primary_key=True, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", db_index=False)
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="issued_tokens", db_index=False)
+    agent = TenantForeignKey(Agent, on_delete=models.PROTECT, related_name="issued_tokens", db_index=False)
     certificate_serial = models.CharField(max_length=SERIAL_DIGITS, null=True)  # noqa: DJ001
     parent_token_id = models.UUIDField(null=True)
     ancestor_ids = ArrayField(models.UUIDField())

@@ -22,17 +22,25 @@ from delegation.standing_rule import NotStanding, delegator_fault, revocation_fa
 
 STANDING: Final = f"""
 SELECT asked.token, issued.id IS NOT NULL, issued.revoked_at IS NOT NULL,
-    agent.tenant_id, agent.name::text, agent.status::text, agent.risk_score,
-    latest.serial_number::text, latest.status::text, latest.expires_at,
-    CASE WHEN latest.serial_number IS NULL THEN agent.metadata
-        ELSE jsonb_build_object('permitted_actions', latest.claims -> 'permitted_actions') END
+    agent.tenant_id, agent.name, agent.status, agent.risk_score,
+    agent.serial_number, agent.certificate_status, agent.expires_at, agent.declared
 FROM unnest($1::int[], $2::int[], $3::uuid[], $4::uuid[]) AS asked (token, place, agent_id, token_id)
-LEFT JOIN {IssuedToken._meta.db_table} AS issued ON issued.id = asked.token_id
-LEFT JOIN {Agent._meta.db_table} AS agent ON agent.id = asked.agent_id
-LEFT JOIN LATERAL (
-    SELECT serial_number, status, expires_at, claims FROM {Certificate._meta.db_table} AS certificate
-    WHERE certificate.agent_id = asked.agent_id ORDER BY issued_at DESC, id DESC LIMIT 1
-) AS latest ON true
+LEFT JOIN (
+    SELECT id, revoked_at FROM {IssuedToken._meta.db_table} WHERE id = ANY($4::uuid[])
+) AS issued ON issued.id = asked.token_id
+LEFT JOIN (
+    SELECT found.id, found.tenant_id, found.name::text, found.status::text, found.risk_score,
+        latest.serial_number::text, latest.status::text AS certificate_status, latest.expires_at,
+        CASE WHEN latest.serial_number IS NULL THEN found.metadata
+            ELSE jsonb_build_object('permitted_actions', latest.claims -> 'permitted_actions') END AS declared
+    FROM {Agent._meta.db_table} AS found
+    LEFT JOIN LATERAL (
+        SELECT serial_number, status, expires_at, claims FROM {Certificate._meta.db_table} AS certificate
+        WHERE certificate.tenant_id = found.tenant_id AND certificate.agent_id = found.id
+        ORDER BY issued_at DESC, id DESC LIMIT 1
+    ) AS latest ON true
+    WHERE found.id = ANY($3::uuid[])
+) AS agent ON agent.id = asked.agent_id
 ORDER BY asked.token, asked.place
 """  # noqa: S608  (only names of tables are put into the text)
 """One row for each token and agent behind it; what each column is, `_Behind` says."""

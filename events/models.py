@@ -9,6 +9,7 @@ from agents.models import Agent
 from auditlog.vocabulary import ActorType
 from compliance.core.identifiers import new_id
 from compliance.stores.append_only import AppendOnlyRow
+from compliance.stores.tenant_keys import TenantForeignKey
 from compliance.tenancy.models import Tenant
 from events.querysets import BehaviorEventQuerySet, EventReviewQuerySet, SimulationQuerySet
 
@@ -51,7 +52,7 @@ class BehaviorEvent(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="events", **UNCHECKED)
+    agent = TenantForeignKey(Agent, on_delete=models.PROTECT, related_name="events", **UNCHECKED)
     action_type = models.CharField(max_length=32, choices=ActionType.choices)
     risk_score = models.FloatField()
     risk_band = models.CharField(max_length=8, choices=RiskBand.choices)
@@ -125,7 +126,7 @@ class EventReview(AppendOnlyRow):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="reviews", **UNCHECKED)
+    agent = TenantForeignKey(Agent, on_delete=models.PROTECT, related_name="reviews", **UNCHECKED)
     event_id = models.UUIDField()
     number = models.PositiveIntegerField()
     verdict = models.CharField(max_length=16, choices=ReviewVerdict.choices)

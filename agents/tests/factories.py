@@ -23,7 +23,7 @@ def make_suspended_agent(tenant: Tenant, **fields: Any) -> Agent:
     """A suspended agent that was never certified (see certificates.tests.factories)."""
     agent = make_agent(tenant, **fields)
     with environments.atomic():
-        agent = Agent.objects.locked().find(agent.id)
+        agent = Agent.objects.for_tenant(tenant.id).locked().find(agent.id)
         services.suspend(agent=agent, reason="under review", actor=ACTOR, now=now())
     return agent
 

@@ -41,6 +41,7 @@ from webhooks.vocabulary import EventName
 
 log = logging.getLogger(__name__)
 
+_HELD: Final = "WHERE tenant_id = %s AND agent_id = %s AND status = 'active' ORDER BY id FOR NO KEY UPDATE"
 CERTIFIABLE: Final = (AgentStatus.PENDING, AgentStatus.ACTIVE)
 
 
@@ -101,7 +102,7 @@ def _issue_locked(
 
 
 def _supersede(old: Certificate, agent: Agent, actor: Actor, now: datetime) -> None:
-    locked = Certificate.objects.locked().find(old.id)
+    locked = Certificate.objects.for_tenant(old.tenant_id).locked().find(old.id)
     _check_renewable(locked, agent, now)
     code = ReasonFlags.superseded
     revoke_locked(certificate=locked, reason=code.value, code=code, actor=actor, now=now)
@@ -114,8 +115,8 @@ def _read(tenant_id: UUID, agent_id: Any, now: datetime) -> tuple[Agent, Certifi
         (Agent, "WHERE id = %s AND tenant_id = %s", [parsed, tenant_id]),
         (
             Certificate,
-            "WHERE agent_id = %s AND status = 'active' AND expires_at >= %s LIMIT 1",
-            [parsed, now],
+            "WHERE tenant_id = %s AND agent_id = %s AND status = 'active' AND expires_at >= %s LIMIT 1",
+            [tenant_id, parsed, now],
         ),
         (CertificateAuthority, "WHERE role = 'issuing' AND retired_at IS NULL", []),
     )
@@ -162,7 +163,7 @@ def _locked(tenant_id: UUID, agent_id: UUID) -> tuple[Agent, list[Certificate]]:
     """Lock the agent, then read its active certificates, so that all committed ones are among them."""
     found, held, tenants = sql.read_together(
         (Agent, "WHERE id = %s AND tenant_id = %s FOR NO KEY UPDATE", [agent_id, tenant_id]),
-        (Certificate, "WHERE agent_id = %s AND status = 'active' ORDER BY id FOR NO KEY UPDATE", [agent_id]),
+        (Certificate, _HELD, [tenant_id, agent_id]),
         (Tenant, "WHERE id = %s", [tenant_id]),
     )
     if not found:

@@ -22,13 +22,14 @@ BATCH: Final = 100
 def settle(*, now: datetime) -> int:
     """Mark old unfinished issuances as failed and put their keys back into the pool; return how many."""
     stale = Issuance.objects.filter(state=IssuanceState.STARTED, created_at__lt=now - UNFINISHED_AFTER)
-    ids = list(stale.order_by("created_at", "id").values_list("id", flat=True)[:BATCH])
-    return each(ids, lambda issuance_id: _settle(issuance_id, now))
+    found = list(stale.order_by("created_at", "id").values_list("id", "tenant_id")[:BATCH])
+    return each(found, lambda row: _settle(*row, now))
 
 
-def _settle(issuance_id: UUID, now: datetime) -> bool:
+def _settle(issuance_id: UUID, tenant_id: UUID, now: datetime) -> bool:
     with environments.atomic():
-        rows = Issuance.objects.select_for_update(of=("self",), skip_locked=True)
+        own = Issuance.objects.filter(tenant_id=tenant_id)
+        rows = own.select_for_update(of=("self",), skip_locked=True)
         intent = rows.filter(id=issuance_id, state=IssuanceState.STARTED).first()
         if intent is None:
             return False

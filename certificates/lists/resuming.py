@@ -69,8 +69,8 @@ def _revoke_again(certificate: Certificate, found: ListGap, actor: Actor, now: d
         )
         return
     with environments.atomic():
-        Agent.objects.locked().find(certificate.agent_id)
-        locked = Certificate.objects.locked().find(certificate.id)
+        Agent.objects.for_tenant(certificate.tenant_id).locked().find(certificate.agent_id)
+        locked = Certificate.objects.for_tenant(certificate.tenant_id).locked().find(certificate.id)
         revocation.revoke_locked(
             certificate=locked,
             reason=reason,

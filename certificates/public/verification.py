@@ -31,7 +31,8 @@ WITH_SERIALS = f"""
 SELECT {", ".join(f"certificate.{name}" for name in _OF_CERTIFICATE)},
     {", ".join(f"agent.{name}" for name in _OF_AGENT)}
 FROM {Certificate._meta.db_table} AS certificate
-JOIN {Agent._meta.db_table} AS agent ON agent.id = certificate.agent_id
+JOIN {Agent._meta.db_table} AS agent
+    ON (agent.tenant_id, agent.id) = (certificate.tenant_id, certificate.agent_id)
 WHERE certificate.serial_number = ANY($1)
 """  # noqa: S608  (only names of columns and tables are put into the text)
 """Find certificates by an array of serial numbers; the columns left out are read when they are needed."""

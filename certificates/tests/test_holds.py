@@ -299,7 +299,7 @@ def test_automatic_revocation_of_a_certificate_on_hold_is_final(tenant: Tenant) 
     certificate = make_held_certificate(tenant)
 
     with environments.atomic():
-        agent = Agent.objects.locked().find(certificate.agent_id)
+        agent = Agent.objects.for_tenant(certificate.tenant_id).locked().find(certificate.agent_id)
         services.revoke_for_agent(
             agent=agent,
             reason="Automatic revocation",

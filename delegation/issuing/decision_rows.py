@@ -17,13 +17,17 @@ from delegation.models import IssuedToken, TokenKey
 from delegation.standing_rule import NotStanding, delegator_fault
 from delegation.token_keys import keys
 
-_AGENTS: Final = "WHERE id = ANY(%s::uuid[]) ORDER BY id"
-_TOKENS: Final = "WHERE id = ANY(%s::uuid[]) ORDER BY id"
+_BY_ID: Final = "WHERE id = ANY(%s::uuid[]) ORDER BY id"
+_OF_TENANT: Final = "WHERE tenant_id = %s AND id = ANY(%s::uuid[]) ORDER BY id"
 _LATEST_OF_EACH: Final = f"""
-WHERE id = ANY(ARRAY(
-    SELECT (SELECT id FROM {Certificate._meta.db_table} AS certificate
-        WHERE certificate.agent_id = asked.id ORDER BY issued_at DESC, id DESC LIMIT 1)
-    FROM unnest(%s::uuid[]) AS asked (id)))
+WHERE (tenant_id, id) IN (
+    SELECT agent.tenant_id, latest.id FROM {Agent._meta.db_table} AS agent
+    CROSS JOIN LATERAL (
+        SELECT certificate.id FROM {Certificate._meta.db_table} AS certificate
+        WHERE certificate.tenant_id = agent.tenant_id AND certificate.agent_id = agent.id
+        ORDER BY certificate.issued_at DESC, certificate.id DESC LIMIT 1
+    ) AS latest
+    WHERE agent.id = ANY(%s::uuid[]))
 """  # noqa: S608  (a name of ours)
 
 
@@ -34,7 +38,6 @@ class Locking(StrEnum):
     other transaction while it holds a lock.
     """
 
-    NONE = ""
     WAIT = " FOR NO KEY UPDATE"
     FREE_ONES = " FOR NO KEY UPDATE SKIP LOCKED"
 
@@ -71,6 +74,7 @@ class RequestRows(NamedTuple):
 class WantedRows(NamedTuple):
     """Names the rows that one request needs: its issuing agent's, and those of its parent token, if any."""
 
+    tenant_id: UUID
     agent_id: UUID
     parent: Delegation | None
 
@@ -96,31 +100,59 @@ class GroupRows:
         )
 
 
-def read(wanted: Sequence[WantedRows], *, locking: Locking = Locking.NONE) -> GroupRows:
-    """Read the rows of all requests in one round trip.
+def read(wanted: Sequence[WantedRows]) -> GroupRows:
+    """Read the rows of all requests in one round trip."""
+    return _read(wanted, [(Agent, _BY_ID, (sql.array({one.agent_id for one in wanted}),))])
 
-    With a lock on the issuing agents, all other rows are read after it is acquired; tokens are locked too, so
-    that none of them is revoked before the transaction ends.
+
+def read_locked(wanted: Sequence[WantedRows], *, locking: Locking, known: GroupRows) -> GroupRows:
+    """As `read`, in a transaction: all other rows are read after the issuing agents are locked.
+
+    `known` is what was read before: the tokens in it are locked too, so that none of them is revoked before
+    the transaction ends. Each statement locks rows of one tenant, which lie on one node of a cluster.
     """
-    issuers = {one.agent_id for one in wanted}
+    agents = _by_tenant((one.tenant_id, one.agent_id) for one in wanted)
+    tokens = _by_tenant((one.tenant_id, one.id) for one in known.tokens.values())
+    return _read(
+        wanted,
+        [(Agent, f"{_OF_TENANT}{locking.value}", (tenant, ids)) for tenant, ids in agents.items()],
+        [(IssuedToken, f"{_OF_TENANT} FOR SHARE", (tenant, ids)) for tenant, ids in tokens.items()],
+    )
+
+
+def _read(
+    wanted: Sequence[WantedRows], of_issuers: Sequence[Question], locks: Sequence[Question] = ()
+) -> GroupRows:
     parents = [one.parent for one in wanted if one.parent is not None]
     behind = {one.agent_id for parent in parents for one in parent.lineage}
+    issuers = {one.agent_id for one in wanted}
     tokens = sorted({one for parent in parents for one in _ids(parent)})
-    shared = "" if locking is Locking.NONE else " FOR SHARE"
     of_parents: list[Question] = [
-        (IssuedToken, f"{_TOKENS}{shared}", (sql.array(tokens),)),
-        (Agent, _AGENTS, (sql.array(behind),)),
+        (IssuedToken, _BY_ID, (sql.array(tokens),)),
+        (Agent, _BY_ID, (sql.array(behind),)),
     ]
-    agents, *found, certificates, active_keys = sql.read_together(
-        (Agent, f"{_AGENTS}{locking.value}", (sql.array(issuers),)),
+    found = sql.read_together(
+        *of_issuers,
+        *locks,
         *(of_parents if parents else ()),
         (Certificate, _LATEST_OF_EACH, (sql.array(issuers | behind),)),
         keys.ACTIVE,
     )
+    certificates, active_keys = found[-2:]
     latest = {certificate.agent_id: certificate for certificate in certificates}
-    issued, others = found if parents else ([], [])
-    known = {token.id: token for token in issued}
-    return GroupRows(_by_id(agents, latest), _by_id(others, latest), known, active_keys)
+    issued, others = found[-4:-2] if parents else ([], [])
+    agents = [agent for rows in found[: len(of_issuers)] for agent in rows]
+    return GroupRows(
+        _by_id(agents, latest), _by_id(others, latest), {token.id: token for token in issued}, active_keys
+    )
+
+
+def _by_tenant(pairs: Iterable[tuple[UUID, UUID]]) -> dict[UUID, str]:
+    """Return the ids of each tenant as an array of PostgreSQL."""
+    ids: dict[UUID, set[UUID]] = {}
+    for tenant_id, one in pairs:
+        ids.setdefault(tenant_id, set()).add(one)
+    return {tenant_id: sql.array(sorted(found)) for tenant_id, found in ids.items()}
 
 
 def _by_id(agents: Iterable[Agent], latest: Mapping[UUID, Certificate]) -> dict[UUID, AgentAndCertificate]:

@@ -5,7 +5,7 @@ under those locks, so that no token is issued after a revocation.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 
 from django.db import DataError, IntegrityError
@@ -67,7 +67,8 @@ class _GroupMember:
 
     @property
     def wanted(self) -> list[WantedRows]:
-        return [WantedRows(self.asked.agent_id, self.asked.parent)] if self.asked.agent_id else []
+        asked = self.asked
+        return [WantedRows(asked.tenant_id, asked.agent_id, asked.parent)] if asked.agent_id else []
 
 
 def issue_each(asked: Sequence[TokenApplication]) -> list[Outcome]:
@@ -90,10 +91,10 @@ def issue_alone(asked: TokenApplication) -> IssuedDelegation:
 
 def _outcomes(asked: Sequence[TokenApplication], locking: Locking) -> list[Outcome]:
     cases = [_GroupMember(one) for one in asked]
-    found = sql.read_again(lambda: _read(cases, Locking.NONE))
+    found = sql.read_again(lambda: decision_rows.read(_wanted(cases)))
     _each(cases, lambda case: _authorise(case, found))
     if _open(cases):
-        _issue(cases, found.active_keys, locking)
+        _issue(cases, found, locking)
     return [_outcome(case) for case in cases]
 
 
@@ -103,10 +104,10 @@ def _outcome(case: _GroupMember) -> Outcome:
     return case.outcome
 
 
-def _issue(cases: Sequence[_GroupMember], active_keys: Sequence[TokenKey], locking: Locking) -> None:
+def _issue(cases: Sequence[_GroupMember], found: GroupRows, locking: Locking) -> None:
     """Sign and store the tokens of the open cases."""
     try:
-        key = keys.the_active(active_keys)
+        key = keys.the_active(found.active_keys)
         _sign(cases, key)
     except ServiceError as error:
         # An HSM that does not answer is not asked again for each of them.
@@ -114,14 +115,14 @@ def _issue(cases: Sequence[_GroupMember], active_keys: Sequence[TokenKey], locki
         return
     try:
         with environments.atomic():
-            _store(cases, key, locking)
+            _store(cases, key, found, locking)
     except (DataError, IntegrityError):
         if locking is Locking.WAIT:
             raise
         _end(cases, repeat(Postponed()))
         return
     except _KeyReplaced as replaced:
-        _issue(cases, replaced.active_keys, locking)
+        _issue(cases, replace(found, active_keys=replaced.active_keys), locking)
         return
     keyring.add(key)
     _end(cases, [case.issued for case in _open(cases) if case.issued is not None])
@@ -141,12 +142,12 @@ def _sign(cases: Sequence[_GroupMember], key: TokenKey) -> None:
         case.issued = IssuedDelegation(token, delegation)
 
 
-def _store(cases: Sequence[_GroupMember], key: TokenKey, locking: Locking) -> None:
+def _store(cases: Sequence[_GroupMember], key: TokenKey, known: GroupRows, locking: Locking) -> None:
     """Lock the agents, decide each case again, and write the rows of those that stand.
 
     Raises: _KeyReplaced if the key may have been withdrawn while a lock was awaited.
     """
-    found = _read(_open(cases), locking)
+    found = decision_rows.read_locked(_wanted(_open(cases)), locking=locking, known=known)
     if key not in found.active_keys:
         raise _KeyReplaced(found.active_keys)
     _each(cases, lambda case: _confirm(case, found, locking))
@@ -196,8 +197,8 @@ def _confirm(case: _GroupMember, found: GroupRows, locking: Locking) -> None:
     check_certificate(case.authority, case.issued.delegation.certificate_serial)
 
 
-def _read(cases: Sequence[_GroupMember], locking: Locking) -> GroupRows:
-    return decision_rows.read([one for case in cases for one in case.wanted], locking=locking)
+def _wanted(cases: Sequence[_GroupMember]) -> list[WantedRows]:
+    return [one for case in cases for one in case.wanted]
 
 
 def _open(cases: Sequence[_GroupMember]) -> list[_GroupMember]:

@@ -24,7 +24,9 @@ _COLLECT = f"""
 INSERT INTO {_OPEN} (event_id, tenant_id, agent_id, action_type, risk_band, risk_score, received_at)
 SELECT id, tenant_id, agent_id, action_type, risk_band, risk_score, received_at FROM {_EVENTS} AS event
 WHERE id >= %(low)s AND id < %(high)s AND risk_band <> 'low'
-    AND NOT EXISTS (SELECT FROM {_REVIEWS} WHERE event_id = event.id)
+    AND NOT EXISTS (
+        SELECT FROM {_REVIEWS} AS said WHERE said.tenant_id = event.tenant_id AND said.event_id = event.id
+    )
 ON CONFLICT DO NOTHING
 """  # noqa: S608  (only names of tables are put into the text)
 

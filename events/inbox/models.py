@@ -7,6 +7,7 @@ from agents.models import Agent
 from auditlog.vocabulary import ActorType
 from compliance.core.identifiers import new_id
 from compliance.stores.append_only import AppendOnlyRow
+from compliance.stores.tenant_keys import TenantForeignKey, TenantOneToOneField
 from compliance.tenancy.models import Tenant
 from events.inbox.querysets import AgentQueueQuerySet, InboxCommentQuerySet, OpenEventQuerySet
 from events.models import UNCHECKED, ActionType, RiskBand
@@ -20,7 +21,7 @@ class OpenEvent(models.Model):
 
     event_id = models.UUIDField(primary_key=True, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="open_events", **UNCHECKED)
+    agent = TenantForeignKey(Agent, on_delete=models.PROTECT, related_name="open_events", **UNCHECKED)
     action_type = models.CharField(max_length=32, choices=ActionType.choices)
     risk_band = models.CharField(max_length=8, choices=RiskBand.choices)
     risk_score = models.FloatField()
@@ -51,7 +52,7 @@ class AgentQueue(models.Model):
     `assignee`: the actor id of a person. A high-risk event received after `snoozed_at` ends the snooze.
     """
 
-    agent = models.OneToOneField(
+    agent = TenantOneToOneField(
         Agent,
         primary_key=True,
         on_delete=models.PROTECT,
@@ -93,7 +94,7 @@ class InboxComment(AppendOnlyRow):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
+    agent = TenantForeignKey(Agent, on_delete=models.PROTECT, related_name="+", **UNCHECKED)
     event_id = models.UUIDField(null=True)
     kind = models.CharField(max_length=16, choices=CommentKind.choices, default=CommentKind.COMMENT)
     text = models.CharField(max_length=1000)

@@ -35,7 +35,8 @@ SELECT agent.id::text, concat(agent.updated_at, ' ', (
        agent.status = 'active' AND coalesce(certificate.expires_at >= %s, false)
 FROM {Agent._meta.db_table} AS agent
 LEFT JOIN {Certificate._meta.db_table} AS certificate
-    ON certificate.agent_id = agent.id AND certificate.status = 'active'
+    ON (certificate.tenant_id, certificate.agent_id) = (agent.tenant_id, agent.id)
+    AND certificate.status = 'active'
 WHERE agent.id = ANY(%s::uuid[])
 """  # noqa: S608  (only names of tables and a number are put into the text)
 _OF_AGENTS = "WHERE id = ANY(%s::uuid[])"

@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
 from compliance.stores import sql
 from events.inbox.models import OpenEvent
 from events.models import BehaviorEvent, RiskBand
-from events.risk.rolling import RAISE
+from events.risk.rolling import raise_risks
 from events.risk.scoring.contract import ScoreReason
 
+NOBODY = str(UUID(int=0))
 _encode = msgspec.json.Encoder().encode
 
 
@@ -33,30 +36,27 @@ class ScoredEvent(msgspec.Struct, frozen=True, gc=False):
     model_version: str
 
 
-_TYPES = {
-    "id": "uuid", "tenant_id": "uuid", "agent_id": "uuid", "action_type": "text", "risk_score": "float8",
-    "risk_band": "text", "occurred_at": "timestamptz", "received_at": "timestamptz", "details": "jsonb",
-    "session_id": "text", "chain_id": "uuid", "reasons": "jsonb", "model_version": "text",
-}  # fmt: skip
+_COLUMNS = ", ".join(field.name for field in msgspec.structs.fields(ScoredEvent))
 # The rows travel as one JSON document: psycopg's arrays cost ten times as much to write.
 _INSERT = f"""
-INSERT INTO {BehaviorEvent._meta.db_table} ({", ".join(_TYPES)})
-SELECT {", ".join(_TYPES)} FROM json_to_recordset(%(rows)s::json)
-AS given ({", ".join(f"{name} {kind}" for name, kind in _TYPES.items())})
-"""  # noqa: S608  (only names of columns and types are put into the text)
+INSERT INTO {BehaviorEvent._meta.db_table} ({_COLUMNS})
+SELECT {_COLUMNS} FROM json_populate_recordset(NULL::{BehaviorEvent._meta.db_table}, %(rows)s::json)
+"""  # noqa: S608  (only names of tables and columns are put into the text)
 _OPENED = "event_id", "tenant_id", "agent_id", "action_type", "risk_band", "risk_score", "received_at"
 _OPEN = f"""
 INSERT INTO {OpenEvent._meta.db_table} ({", ".join(_OPENED)})
-SELECT {", ".join(_OPENED)} FROM json_to_recordset(%(opened)s::json)
-AS given ({", ".join(f"{name} {_TYPES['id' if name == 'event_id' else name]}" for name in _OPENED)})
-"""  # noqa: S608  (only names of columns and types are put into the text)
-# By whether risks are to be raised, and whether events are to be opened for review.
-_STATEMENTS = {
-    (False, False): _INSERT,
-    (True, False): f"WITH raised AS ({RAISE}) {_INSERT}",
-    (False, True): f"WITH opened AS ({_OPEN}) {_INSERT}",
-    (True, True): f"WITH raised AS ({RAISE}), opened AS ({_OPEN}) {_INSERT}",
-}
+SELECT {", ".join(_OPENED)} FROM json_populate_recordset(NULL::{OpenEvent._meta.db_table}, %(opened)s::json)
+"""  # noqa: S608  (only names of tables and columns are put into the text)
+MOST_TENANTS = 64
+"""The tenants whose risks one statement raises; those of more follow with their next events."""
+
+
+@cache
+def _statement(tenants: int, *, opens: bool) -> str:
+    """The statement that raises risks of so many tenants, and opens events for review."""
+    parts = [f"raised_{nth} AS ({raise_risks(nth)})" for nth in range(tenants)]
+    parts += [f"opened AS ({_OPEN})"] if opens else []
+    return f"WITH {', '.join(parts)} {_INSERT}" if parts else _INSERT
 
 
 def insert(events: Sequence[ScoredEvent], *, risks: Mapping[str, float]) -> None:
@@ -70,8 +70,21 @@ def insert(events: Sequence[ScoredEvent], *, risks: Mapping[str, float]) -> None
     if opened:
         params["opened"] = _encode(opened).decode()
     if risks:
-        params |= {"risen": list(risks), "risks": list(risks.values()), "now": events[-1].received_at}
-    sql.prepared_write(_STATEMENTS[bool(risks), bool(opened)], params)
+        params["now"] = events[-1].received_at
+    risen = _by_tenant(events, risks)
+    # Few statements are prepared: for 1, 2, 4, … tenants, the last of them none.
+    size = 1 << (len(risen) - 1).bit_length() if risen else 0
+    for nth, (tenant, found) in enumerate([*risen.items(), *[(NOBODY, {})] * (size - len(risen))]):
+        params |= {f"tenant_{nth}": tenant, f"risen_{nth}": list(found), f"risks_{nth}": list(found.values())}
+    sql.prepared_write(_statement(size, opens=bool(opened)), params)
+
+
+def _by_tenant(events: Sequence[ScoredEvent], risks: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for event in events if risks else ():
+        if event.agent_id in risks and (event.tenant_id in found or len(found) < MOST_TENANTS):
+            found.setdefault(event.tenant_id, {})[event.agent_id] = risks[event.agent_id]
+    return found
 
 
 def _opened(event: ScoredEvent) -> dict[str, Any]:

@@ -42,7 +42,8 @@ _BASELINES = TenantBaseline._meta.db_table
 _LOW = f"""
 SELECT id, tenant_id, agent_id::text, action_type, received_at, details::text FROM {_EVENTS} AS event
 WHERE id >= %(low)s AND id < %(high)s AND risk_band = 'low' AND NOT EXISTS (
-    SELECT FROM {_REVIEWS} WHERE event_id = event.id AND verdict = 'confirmed'
+    SELECT FROM {_REVIEWS} AS said
+    WHERE said.tenant_id = event.tenant_id AND said.event_id = event.id AND said.verdict = 'confirmed'
 )
 ORDER BY id LIMIT %(most)s
 """  # noqa: S608  (only names of tables are put into the text)
@@ -50,10 +51,12 @@ ORDER BY id LIMIT %(most)s
 _DISMISSED = f"""
 SELECT said.id, event.tenant_id, event.agent_id::text, event.action_type, event.received_at,
     event.details::text
-FROM {_REVIEWS} AS said JOIN {_EVENTS} AS event ON event.id = said.event_id
+FROM {_REVIEWS} AS said JOIN {_EVENTS} AS event
+    ON (event.tenant_id, event.id) = (said.tenant_id, said.event_id)
 WHERE said.id >= %(low)s AND said.id < %(high)s AND said.verdict = 'dismissed' AND event.risk_band <> 'low'
     AND NOT EXISTS (
-        SELECT FROM {_REVIEWS} AS other WHERE other.event_id = said.event_id AND (
+        SELECT FROM {_REVIEWS} AS other
+        WHERE (other.tenant_id, other.event_id) = (said.tenant_id, said.event_id) AND (
             (other.number > said.number AND other.verdict <> 'dismissed')
             OR (other.number = said.number - 1 AND other.verdict = 'dismissed')
         )

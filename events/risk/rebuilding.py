@@ -4,11 +4,13 @@ Events are learned by their stored band, so the tenant's baseline makes no diffe
 taught as ordinary, confirmed ones not learned from. `events.inbox.reviewing` takes in pending reviews.
 """
 
+import json
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from agents.models import Agent
 from compliance.core.identifiers import first_id_at
 from compliance.core.json_values import from_stored
 from compliance.stores import sql
@@ -27,32 +29,41 @@ IN_FLIGHT = timedelta(seconds=30)  # age up to which an event's own update may s
 MOST_IN_FLIGHT = 24
 MOST_TOGETHER = 40  # most agents whose states are rebuilt while a group of events waits
 
-_EVENTS, _REVIEWS, _PENDING = (model._meta.db_table for model in (BehaviorEvent, EventReview, PendingReview))
+_AGENTS, _EVENTS, _REVIEWS, _PENDING = (
+    model._meta.db_table for model in (Agent, BehaviorEvent, EventReview, PendingReview)
+)
 # Each agent's last events after an id, in the order of ids, which is that of receipt
 _SINCE = f"""
-SELECT given.id::text, event.id, event.action_type, event.received_at, event.details::text,
+SELECT agent.id::text, event.id, event.action_type, event.received_at, event.details::text,
        CASE review.verdict
            WHEN 'confirmed' THEN 'high'
            WHEN 'dismissed' THEN CASE event.risk_band WHEN 'low' THEN 'low' ELSE '{ORDINARY}' END
            ELSE event.risk_band
        END
-FROM unnest(%(ids)s::uuid[], %(after)s::uuid[]) AS given (id, after)
+FROM {_AGENTS} AS agent
 CROSS JOIN LATERAL (
-    SELECT id, action_type, received_at, details, risk_band FROM {_EVENTS}
-    WHERE agent_id = given.id AND id > given.after ORDER BY id DESC LIMIT (SELECT %(most)s::int)
+    SELECT tenant_id, id, action_type, received_at, details, risk_band FROM {_EVENTS}
+    WHERE tenant_id = agent.tenant_id AND agent_id = agent.id
+        AND id > (%(after)s::jsonb ->> agent.id::text)::uuid
+    ORDER BY id DESC LIMIT (SELECT %(most)s::int)
 ) AS event
 LEFT JOIN LATERAL (
     SELECT verdict FROM {_REVIEWS} AS said
-    WHERE event_id = event.id AND NOT EXISTS (SELECT FROM {_PENDING} AS pending WHERE pending.id = said.id)
+    WHERE tenant_id = event.tenant_id AND event_id = event.id
+        AND NOT EXISTS (SELECT FROM {_PENDING} AS pending WHERE pending.id = said.id)
     ORDER BY number DESC LIMIT 1
 ) AS review ON true
-ORDER BY given.id, event.id
+WHERE agent.id = ANY(%(ids)s::uuid[])
+ORDER BY agent.id, event.id
 """  # noqa: S608  (only names of tables and a word of our own are put into the text)
 
 _WITHOUT_HISTORY = f"""
-SELECT given.id::text FROM unnest(%(ids)s::uuid[]) AS given (id)
-WHERE NOT EXISTS (SELECT FROM {_EVENTS} WHERE agent_id = given.id AND id >= %(earliest)s)
-"""  # noqa: S608  (only a table's name is put into the text)
+SELECT agent.id::text FROM {_AGENTS} AS agent WHERE agent.id = ANY(%(ids)s::uuid[])
+AND NOT EXISTS (
+    SELECT FROM {_EVENTS} AS event
+    WHERE event.tenant_id = agent.tenant_id AND event.agent_id = agent.id AND event.id >= %(earliest)s
+)
+"""  # noqa: S608  (only names of tables are put into the text)
 
 
 def without_history(agent_ids: Collection[str], *, now: datetime) -> set[str]:
@@ -96,7 +107,8 @@ def _states(
 def _since(after: dict[str, UUID]) -> dict[str, list[tuple[UUID, Event, str]]]:
     """Return each agent's events after an id: id, event and the band to learn it by."""
     found: dict[str, list[tuple[UUID, Event, str]]] = {agent_id: [] for agent_id in after}
-    asked = {"ids": list(after), "after": list(after.values()), "most": REPLAYED_EVENTS}
+    ids = json.dumps({agent_id: str(name) for agent_id, name in after.items()})
+    asked = {"ids": list(after), "after": ids, "most": REPLAYED_EVENTS}
     for agent_id, name, action_type, received_at, details, band in sql.query(_SINCE, asked):
         event = Event(action_type, received_at.timestamp(), from_stored(details))
         found[agent_id].append((name, event, band))

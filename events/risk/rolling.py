@@ -22,19 +22,30 @@ NEGLIGIBLE = 0.01  # risk below this counts as 0
 
 # A row that another transaction has locked is left out, so that no tenant's events wait for another's locks:
 # its risk follows with the agent's next event, or with the hourly sums.
-RAISE = f"""
+_RAISE = f"""
 WITH worse AS (
     SELECT agent.id, given.score FROM agents_agent agent
-    JOIN unnest(%(risen)s::uuid[], %(risks)s::float8[]) AS given (id, score) ON given.id = agent.id
-    WHERE agent.risk_updated_at IS NULL OR given.score > agent.risk_score * power(0.5,
+    JOIN unnest(%(risen_NTH)s::uuid[], %(risks_NTH)s::float8[]) AS given (id, score) ON given.id = agent.id
+    WHERE agent.tenant_id = %(tenant_NTH)s AND (agent.risk_updated_at IS NULL
+        OR given.score > agent.risk_score * power(0.5,
         greatest(extract(epoch FROM %(now)s - agent.risk_updated_at), 0)::float8
-        / {HALF_LIFE.total_seconds()})
+        / {HALF_LIFE.total_seconds()}))
     ORDER BY agent.id FOR NO KEY UPDATE OF agent SKIP LOCKED
 )
 UPDATE agents_agent agent SET risk_score = worse.score, risk_updated_at = %(now)s
-FROM worse WHERE agent.id = worse.id
+FROM worse WHERE agent.tenant_id = %(tenant_NTH)s AND agent.id = worse.id
 """  # noqa: S608  (only a number is put into the text)
-"""Make each of `risks` the rolling risk of its agent in `risen` where it is higher than that is `now`."""
+
+
+def raise_risks(nth: int) -> str:
+    """The statement that makes `risks_<nth>` the rolling risks of a tenant's agents where they are higher.
+
+    Its parameters are `now`, and with the number `tenant_<nth>`, `risen_<nth>` and `risks_<nth>`: the ids of
+    agents and their new risks, as arrays. Rows of several tenants can not be locked by one query where tables
+    are distributed.
+    """
+    return _RAISE.replace("_NTH", f"_{nth}")
+
 
 # A value raised since the watermark stays, since its event may not have committed yet
 _WRITE = """

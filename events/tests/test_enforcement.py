@@ -262,7 +262,7 @@ def test_mode_that_changes_while_the_third_strike_waits_counts(
 
     with ThreadPoolExecutor(1) as pool:
         with environments.atomic():
-            Agent.objects.locked().find(agent.id)
+            Agent.objects.for_tenant(agent.tenant_id).locked().find(agent.id)
             third = pool.submit(in_thread, partial(make_high_event, agent))
             assert eventually(somebody_waits_for_a_lock)
             tenancy.set_enforcement(**given, enforcement=after)

@@ -17,9 +17,9 @@ from compliance.core.identifiers import first_id_at
 from compliance.stores import sql
 from compliance.tenancy.tests.factories import make_tenant
 from events.models import RiskDay, RiskWatermark
-from events.risk import risk_days
+from events.risk import risk_days, rolling
 from events.risk.risk_days import HALF_LIFE, LAG, sum_up
-from events.risk.rolling import RAISE, fade_risk
+from events.risk.rolling import fade_risk
 from events.tests.conftest import World
 from events.tests.factories import store_event
 
@@ -27,9 +27,10 @@ START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 def raise_risks(scores: dict[UUID, float], *, now: datetime) -> int:
-    return sql.prepared_write(
-        RAISE, {"risen": list(map(str, scores)), "risks": list(scores.values()), "now": now}
-    )
+    """Raise the risks of agents of one tenant."""
+    (tenant,) = set(Agent.objects.filter(id__in=scores).values_list("tenant_id", flat=True))
+    risks = {"risen_0": list(map(str, scores)), "risks_0": list(scores.values())}
+    return sql.prepared_write(rolling.raise_risks(0), {**risks, "tenant_0": tenant, "now": now})
 
 
 def watermark(at: datetime) -> None:
