@@ -105,8 +105,8 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
     yield
     with django_db_blocker.unblock():
         connections.close_all()
-        # A pooler keeps sessions open: `./test` ends them with the databases.
-        if not django_settings.DATABASES_DIRECT:
+        # A pooler and Citus keep sessions open: `./test` ends them with the databases.
+        if not (django_settings.DATABASES_DIRECT or ON_CITUS):
             teardown_databases(made, verbosity=0)
 
 
