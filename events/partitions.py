@@ -159,12 +159,13 @@ def _make(partition: Partition, now: datetime) -> int:
     Rows of the default can't move while more of their kind arrive: the partition then begins a little ahead
     of the present, and the next run makes the one for what lies before.
     """
+    low, high = partition.bounds
+    # Before the transaction: on Citus the function's owner has other connections than the service.
+    waiting = sql.query(f"SELECT 1 FROM {DEFAULT} WHERE id >= %s AND id < %s LIMIT 1", [low, high])
     with environments.atomic():
         begin()
         if any(one.start < partition.end and partition.start < one.end for one in listed()):
             return -1
-        low, high = partition.bounds
-        waiting = sql.query(f"SELECT 1 FROM {DEFAULT} WHERE id >= %s AND id < %s LIMIT 1", [low, high])
         if partition.start < now + SOON and partition.end > now - SOON and waiting:
             cut = (now + SOON).replace(second=0, microsecond=0) + timedelta(minutes=1)
             if cut >= partition.end:

@@ -106,8 +106,10 @@ def _sql(
     conditions = ["tenant_id = $1"]
     if by_agent:
         agent = place("agent")
-        conditions = [f"agent_id = {agent} AND EXISTS (SELECT FROM {Agent._meta.db_table} agent WHERE"
-                      f" agent.id = {agent} AND agent.tenant_id = $1)"]  # fmt: skip
+        own = f"agent.id = {agent} AND agent.tenant_id = $1"
+        conditions = [
+            f"agent_id = {agent} AND EXISTS (SELECT 1 FROM {Agent._meta.db_table} agent WHERE {own})"  # noqa: S608
+        ]
     if band:
         conditions.append(f"risk_band = '{band.value}'")
     if by_type:

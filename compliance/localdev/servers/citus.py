@@ -128,7 +128,8 @@ class CitusCluster:
                 f"Citus was not installed: {done.stderr.strip()}", hint=f"look at {self.install}"
             )
         everyone = [DatabaseRole(SUPERUSER, self.password), *self.roles]
-        lines = (f"{HOST}:*:*:{role.name}:{role.password}\n" for role in everyone)
+        # To itself a node signs in as `localhost`.
+        lines = (f"*:*:*:{role.name}:{role.password}\n" for role in everyone)
         write_private(self._passwords, "".join(lines))
         user = user_for(self.nodes[0].data())
         if user is not None:
