@@ -5,7 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agents.models import Agent
-from events.ingest import standing
+from certificates.tests.factories import make_certified_agent
+from compliance.core.identifiers import new_id_at
+from compliance.tenancy.tests.factories import make_tenant
+from events.ingest import standing, storage
+from events.ingest.storage import ScoredEvent
 from events.risk.risk_days import HALF_LIFE
 from events.risk.rolling import fade_risk
 from events.tests.conftest import World
@@ -65,3 +69,35 @@ def test_newer_risk_wins_although_the_written_one_looks_higher(world: World) -> 
     make_event(world.agent, "transaction_anomaly", received_at=START + 2 * HALF_LIFE)
 
     assert Agent.objects.get(id=world.agent.id).risk_score == pytest.approx(0.6, abs=0.1)
+
+
+@pytest.mark.parametrize(("tenants", "risen"), [(1, 1), (3, 3), (5, 4)])
+def test_risks_of_several_tenants_rise_with_their_group(
+    tenants: int, risen: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "MOST_TENANTS", 4)
+    agents = [make_certified_agent(make_tenant()) for _ in range(tenants)]
+
+    storage.insert([scored(one) for one in agents], risks={str(one.id): 0.25 for one in agents})
+
+    found = [present_risk(one, START) for one in agents]
+    assert found == [0.25] * risen + [0.0] * (tenants - risen)
+    assert all(one.events.count() == 1 for one in agents)
+
+
+def scored(agent: Agent) -> ScoredEvent:
+    return ScoredEvent(
+        id=str(new_id_at(START)),
+        tenant_id=str(agent.tenant_id),
+        agent_id=str(agent.id),
+        action_type="api_call",
+        risk_score=0.25,
+        risk_band="low",
+        occurred_at=START,
+        received_at=START,
+        details={},
+        session_id=None,
+        chain_id=None,
+        reasons=(),
+        model_version="of-the-test",
+    )
