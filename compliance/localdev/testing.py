@@ -128,7 +128,7 @@ class TestRun:
         if self.citus is not None:
             port = self.citus.coordinator.port()
             contract |= {name: with_port(contract[name], port) for name in names}
-            contract["DATABASE_GENERIC_PLANS"] = "false"
+            contract["DATABASE_CITUS"] = "true"
         layout = self.servers.layout
         broker = self.redis.url()
         url = broker if self.cluster is None else self.cluster.url()

@@ -25,10 +25,10 @@ def _parsed(name: str, url: str, **facts: Any) -> dict[str, Any]:
     return {"USER": "", "PASSWORD": "", "HOST": "", "PORT": "", "NAME": "", **config}
 
 
-DATABASE_GENERIC_PLANS: bool = section.flag(
-    "DATABASE_GENERIC_PLANS",
-    True,
-    "Plan a prepared statement once for all values. False on Citus, which plans what spans shards by values.",
+DATABASE_CITUS: bool = section.flag(
+    "DATABASE_CITUS",
+    False,
+    "Tables are distributed by Citus: statements are planned for their values and lock rows of one tenant.",
 )
 # What each session is set to (times in ms). A pooler in transaction mode shares sessions between clients:
 # there the service's role has these as its defaults.
@@ -36,8 +36,8 @@ DATABASE_SESSION: dict[str, str] = {
     "statement_timeout": "30000",
     "lock_timeout": "10000",
     "TimeZone": "UTC",
-    # Plan a prepared statement once, not for each list of agents.
-    "plan_cache_mode": "force_generic_plan" if DATABASE_GENERIC_PLANS else "auto",
+    # Plan a prepared statement once, not for each list of agents; what spans shards has no generic plan.
+    "plan_cache_mode": "auto" if DATABASE_CITUS else "force_generic_plan",
 }
 DATABASE_PREPARED_STATEMENTS: bool = section.flag(
     "DATABASE_PREPARED_STATEMENTS",

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+from django.conf import settings
 
 from compliance.stores import sql
 from events.inbox.models import OpenEvent
@@ -48,13 +49,13 @@ INSERT INTO {OpenEvent._meta.db_table} ({", ".join(_OPENED)})
 SELECT {", ".join(_OPENED)} FROM json_populate_recordset(NULL::{OpenEvent._meta.db_table}, %(opened)s::json)
 """  # noqa: S608  (only names of tables and columns are put into the text)
 MOST_TENANTS = 64
-"""The tenants whose risks one statement raises; those of more follow with their next events."""
+"""The tenants whose risks one statement raises on Citus; those of more follow with their next events."""
 
 
 @cache
-def _statement(tenants: int, *, opens: bool) -> str:
-    """The statement that raises risks of so many tenants, and opens events for review."""
-    parts = [f"raised_{nth} AS ({raise_risks(nth)})" for nth in range(tenants)]
+def _statement(raised: int, *, of_tenant: bool, opens: bool) -> str:
+    """The statement that raises so many groups of risks, and opens events for review."""
+    parts = [f"raised_{nth} AS ({raise_risks(nth, of_tenant=of_tenant)})" for nth in range(raised)]
     parts += [f"opened AS ({_OPEN})"] if opens else []
     return f"WITH {', '.join(parts)} {_INSERT}" if parts else _INSERT
 
@@ -71,20 +72,26 @@ def insert(events: Sequence[ScoredEvent], *, risks: Mapping[str, float]) -> None
         params["opened"] = _encode(opened).decode()
     if risks:
         params["now"] = events[-1].received_at
-    risen = _by_tenant(events, risks)
-    # Few statements are prepared: for 1, 2, 4, … tenants, the last of them none.
-    size = 1 << (len(risen) - 1).bit_length() if risen else 0
-    for nth, (tenant, found) in enumerate([*risen.items(), *[(NOBODY, {})] * (size - len(risen))]):
+    groups = _groups(events, risks)
+    for nth, (tenant, found) in enumerate(groups):
         params |= {f"tenant_{nth}": tenant, f"risen_{nth}": list(found), f"risks_{nth}": list(found.values())}
-    sql.prepared_write(_statement(size, opens=bool(opened)), params)
+    statement = _statement(len(groups), of_tenant=settings.DATABASE_CITUS, opens=bool(opened))
+    sql.prepared_write(statement, params)
 
 
-def _by_tenant(events: Sequence[ScoredEvent], risks: Mapping[str, float]) -> dict[str, dict[str, float]]:
+def _groups(
+    events: Sequence[ScoredEvent], risks: Mapping[str, float]
+) -> list[tuple[str, Mapping[str, float]]]:
+    """The risks that are raised together: all of them, on Citus those of each tenant with its id."""
+    if not risks or not settings.DATABASE_CITUS:
+        return [(NOBODY, risks)] if risks else []
     found: dict[str, dict[str, float]] = {}
-    for event in events if risks else ():
+    for event in events:
         if event.agent_id in risks and (event.tenant_id in found or len(found) < MOST_TENANTS):
             found.setdefault(event.tenant_id, {})[event.agent_id] = risks[event.agent_id]
-    return found
+    # Few statements are prepared: for 1, 2, 4, … tenants, the last of them nobody's.
+    spare = (1 << (len(found) - 1).bit_length()) - len(found)
+    return [*found.items(), *[(NOBODY, {})] * spare]
 
 
 def _opened(event: ScoredEvent) -> dict[str, Any]:

@@ -26,25 +26,25 @@ _RAISE = f"""
 WITH worse AS (
     SELECT agent.id, given.score FROM agents_agent agent
     JOIN unnest(%(risen_NTH)s::uuid[], %(risks_NTH)s::float8[]) AS given (id, score) ON given.id = agent.id
-    WHERE agent.tenant_id = %(tenant_NTH)s AND (agent.risk_updated_at IS NULL
+    WHERE OF_TENANT (agent.risk_updated_at IS NULL
         OR given.score > agent.risk_score * power(0.5,
         greatest(extract(epoch FROM %(now)s - agent.risk_updated_at), 0)::float8
         / {HALF_LIFE.total_seconds()}))
     ORDER BY agent.id FOR NO KEY UPDATE OF agent SKIP LOCKED
 )
 UPDATE agents_agent agent SET risk_score = worse.score, risk_updated_at = %(now)s
-FROM worse WHERE agent.tenant_id = %(tenant_NTH)s AND agent.id = worse.id
+FROM worse WHERE OF_TENANT agent.id = worse.id
 """  # noqa: S608  (only a number is put into the text)
 
 
-def raise_risks(nth: int) -> str:
-    """The statement that makes `risks_<nth>` the rolling risks of a tenant's agents where they are higher.
+def raise_risks(nth: int = 0, *, of_tenant: bool = False) -> str:
+    """The statement that makes `risks_<nth>` the risks of the agents `risen_<nth>` where they are higher.
 
-    Its parameters are `now`, and with the number `tenant_<nth>`, `risen_<nth>` and `risks_<nth>`: the ids of
-    agents and their new risks, as arrays. Rows of several tenants can not be locked by one query where tables
-    are distributed.
+    Both are arrays; `now` is its other parameter, and `tenant_<nth>` with `of_tenant`: where tables are
+    distributed, a query locks rows of one tenant only.
     """
-    return _RAISE.replace("_NTH", f"_{nth}")
+    own = "agent.tenant_id = %(tenant_NTH)s AND" if of_tenant else ""
+    return _RAISE.replace("OF_TENANT", own).replace("_NTH", f"_{nth}")
 
 
 # A value raised since the watermark stays, since its event may not have committed yet

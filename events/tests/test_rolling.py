@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
@@ -71,10 +72,15 @@ def test_newer_risk_wins_although_the_written_one_looks_higher(world: World) -> 
     assert Agent.objects.get(id=world.agent.id).risk_score == pytest.approx(0.6, abs=0.1)
 
 
-@pytest.mark.parametrize(("tenants", "risen"), [(1, 1), (3, 3), (5, 4)])
+@pytest.mark.parametrize(
+    ("on_citus", "tenants", "risen"), [(False, 1, 1), (False, 5, 5), (True, 1, 1), (True, 3, 3), (True, 5, 4)]
+)
 def test_risks_of_several_tenants_rise_with_their_group(
-    tenants: int, risen: int, monkeypatch: pytest.MonkeyPatch
+    on_citus: bool, tenants: int, risen: int, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
+    if settings.DATABASE_CITUS and not on_citus:
+        pytest.skip("the tables are distributed")
+    settings.DATABASE_CITUS = on_citus
     monkeypatch.setattr(storage, "MOST_TENANTS", 4)
     agents = [make_certified_agent(make_tenant()) for _ in range(tenants)]
 
