@@ -105,7 +105,8 @@ def test_token_of_a_group_names_its_own_request(web: Worker) -> None:
     answer = post(web, f"/v1/agents/{agent.id}/delegation", key, {"chain": CHAIN})
 
     assert answer.status in (200, 201), answer.body
-    assert ids_of(AuditEntry.objects.for_tenant(tenant.id).of_type("delegation.issued").get()) == ("order-7", TRACE)
+    entry = AuditEntry.objects.for_tenant(tenant.id).of_type("delegation.issued").get()
+    assert ids_of(entry) == ("order-7", TRACE)
 
 
 def test_exchanged_token_of_a_group_names_its_own_request(web: Worker) -> None:
