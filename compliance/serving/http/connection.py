@@ -19,7 +19,6 @@ from compliance.serving.http import refusals
 from compliance.serving.http.contract import Admission, ConnectionOwner
 from compliance.serving.http.messages import (
     Received,
-    encoded,
     ends_connection,
     head_without_upgrade,
     path_of,
@@ -324,10 +323,8 @@ class Connection(asyncio.Protocol):
             return
         request_id = correlation.begin(self._headers).request_id
         self._listener.refused(refusal.status)
-        answer, method = refusal.at(path_of(self._target)), self._method()
-        self._transport.write(
-            encoded(answer, method=method, closes=True, now=time.time(), request_id=request_id)
-        )
+        answer = refusal.at(path_of(self._target))
+        self._writer.refuse(answer, method=self._method(), request_id=request_id)
         if self._has_eof:
             self._end()
             return

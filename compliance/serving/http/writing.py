@@ -12,7 +12,7 @@ WRITE_SECONDS = 30.0
 
 
 class AnswerWriter:
-    """The writing side of a connection; `pause` and `resume` are told by its transport."""
+    """Writes to a transport, whose protocol calls `pause` and `resume` for it."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -35,6 +35,12 @@ class AnswerWriter:
         elif not self._transport.is_closing():
             self._transport.write(_octets(answer, request, closes=closes))
         await self._until_taken()
+
+    def refuse(self, answer: Answer, *, method: str, request_id: str) -> None:
+        """Write the last answer of the connection, to a request whose end was not seen."""
+        self._transport.write(
+            encoded(answer, method=method, closes=True, now=time.time(), request_id=request_id)
+        )
 
     async def _stream(self, answer: StreamedAnswer, request: Received, *, closes: bool) -> None:
         """Write the body piece by piece as the client takes it; abort where it breaks, so that this shows."""

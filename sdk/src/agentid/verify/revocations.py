@@ -27,7 +27,7 @@ ERROR_CODES: Final = {
     Reason.INVALID_ISSUER: "invalid_issuer",
     Reason.WRONG_AUDIENCE: "invalid_audience",
 }
-"""What the service is told of a signal that does not verify (RFC 8935 §2.4); else `invalid_request`."""
+"""The code by which a signal is refused (RFC 8935 §2.4). For every other reason it is `invalid_request`."""
 
 
 class Revocations:
@@ -123,8 +123,9 @@ class RevocationFeed:
 
     It knows what happened since the stream was made; CRL and status list tell of the time before. While it
     cannot know (`silence_seconds` without an answer, a stream that was not enabled, full memory) its answer
-    is NotValid (status_unknown). After a signal that does not verify this is permanent: the service is told
-    which (`setErrs`, RFC 8936 §2.6) and sends it no more. Read CRL and status list, and make a new feed.
+    is NotValid (status_unknown). A signal that does not verify is refused (`setErrs`, RFC 8936 §2.6), so the
+    service does not send it again, and from then on every answer is status_unknown. Read CRL and status list,
+    and make a new feed.
     Use it as a context manager.
     """
 
