@@ -24,7 +24,7 @@ WORKER, SENDER = "worker", "sender"
 ROLES = (LOOP, VIEWS, POSTGRES, VALKEY, KEY_HOST, WORKER, SENDER)
 
 MEASURED, EXTRAPOLATED, ASSUMED = "measured", "extrapolated", "assumed"
-FAST_PATH_CONNECTIONS = 11  # of a web worker to one environment's database
+FAST_PATH_CONNECTIONS = 21  # of a web worker to one environment's database
 WORKER_THREADS = 16
 TASK_SHARE = 45 / 60  # of the time in which such a task may work
 ENVIRONMENTS = 2

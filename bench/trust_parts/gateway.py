@@ -31,7 +31,7 @@ START_SECONDS = 10.0
 PLAIN, SERIAL = "without a decision", "by serial number"
 PLAIN_PROVEN, PROVEN = "without a decision, with a proof", "by a token with its DPoP proof"
 BASES = {PLAIN: PLAIN, SERIAL: PLAIN, PLAIN_PROVEN: PLAIN_PROVEN, PROVEN: PLAIN_PROVEN}
-"""What is taken off: the same requests, whose proofs the client has to make, where nothing is decided."""
+"""What is taken off: the same requests where nothing is decided."""
 OPEN, PROTECTED = "/health", "/orders/7"
 
 
@@ -53,7 +53,9 @@ def gateway(run: TrustRun, agents: Sequence[str]) -> None:
         for turn in range(run.options.turns):
             for name, source in sources.items():
                 for seconds in (WARM_SECONDS, run.options.offered):
-                    load = Load(port, source, connections=CONNECTIONS, ids=answers.no_ids)
+                    # Made before: a client that signs proofs meanwhile would take the service's processors.
+                    ready = iter([source() for _ in range(round(RATE * seconds))])
+                    load = Load(port, ready.__next__, connections=CONNECTIONS, ids=answers.no_ids)
                     outcome = load.offered(RATE, seconds)
                 outcomes[name].append(outcome)
                 say(f"  … turn {turn + 1}, {name}: {outcome.errors} errors")
@@ -91,7 +93,7 @@ def _by_serial(run: TrustRun) -> Source:
 
 
 def _proven(run: TrustRun, agent: str, path: str) -> Callable[[], bytes]:
-    """A new proof in each request, for a token bound to its key."""
+    """A new proof in each request, for a token bound to its key; to be sent within a minute."""
     maker, url = calls.ProofMaker(), f"http://{API}{path}"
     body = {"chain": [calls.ROOT], "scope": TOOLS[0], "ttl_seconds": 86_400, "dpop_jkt": maker.jkt}
     token = run.done("POST", f"/v1/agents/{agent}/delegation", body)["data"]["token"]

@@ -19,8 +19,9 @@ from compliance.api.rest.permissions import Scope
 from compliance.api.rest.requests import Credential
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
-from compliance.stores import sql
+from compliance.stores import sql, trips
 from compliance.stores.async_postgres import Query
+from compliance.stores.trips import Steps
 
 Question = TypeVar("Question")
 Outcome = TypeVar("Outcome")
@@ -159,3 +160,22 @@ class ThreadEndpoint(Endpoint[Question, Outcome]):
 
     def warm(self) -> None:
         """Open the connections the work needs; called once, in the thread of the live environment."""
+
+
+class SteppedEndpoint(ThreadEndpoint[Question, Outcome]):
+    """An endpoint whose work asks in steps and computes little: the event loop does it where it can.
+
+    A step that touches the database by itself is refused in the loop (`SynchronousOnlyOperation`); the work
+    is then begun anew in the thread, so nothing may be written before the first trip that asks commands.
+    """
+
+    largest_group = 8  # the loop stands still while it computes for a group
+
+    @abstractmethod
+    def steps(
+        self, questions: Sequence[Question]
+    ) -> "Steps[Sequence[Outcome | Exception | Deferred[Outcome]]]":
+        """As `work()`, in steps."""
+
+    def work(self, questions: Sequence[Question]) -> "Sequence[Outcome | Exception | Deferred[Outcome]]":
+        return trips.taken(self.steps(questions))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compliance.api import gate
-from compliance.api.endpoint import Deferred, EndpointRequest, ThreadEndpoint
+from compliance.api.endpoint import Deferred, EndpointRequest, SteppedEndpoint
 from compliance.api.gate import GateRequest
 from compliance.api.rest.permissions import Scope
 from compliance.api.rest.throttling import GatewayThrottle
@@ -14,13 +14,13 @@ from compliance.gateway import serializers
 from compliance.gateway.deciding import authorizing, identity, requests
 from compliance.gateway.deciding.decisions import Passage
 from compliance.gateway.deciding.requests import DecisionRequest
-from compliance.stores import sql
+from compliance.stores.trips import Steps
 
 PATH = "/v1/gateway/authorize"
 
 
-class Authorize(ThreadEndpoint[DecisionRequest, Passage]):
-    """`GET /v1/gateway/authorize`: questions that arrive together share their statements."""
+class Authorize(SteppedEndpoint[DecisionRequest, Passage]):
+    """`GET /v1/gateway/authorize`: questions that arrive together share their trip."""
 
     method, path, allow = "GET", PATH, "GET, HEAD"
     scope, bucket = Scope.GATEWAY_AUTHORIZE, GatewayThrottle.bucket
@@ -32,20 +32,16 @@ class Authorize(ThreadEndpoint[DecisionRequest, Passage]):
     def read(self, request: EndpointRequest) -> DecisionRequest:
         return requests.read(request)
 
-    def work(
+    def steps(
         self, questions: Sequence[DecisionRequest]
-    ) -> Sequence[Passage | ServiceError | Deferred[Passage]]:
-        return authorizing.decide_each(questions)
+    ) -> Steps[Sequence[Passage | ServiceError | Deferred[Passage]]]:
+        return authorizing.deciding(questions)
 
     def show(self, outcome: Passage) -> Mapping[str, Any]:
         return {"data": serializers.shown_passage(outcome)}
 
     def headers_of(self, outcome: Passage) -> Mapping[str, str]:
         return identity.headers_of(outcome)
-
-    def warm(self) -> None:
-        """Connect the thread to the database."""
-        sql.reach()
 
 
 def gateway_key(request: GateRequest) -> str:

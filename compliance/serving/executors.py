@@ -12,13 +12,15 @@ from typing import Any
 from uuid import UUID
 from weakref import WeakValueDictionary
 
+from django.core.exceptions import SynchronousOnlyOperation
 from django.db import DatabaseError, InterfaceError, close_old_connections, connections
 
-from compliance.api.endpoint import Deferred, Endpoint, ReadEndpoint, ThreadEndpoint
+from compliance.api.endpoint import Deferred, Endpoint, ReadEndpoint, SteppedEndpoint, ThreadEndpoint
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.serving.batching import Batcher, QueueFull
 from compliance.stores.async_postgres import AsyncReader
+from compliance.stores.trips import LoopTrips
 
 log = logging.getLogger(__name__)
 
@@ -193,6 +195,34 @@ class ThreadWork:
             return work(*args)
 
 
+class LoopWork(ThreadWork):
+    """Has the work of a `SteppedEndpoint` done by the event loop, or by the thread where it has to wait."""
+
+    def __init__(
+        self,
+        endpoint: SteppedEndpoint[Any, Any],
+        environment: Environment,
+        deferred: DeferredThreads,
+    ) -> None:
+        super().__init__(endpoint, environment, deferred)
+        self._environment: Environment = environment
+        self._steps = endpoint.steps
+        self._trips = LoopTrips(environment)
+
+    async def close(self) -> None:
+        await super().close()
+        await self._trips.close()
+
+    async def _outcomes(self, questions: Sequence[Any]) -> Sequence[Any]:
+        try:
+            with environments.use(self._environment):
+                return await self._trips.taken(self._steps(questions))
+        except SynchronousOnlyOperation:
+            return await super()._outcomes(questions)
+        except (DatabaseError, InterfaceError) as error:
+            return _failed(self._endpoint, questions, error)
+
+
 def _end(threads: ThreadPoolExecutor, count: int) -> None:
     """Close the database connections of each of the `count` threads, and end them."""
     together = Barrier(count)
@@ -252,6 +282,8 @@ class Executors:
             if name not in self._deferred:
                 count = CALLING_THREADS if endpoint.calls_tenants else DEFERRED_THREADS
                 self._deferred[name] = DeferredThreads(count)
+            if isinstance(endpoint, SteppedEndpoint) and environment is not None:
+                return LoopWork(endpoint, environment, self._deferred[name])
             return ThreadWork(endpoint, environment, self._deferred[name])
         if not isinstance(endpoint, ReadEndpoint) or environment is None:
             raise TypeError(f"{type(endpoint).__name__} reads rows of no environment")

@@ -28,7 +28,7 @@ from compliance.observing.request_counts import loop_counts
 from compliance.serving.batching import Batcher, QueueFull
 from compliance.serving.executors import Executors
 from compliance.serving.http.messages import Received
-from compliance.stores.redis import AsyncScript
+from compliance.stores.redis import AsyncClient, AsyncScript
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,8 @@ class FastPath:
     def __init__(self, endpoints: Iterable[Endpoint[Any, Any]], keys: KeyFinder) -> None:
         self._endpoints = {(one.method, one.path, one.suffix): one for one in endpoints}
         self._keys = keys
-        self._script = AsyncScript(rate_limits.SCRIPT)
+        self._client = AsyncClient()
+        self._script = AsyncScript(rate_limits.SCRIPT, self._client)
         self._counts = Batcher[Caller, RateLimit](
             self._counted, largest=COUNTED_TOGETHER, longest_queue=LONGEST_QUEUE, name="rate_limits"
         )
@@ -72,7 +73,7 @@ class FastPath:
     async def close(self) -> None:
         """Finish what waits, and close the connections."""
         await self._executors.close()
-        await self._script.close()
+        await self._client.close()
         self._keys.close()
 
     async def answer(self, received: Received) -> Answer | None:

@@ -78,6 +78,7 @@ class LoopWorker(Worker):
             answer,
             largest_body=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
             refused=note_refused,
+            has_peers=self.cfg.workers > 1,
         )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):

@@ -13,10 +13,11 @@ import redis
 from django.conf import settings
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio.cluster import RedisCluster as AsyncRedisCluster
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as Unreachable
-from redis.exceptions import NoScriptError, RedisClusterException, RedisError
+from redis.exceptions import NoScriptError, RedisClusterException, RedisError, ResponseError
 from redis.retry import Retry
 
 from compliance.core import environments
@@ -70,40 +71,61 @@ class Script:
         return [("EVAL", self._text, *call) for call in calls]
 
 
-class AsyncScript:
-    """A script called from an event loop, over connections of that loop; close it in the same loop."""
+class AsyncClient:
+    """Commands from an event loop, over connections of that loop; close it in the same loop.
 
-    def __init__(self, script: Script) -> None:
-        self._script = script
-        self._client: AsyncRedis | AsyncRedisCluster | None = None
+    One caller at a time: a caller awaits its answers before the next asks.
+    """
 
-    async def run(self, *calls: Sequence[Any]) -> list[Any]:
-        """As `Script.run()`."""
-        answers = await self._executed(self._script.by_digest(calls))
-        if unknown := unknown_to_server(answers):
-            texts = await self._executed(self._script.by_text([calls[index] for index in unknown]))
-            answers = replaced(answers, unknown, texts)
-        return checked(answers)
+    def __init__(self) -> None:
+        self._connection: AbstractConnection | None = None
+        self._cluster: AsyncRedisCluster | None = None
+
+    async def together(self, commands: Sequence[Command]) -> list[Any]:
+        """As the function `together()`."""
+        if redis_cluster.is_cluster(settings.REDIS_URL):
+            return await self._of_cluster(commands)
+        if self._connection is None:
+            self._connection = _async_client().connection_pool.make_connection()  # type: ignore[no-untyped-call]
+        return await _exchanged(self._connection, commands)
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            client, self._client = self._client, None
-            await client.aclose()
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            await connection.disconnect()
+        if self._cluster is not None:
+            cluster, self._cluster = self._cluster, None
+            await cluster.aclose()
 
-    async def _executed(self, commands: Sequence[Command]) -> list[Any]:
-        if self._client is None:
-            self._client = _async_client()
-        server = self._client
+    async def _of_cluster(self, commands: Sequence[Command]) -> list[Any]:
+        if self._cluster is None:
+            self._cluster = redis_cluster.make_async_client(settings.REDIS_URL, _timeouts())
+        cluster = self._cluster
         with in_one_family():
-            async with server.pipeline(transaction=False) as pipeline:
+            async with cluster.pipeline(transaction=False) as pipeline:
                 for command in commands:
                     pipeline.execute_command(*command)
                 answers: list[Any] = await pipeline.execute(raise_on_error=False)
-        was_lost = any(isinstance(answer, LOST) for answer in answers)
-        if was_lost and isinstance(server, AsyncRedisCluster) and self._client is server:
+        if any(isinstance(answer, LOST) for answer in answers) and self._cluster is cluster:
             await self.close()
         return answers
+
+
+class AsyncScript:
+    """A script called from the event loop of its client."""
+
+    def __init__(self, script: Script, client: AsyncClient) -> None:
+        self._script = script
+        self._client = client
+
+    async def run(self, *calls: Sequence[Any]) -> list[Any]:
+        """As `Script.run()`."""
+        answers = await self._client.together(self._script.by_digest(calls))
+        if unknown := unknown_to_server(answers):
+            texts = await self._client.together(self._script.by_text([calls[index] for index in unknown]))
+            answers = replaced(answers, unknown, texts)
+        return checked(answers)
 
 
 def together(commands: Sequence[Command]) -> list[Any]:
@@ -204,11 +226,35 @@ def look_again() -> None:
         server.look_again()
 
 
-def _async_client() -> AsyncRedis | AsyncRedisCluster:
-    if redis_cluster.is_cluster(settings.REDIS_URL):
-        return redis_cluster.make_async_client(settings.REDIS_URL, _timeouts())
+def _async_client() -> AsyncRedis:
     # One retry, for a connection that the server had closed.
     return AsyncRedis.from_url(settings.REDIS_URL, **_timeouts(), retry=AsyncRetry(NoBackoff(), 1))
+
+
+async def _exchanged(connection: AbstractConnection, commands: Sequence[Command]) -> list[Any]:
+    """The server's answers, errors among them; a pool and a pipeline take twice the processor time."""
+
+    async def exchange() -> list[Any]:
+        await connection.send_packed_command(connection.pack_commands(commands))
+        return [await _answer(connection) for _ in commands]
+
+    async def disconnect(error: Exception) -> None:
+        await connection.disconnect()
+
+    try:
+        answers: list[Any] = await connection.retry.call_with_retry(exchange, disconnect)
+        return answers
+    except BaseException:
+        # What is still to be read would answer the next caller.
+        await connection.disconnect(nowait=True)
+        raise
+
+
+async def _answer(connection: AbstractConnection) -> Any:
+    try:
+        return await connection.read_response()
+    except ResponseError as error:
+        return error
 
 
 def _timeouts() -> dict[str, Any]:

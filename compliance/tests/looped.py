@@ -8,8 +8,8 @@ from compliance.stores import redis
 
 @asynccontextmanager
 async def opened(script: redis.Script) -> AsyncIterator[redis.AsyncScript]:
-    looped = redis.AsyncScript(script)
+    client = redis.AsyncClient()
     try:
-        yield looped
+        yield redis.AsyncScript(script, client)
     finally:
-        await looped.close()
+        await client.close()

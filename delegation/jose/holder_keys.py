@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -26,6 +27,8 @@ REQUIRED_NAMES = MappingProxyType(
     {"EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x"), "RSA": ("e", "kty", "n")}
 )
 """The members of a thumbprint in lexical order (RFC 7638 §3.2, RFC 8037 §2)."""
+KEPT = 1_000
+"""Keys of each kind that a process keeps: an agent's proofs all name the same one."""
 _ECDSA = ec.ECDSA(SHA256())
 
 
@@ -58,9 +61,13 @@ def holder_key(jwk: Mapping[str, Any], *, algorithm: str) -> HolderKey:
         raise ValueError("the key is not public")
     _check_purpose(jwk, algorithm)
     if algorithm == ES256:
-        return HolderKey(algorithm, _p256(jwk), thumbprint(jwk))
+        if jwk.get("kty") != "EC" or jwk.get("crv") != "P-256":
+            raise ValueError("the key is not on P-256")
+        return _p256(_text(jwk.get("x")), _text(jwk.get("y")))
     if algorithm in (EDDSA, ED25519):
-        return HolderKey(algorithm, _ed25519(jwk), thumbprint(jwk))
+        if jwk.get("kty") != "OKP" or jwk.get("crv") != "Ed25519":
+            raise ValueError("the key is not on Ed25519")
+        return _ed25519(algorithm, _text(jwk.get("x")))
     raise ValueError("no such algorithm")
 
 
@@ -78,20 +85,26 @@ def _check_purpose(jwk: Mapping[str, Any], algorithm: str) -> None:
         raise ValueError("the key is for another algorithm")
 
 
-def _p256(jwk: Mapping[str, Any]) -> ec.EllipticCurvePublicKey:
-    if jwk.get("kty") != "EC" or jwk.get("crv") != "P-256":
-        raise ValueError("the key is not on P-256")
-    point = b"\x04" + _coordinate(jwk.get("x")) + _coordinate(jwk.get("y"))
-    return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
+@lru_cache(maxsize=KEPT)
+def _p256(x: str, y: str) -> HolderKey:
+    point = b"\x04" + _coordinate(x) + _coordinate(y)
+    key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
+    return HolderKey(ES256, key, thumbprint({"crv": "P-256", "kty": "EC", "x": x, "y": y}))
 
 
-def _ed25519(jwk: Mapping[str, Any]) -> Ed25519PublicKey:
-    if jwk.get("kty") != "OKP" or jwk.get("crv") != "Ed25519":
-        raise ValueError("the key is not on Ed25519")
-    return Ed25519PublicKey.from_public_bytes(_coordinate(jwk.get("x")))
+@lru_cache(maxsize=KEPT)
+def _ed25519(algorithm: str, x: str) -> HolderKey:
+    key = Ed25519PublicKey.from_public_bytes(_coordinate(x))
+    return HolderKey(algorithm, key, thumbprint({"crv": "Ed25519", "kty": "OKP", "x": x}))
 
 
-def _coordinate(value: Any) -> bytes:
-    if not isinstance(value, str) or len(octets := b64url_decode(value)) != COORDINATE_OCTETS:
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("a coordinate is text")  # noqa: TRY004  (callers catch ValueErrors)
+    return value
+
+
+def _coordinate(text: str) -> bytes:
+    if len(octets := b64url_decode(text)) != COORDINATE_OCTETS:
         raise ValueError("a coordinate has 32 octets")
     return octets

@@ -1,7 +1,25 @@
 """DPoP proofs of requests: whether each holds, is new, and carries a nonce where one is required."""
 
 from delegation.jose.dpop import Proof
-from delegation.proofs.checking import PresentedProof, check, check_each, proven_key, proven_keys
+from delegation.proofs.checking import (
+    PresentedProof,
+    ProofCheck,
+    begin,
+    check,
+    check_each,
+    proven_key,
+    proven_keys,
+)
 from delegation.proofs.nonces import current_nonce
 
-__all__ = ["PresentedProof", "Proof", "check", "check_each", "current_nonce", "proven_key", "proven_keys"]
+__all__ = [
+    "PresentedProof",
+    "Proof",
+    "ProofCheck",
+    "begin",
+    "check",
+    "check_each",
+    "current_nonce",
+    "proven_key",
+    "proven_keys",
+]

@@ -7,6 +7,9 @@ from datetime import datetime
 from django.conf import settings
 
 from compliance.core.errors import ServiceError
+from compliance.stores import trips
+from compliance.stores.redis_cluster import Command
+from compliance.stores.trips import Answers
 from delegation.errors import NonceRequired, ProofRejected, ReplayStoreUnavailable
 from delegation.jose import dpop
 from delegation.jose.dpop import Proof
@@ -70,13 +73,34 @@ def proven_keys(
 
 def check_each(presented: Sequence[PresentedProof], *, now: datetime) -> list[Proof | ServiceError]:
     """The proof of each request, in order, or what `check` would raise; Redis is asked once."""
-    found = [_checked(one, now) for one in presented]
-    sound = [one for one in found if isinstance(one, Proof)]
-    try:
-        news = iter(replay.use_each(sound))
-    except ReplayStoreUnavailable as error:
-        return [error if isinstance(one, Proof) else one for one in found]
-    return [_once(one, next(news)) if isinstance(one, Proof) else one for one in found]
+    begun = begin(presented, now=now)
+    return begun.settled(trips.answers_to(begun.commands))
+
+
+def begin(presented: Sequence[PresentedProof], *, now: datetime) -> "ProofCheck":
+    """The check of the proofs as far as it needs no Redis."""
+    return ProofCheck([_checked(one, now) for one in presented])
+
+
+@dataclass(frozen=True, slots=True)
+class ProofCheck:
+    """Proofs of requests, in order, or why they don't count; the sound ones may have been used before."""
+
+    found: Sequence[Proof | ServiceError]
+
+    @property
+    def commands(self) -> list[Command]:
+        """What marks the sound proofs as used."""
+        return [replay.marking(one) for one in self.found if isinstance(one, Proof)]
+
+    def settled(self, answers: Answers) -> list[Proof | ServiceError]:
+        """The proof of each request, in order, or what `check` would raise, by the answers to `commands`."""
+        count = sum(isinstance(one, Proof) for one in self.found)
+        try:
+            news = iter(replay.news(answers, count) if count else [])
+        except ReplayStoreUnavailable as error:
+            return [error if isinstance(one, Proof) else one for one in self.found]
+        return [_once(one, next(news)) if isinstance(one, Proof) else one for one in self.found]
 
 
 def _checked(one: PresentedProof, now: datetime) -> Proof | ServiceError:

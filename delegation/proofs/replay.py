@@ -2,15 +2,14 @@
 
 import hashlib
 import logging
-from collections.abc import Sequence
 from datetime import timedelta
 from enum import StrEnum
 
 from django.conf import settings
 from redis.exceptions import RedisError
 
-from compliance.observing import metrics
-from compliance.stores import redis
+from compliance.stores.redis_cluster import Command
+from compliance.stores.trips import Answers
 from delegation.errors import ReplayStoreUnavailable
 from delegation.jose.dpop import WINDOW, Proof
 
@@ -27,29 +26,23 @@ class WithoutStore(StrEnum):
     ACCEPT = "accept"
 
 
-def use_each(proofs: Sequence[Proof]) -> list[bool]:
-    """Mark the proofs as used, in one round trip; return for each whether it was new.
-
-    Raises: ReplayStoreUnavailable if Redis does not answer, unless DPOP_WITHOUT_REPLAY_STORE accepts that.
-    """
-    if not proofs:
-        return []
-    try:
-        with redis.circuit.guarding():
-            return _marked(proofs)
-    except RedisError as error:
-        log.warning("DPoP proofs not checked for replay: %s", type(error).__name__)
-        if settings.DPOP_WITHOUT_REPLAY_STORE != WithoutStore.ACCEPT:
-            raise ReplayStoreUnavailable() from error
-        return [True] * len(proofs)
-
-
-@metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, "dpop_proofs")
-def _marked(proofs: Sequence[Proof]) -> list[bool]:
-    """Set each proof's name if it is absent (SET NX); return for each whether it was."""
+def marking(proof: Proof) -> Command:
+    """The command that marks a proof as used: it sets the proof's name if that is absent."""
     kept = int(REMEMBERED.total_seconds() * 1000)
-    answers = redis.together([("SET", _name(proof), b"", "NX", "PX", kept) for proof in proofs])
-    return [answer is not None for answer in redis.checked(answers)]
+    return ("SET", _name(proof), b"", "NX", "PX", kept)
+
+
+def news(answers: Answers, count: int) -> list[bool]:
+    """For each of `count` proofs, by the answers to their commands, whether it was new.
+
+    Raises: ReplayStoreUnavailable if Redis did not answer, unless DPOP_WITHOUT_REPLAY_STORE accepts that.
+    """
+    if not isinstance(answers, RedisError):
+        return [answer is not None for answer in answers]
+    log.warning("DPoP proofs not checked for replay: %s", type(answers).__name__)
+    if settings.DPOP_WITHOUT_REPLAY_STORE != WithoutStore.ACCEPT:
+        raise ReplayStoreUnavailable() from answers
+    return [True] * count
 
 
 def _name(proof: Proof) -> str:

@@ -59,11 +59,11 @@ class KeyRing:
                 rows = list(TokenKey.objects.exclude(status=KeyStatus.WITHDRAWN))
         except Error as error:
             self.is_current = False
+            self._tried_at = time.monotonic()
             log.warning("token keys of %s not read: %s", self._environment.value, type(error).__name__)
         else:
             self._keys = {row.kid: public_key(row.public_jwk) for row in rows}
             self._has_read = self.is_current = True
-        finally:
             self._tried_at = time.monotonic()
 
 

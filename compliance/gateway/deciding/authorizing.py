@@ -1,4 +1,4 @@
-"""Decide what gateways ask, together for all that asked at once: a few statements, one trip to Redis."""
+"""Decide what gateways ask, together for all that asked at once, in one trip to the database and Redis."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from functools import partial
 
 from certificates import services as certificates
 from certificates.pki.serials import environment_of, format_serial, parse_serial
-from certificates.public.verification import WITH_SERIALS, Verification
+from certificates.public.verification import WITH_SERIALS
 from compliance.api.endpoint import Deferred
 from compliance.core import environments
 from compliance.core.errors import ServiceError
@@ -25,11 +25,13 @@ from compliance.gateway.deciding.rules import PLAIN, RouteRules
 from compliance.gateway.errors import RouteNotFound
 from compliance.gateway.models import GatewayCredential
 from compliance.stores import sql
+from compliance.stores.async_postgres import Query, Rows
+from compliance.stores.trips import Steps, Trip
 from delegation import proofs, standing
 from delegation import services as delegation
 from delegation.errors import ProofRejected, RejectionReason
 from delegation.jose.tokens import Delegation
-from delegation.proofs import PresentedProof
+from delegation.proofs import PresentedProof, Proof, ProofCheck
 
 _MESSAGES = {
     RejectionReason.EXPIRED: "The token has expired",
@@ -66,19 +68,33 @@ class _Case:
         return invalid_token(self.rules, message, self.kind, reason)
 
 
-def decide_each(
+def deciding(
     requests: Sequence[DecisionRequest],
-) -> list[Passage | ServiceError | Deferred[Passage]]:
+) -> Steps[list[Passage | ServiceError | Deferred[Passage]]]:
     """The answer to each question, in order; a violation of a scope is answered once it is on record.
 
-    Nothing is remembered of an agent: each answer is by what the database says now. Raises: Django's errors.
+    Nothing is remembered of an agent: each answer is by what the database says now.
     """
     cases = [_Case(request) for request in requests]
-    _find_routes(cases)
+    yield from _find_routes(cases)
     _each(cases, _read_token)
-    _check_proofs([case for case in cases if case.is_open and case.has_proof])
-    _decide_tokens([case for case in cases if case.is_open and case.token is not None])
-    _decide_serials([case for case in cases if case.is_open])
+    proven = [case for case in cases if case.is_open and case.has_proof]
+    check = _begin_check(proven)
+    _refuse_unproven(proven, check.found)
+    tokens = [case.token for case in cases if case.is_open and case.token is not None]
+    serials = {
+        number
+        for case in cases
+        if case.is_open and case.token is None and (number := _number(case.credential.text)) is not None
+    }
+    queries = [standing.query(tokens)] if tokens else []
+    if serials:
+        queries.append(Query(WITH_SERIALS, [sql.array(map(format_serial, serials))]))
+    brought = yield Trip(queries, check.commands)
+    _refuse_unproven(proven, check.settled(brought.answers))
+    rows = iter(brought.rows)
+    _decide_tokens(cases, tokens, next(rows) if tokens else [])
+    _decide_serials(cases, next(rows) if serials else [])
     return [_answer(case) for case in cases]
 
 
@@ -110,9 +126,9 @@ def _each(cases: Iterable[_Case], step: Callable[[_Case], None]) -> None:
                 case.outcome = error
 
 
-def _find_routes(cases: Sequence[_Case]) -> None:
+def _find_routes(cases: Sequence[_Case]) -> Steps[None]:
     """Find the rules, the action and the credential of each case."""
-    found = known_routes.find(
+    found = yield from known_routes.finding(
         {(case.request.tenant_id, case.request.route) for case in cases if case.request.route is not None}
     )
 
@@ -152,9 +168,8 @@ def _read_token(case: _Case) -> None:
         original_of(case.request)
 
 
-def _check_proofs(cases: Sequence[_Case]) -> None:
-    if not cases:
-        return
+def _begin_check(cases: Sequence[_Case]) -> ProofCheck:
+    """The check of the cases' proofs, as far as it needs no Redis."""
     presented = [
         PresentedProof(
             case.credential.proof,
@@ -165,7 +180,12 @@ def _check_proofs(cases: Sequence[_Case]) -> None:
         )
         for case in cases
     ]
-    for case, proof in zip(cases, proofs.check_each(presented, now=_now(cases)), strict=True):
+    return proofs.begin(presented, now=_now(cases)) if cases else ProofCheck([])
+
+
+def _refuse_unproven(cases: Sequence[_Case], found: Sequence[Proof | ServiceError]) -> None:
+    """End the cases whose proofs do not count, or are of another key than their token's."""
+    for case, proof in zip(cases, found, strict=True):
         if isinstance(proof, ProofRejected):
             case.outcome = proof_refused(case.rules, proof)
         elif isinstance(proof, ServiceError):
@@ -174,12 +194,9 @@ def _check_proofs(cases: Sequence[_Case]) -> None:
             case.outcome = case.invalid("The token is bound to another key", "wrong_key")
 
 
-def _decide_tokens(cases: Sequence[_Case]) -> None:
-    """Decide cases with tokens, by one statement."""
-    tokens = [case.token for case in cases if case.token is not None]
-    if not tokens:
-        return
-    stands = sql.read_again(lambda: standing.standings(tokens, now=_now(cases)))
+def _decide_tokens(cases: Sequence[_Case], tokens: Sequence[Delegation], rows: Rows) -> None:
+    """Decide cases with tokens, by the rows of their standing."""
+    stands = standing.standings_from(tokens, rows, now=_now(cases))
     by_token = dict(zip(map(id, tokens), stands, strict=True))
 
     def step(case: _Case) -> None:
@@ -196,27 +213,18 @@ def _decide_tokens(cases: Sequence[_Case]) -> None:
     _each(cases, step)
 
 
-def _decide_serials(cases: Sequence[_Case]) -> None:
-    """Decide cases with serial numbers, by one statement."""
-    numbers = {id(case): _number(case.credential.text) for case in cases}
-    found = _verifications({number for number in numbers.values() if number is not None}, cases)
+def _decide_serials(cases: Sequence[_Case], rows: Rows) -> None:
+    """Decide cases with serial numbers, by the rows of their certificates."""
+    found = certificates.verifications(rows, environment=environments.current(), now=_now(cases))
 
     def step(case: _Case) -> None:
-        number = numbers[id(case)]
+        number = _number(case.credential.text)
         verified = None if number is None else found.get(number)
         case.outcome = decisions.of_serial(
             case.rules, case.action, verified, tenant_id=case.request.tenant_id
         )
 
     _each(cases, step)
-
-
-def _verifications(serials: set[int], cases: Sequence[_Case]) -> dict[int, Verification]:
-    if not serials:
-        return {}
-    asked = [sql.array(format_serial(number) for number in serials)]
-    rows = sql.read_again(lambda: sql.asked(WITH_SERIALS, asked))
-    return certificates.verifications(rows, environment=environments.current(), now=_now(cases))
 
 
 def _number(text: str) -> int | None:

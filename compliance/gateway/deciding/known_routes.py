@@ -10,6 +10,8 @@ from compliance.core.environments import Environment
 from compliance.gateway.deciding.rules import RouteRules
 from compliance.gateway.models import GatewayRoute
 from compliance.stores import sql
+from compliance.stores.async_postgres import Query
+from compliance.stores.trips import Steps, Trip
 
 FRESH_SECONDS = 0.8
 """How long a route is not read again; every process decides by a changed one within a second."""
@@ -18,19 +20,24 @@ KEPT = 5_000
 _Name = tuple[UUID, str]
 """A tenant, and the name of its route."""
 _known: "BoundedCache[tuple[Environment, _Name], tuple[float, RouteRules]]" = BoundedCache(KEPT)
-_NAMED = "WHERE (tenant_id, name) IN (SELECT * FROM unnest(%s::uuid[], %s::text[]))"
+_COLUMNS = [field.attname for field in GatewayRoute._meta.concrete_fields]
+_NAMED = f"""
+SELECT {", ".join(_COLUMNS)} FROM {GatewayRoute._meta.db_table}
+WHERE (tenant_id, name) IN (SELECT * FROM unnest($1::uuid[], $2::text[]))
+"""  # noqa: S608  (only names of columns and of a table are put into the text)
 
 
-def find(names: Collection[_Name]) -> Mapping[_Name, RouteRules]:
+def finding(names: Collection[_Name]) -> Steps[Mapping[_Name, RouteRules]]:
     """The routes of these names that exist in the current environment, in one statement or none."""
     fresh = {name: rules for name in names if (rules := _fresh(name)) is not None}
     stale = [name for name in names if name not in fresh]
     if not stale:
         return fresh
     read_at = monotonic()
-    tenants, texts = sql.array(tenant for tenant, _ in stale), [text for _, text in stale]
-    (rows,) = sql.read_again(lambda: sql.read_together((GatewayRoute, _NAMED, [tenants, texts])))
-    read = {(row.tenant_id, row.name): RouteRules.of(row) for row in rows}
+    asked = Query(_NAMED, [sql.array(tenant for tenant, _ in stale), [name for _, name in stale]])
+    (rows,), _ = yield Trip([asked])
+    routes = (GatewayRoute.from_db(environments.alias(), _COLUMNS, row) for row in rows)
+    read = {(route.tenant_id, route.name): RouteRules.of(route) for route in routes}
     for name, rules in read.items():
         _known.put((environments.current(), name), (read_at, rules))
     return {**fresh, **read}

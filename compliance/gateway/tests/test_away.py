@@ -24,12 +24,13 @@ from compliance.gateway.tests.factories import (
     serial_of,
     token_of,
 )
-from compliance.stores import redis
+from compliance.stores import redis, trips
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.owner import end_sessions
 from compliance.tests.web import Worker
 from delegation import services as delegation
+from delegation.token_keys import keyring
 
 
 @pytest.fixture
@@ -88,6 +89,23 @@ def test_sessions_that_died_are_replaced_on_the_fast_path() -> None:
             end_sessions()
 
 
+@pytest.mark.usefixtures("committed")
+def test_keys_are_read_in_a_thread_and_a_proof_counts_once_for_all_that() -> None:
+    delegation.bootstrap(now=now())
+    gateway = Gateway(make_tenant())
+    agent = make_permitted_agent(gateway.tenant)
+    route = make_route(gateway.tenant)
+    proof = [(name.lower().replace("_", "-"), text) for name, text in Bound(agent).headers().items()]
+    headers = [
+        ("host", "testserver"), ("x-service-gateway-key", gateway.key), ("x-service-action", "read"),
+        ("x-service-route", route.name), *proof,
+    ]  # fmt: skip
+    keyring.forget()
+    with closing(Worker()) as worker:
+        answers = [worker.run(worker.exchange("GET", PATH, headers)).status for _ in range(2)]
+        assert (answers, worker.seen_by_view) == ([200, 401], 0)
+
+
 @pytest.mark.django_db(databases="__all__")
 def test_questions_that_arrive_together_share_their_statements(
     tenant: Tenant, django_assert_num_queries: Any
@@ -96,10 +114,10 @@ def test_questions_that_arrive_together_share_their_statements(
     route = make_route(tenant)
     serials = [asked(tenant, route.name, serial=serial_of(one)) for one in agents]
     tokens = [asked(tenant, route.name, authorization=f"Bearer {token_of(one)}") for one in agents]
-    authorizing.decide_each(tokens[:1])
+    trips.taken(authorizing.deciding(tokens[:1]))
 
     with django_assert_num_queries(2):
-        found = authorizing.decide_each([*serials, *tokens])
+        found = trips.taken(authorizing.deciding([*serials, *tokens]))
 
     passed = [one.agent_id for one in found if isinstance(one, Passage)]
     assert passed == [one.id for one in agents] * 2

@@ -13,6 +13,7 @@ from compliance.gateway import services
 from compliance.gateway.deciding import known_routes
 from compliance.gateway.models import GatewayRoute
 from compliance.gateway.tests.factories import Gateway, make_route
+from compliance.stores import trips
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
@@ -166,7 +167,7 @@ def test_database_holds_the_same_rules(tenant: Tenant, fields: dict[str, Any]) -
 def test_route_is_read_once_while_it_is_fresh(tenant: Tenant, django_assert_num_queries: Any) -> None:
     route = make_route(tenant)
     name = (tenant.id, route.name)
-    known_routes.find({name})
+    trips.taken(known_routes.finding({name}))
 
     with django_assert_num_queries(0):
-        assert known_routes.find({name})[name].name == route.name
+        assert trips.taken(known_routes.finding({name}))[name].name == route.name

@@ -15,6 +15,8 @@ log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS = 512  # below the 1,024 open files that a process may usually have
 MOST_REFUSED = 64  # connections beyond those that get an answer before they are closed; any more get none
+LONGEST_YIELD = 4  # milliseconds that a worker with many connections leaves others to take a new one
+TAKEN_TOGETHER = 16  # connections that it takes after that, at most
 PAUSE_SECONDS = 0.1  # how long nothing is accepted after the kernel had no room for a connection
 QUIET_SECONDS = 60.0
 CHECK_SECONDS = 0.5
@@ -24,7 +26,9 @@ BODY_SECONDS = 10.0  # how long a client may take to send a body of at most the 
 class Listener:
     """Accept from `sockets`, which other workers accept from as well, and answers with `handler`.
 
-    `largest_body` is in octets; a request with a larger one is refused before it is read.
+    `largest_body` is in octets; a request with a larger one is refused before it is read. If it `has_peers`,
+    they get a new connection first while they have fewer: a proxy that keeps a few connections would else
+    have them all with the worker that happens to be awake.
     """
 
     def __init__(
@@ -36,6 +40,7 @@ class Listener:
         refused: Callable[[int], None] = lambda status: None,
         body_seconds: float = BODY_SECONDS,
         most_connections: int = MOST_CONNECTIONS,
+        has_peers: bool = False,
     ) -> None:
         self.largest_body = largest_body
         self.body_seconds = body_seconds
@@ -44,6 +49,7 @@ class Listener:
         self._handler = handler
         self._refused = refused
         self._most = most_connections
+        self._has_peers = has_peers
         self._connections: set[WatchedConnection] = set()
         self._accepting: set[asyncio.Task[object]] = set()
         self._loop = asyncio.get_running_loop()
@@ -96,8 +102,25 @@ class Listener:
 
     def _accept(self, listening: socket.socket) -> None:
         """Take one connection: another worker may have the next one, if it is sooner there."""
+        if not self._has_peers or not self._connections:
+            self._take(listening, 1)
+            return
+        self._loop.remove_reader(listening)
+        # In whole milliseconds, as the loop's timers count.
+        seconds = min(len(self._connections).bit_length(), LONGEST_YIELD) / 1000
+        self._loop.call_later(seconds, self._take_rest, listening)
+
+    def _take_rest(self, listening: socket.socket) -> None:
+        """Take the connections that no other worker has taken meanwhile."""
+        if not self.is_stopping:
+            self._loop.add_reader(listening, self._accept, listening)
+            self._take(listening, TAKEN_TOGETHER)
+
+    def _take(self, listening: socket.socket, most: int) -> None:
+        """Take the connections that wait, so many at most."""
         try:
-            accepted, _ = listening.accept()
+            for _ in range(most):
+                self._open(listening.accept()[0])
         except (BlockingIOError, ConnectionAbortedError):
             return
         except OSError as error:
@@ -105,7 +128,8 @@ class Listener:
             self._loop.remove_reader(listening)
             self._loop.call_later(PAUSE_SECONDS, self._go_on, listening)
             self._warn(error)
-            return
+
+    def _open(self, accepted: socket.socket) -> None:
         accepted.setblocking(False)
         if accepted.family != socket.AF_UNIX:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,5 +1,6 @@
 """The connections of a worker together: how many there are, who makes room, and how they end."""
 
+import asyncio
 import socket
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from compliance.serving.http.listener import Listener
 from compliance.serving.tests.served import Served, parsed, read_all, serving
 from compliance.tests.waiting import eventually
 
@@ -102,3 +104,32 @@ def test_worker_without_files_left_says_so_once_and_serves_again() -> None:
     assert parsed(starved.tell(LAST))[0] == 200
     _, errors = process.communicate()
     assert errors.count(b"connections cannot be accepted") == 1
+
+
+def test_workers_take_connections_in_turn() -> None:
+    async def scene() -> list[int]:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            servers = [Served(), Served()]
+            ends = [listening.dup() for _ in servers]
+            listeners = [
+                Listener([end], each.handle, largest_body=100, has_peers=True)
+                for end, each in zip(ends, servers, strict=True)
+            ]
+            for one in listeners:
+                one.start()
+            for _ in range(8):
+                client = await asyncio.open_connection(*listening.getsockname())
+                client[1].write(LAST.replace(b"close", b"keep-alive"))
+                await client[0].readuntil(b"}")
+                clients.append(client)
+            for one in listeners:
+                await one.stop(within=1)
+            for _, writer in clients:
+                writer.close()
+            for end in ends:
+                end.close()
+            return [len(each.seen) for each in servers]
+
+    clients: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    assert asyncio.run(scene()) == [4, 4]
