@@ -93,7 +93,7 @@ def test_web_workers_are_shared_by_the_nodes_and_rounded_up() -> None:
     found = plan(COSTS, replace(QUIET, nodes=4, utilisation=0.5))
 
     assert found.value("web workers of a node") == 3
-    assert found.value("PostgreSQL connections at most") == 2 * (4 * 3 * (8 + 11) + 4 * 16)
+    assert found.value("PostgreSQL connections at most") == 2 * (4 * 3 * (8 + 21) + 4 * 16)
 
 
 def test_logs_and_disks_follow_from_bytes() -> None:
