@@ -36,6 +36,7 @@ from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.keys import KeyRef
 from compliance.stores import sql
+from compliance.stores.hash_ranges import bucket_of
 from compliance.tenancy.models import Tenant
 from webhooks.vocabulary import EventName
 
@@ -146,7 +147,7 @@ def _prepare(agent: Agent, authority: CertificateAuthority, now: datetime) -> Pr
     intent = Issuance(
         tenant_id=agent.tenant_id,
         agent_id=agent.id,
-        serial_number=format_serial(new_serial(environments.current())),
+        serial_number=format_serial(new_serial(environments.current(), bucket=bucket_of(agent.tenant_id))),
         created_at=now,
     )
     key = key_pool.take_for(intent)

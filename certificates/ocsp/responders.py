@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
+from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
 from auditlog import services as auditlog
@@ -27,6 +28,7 @@ from certificates.pki.lint import SERIAL_BITS, responder_findings, sign_linted
 from certificates.pki.names import authority_name
 from certificates.pki.serials import environment_of, format_serial, new_serial
 from certificates.pki.x509 import Validity, responder_builder
+from certificates.public import known_tenants
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.errors import Unavailable
@@ -45,6 +47,7 @@ PUBLISHING: Final = (AuthorityState.ACTIVE, AuthorityState.RETIRING)
 _ISSUING: Final = "WHERE role = %s ORDER BY created_at DESC, id DESC"
 _VALID: Final = "WHERE not_before <= %s AND not_after > %s ORDER BY created_at DESC, id DESC"
 _ASKED_ABOUT: Final = "WHERE serial_number = ANY(%s)"
+_OF_TENANTS: Final = f"{_ASKED_ABOUT} AND tenant_id = ANY(%s)"
 
 
 @dataclass(frozen=True)
@@ -68,18 +71,39 @@ def answer(*, request: bytes | str, now: datetime) -> OcspAnswer:
 
 def _answer(request: ocsp.OcspRequest, now: datetime) -> OcspAnswer:
     first = request.certificates[0]
-    serials = [format_serial(item.serial) for item in request.certificates if item.serial > 0]
+    serials = [item.serial for item in request.certificates if item.serial > 0]
     for environment in _environments(first.serial):
         with environments.use(environment):
             authorities, valid, certificates = sql.read_together(
                 (CertificateAuthority, _ISSUING, [AuthorityRole.ISSUING]),
                 (OcspResponder, _VALID, [now, now]),
-                (Certificate, _ASKED_ABOUT, [serials]),
+                (Certificate, *_asked_about(serials, environment)),
             )
             for authority in authorities:
                 if authority.state_at(now) in PUBLISHING and _is_issuer(authority, first):
+                    certificates += _not_found_yet(serials, certificates, environment)
                     return _answer_for(authority, valid, certificates, request, now)
     return OcspAnswer(ocsp.error_response(ocsp.UNAUTHORIZED))
+
+
+def _asked_about(serials: Sequence[int], environment: Environment) -> tuple[str, list[Any]]:
+    """What finds the certificates; on Citus those of the known tenants that the serials name."""
+    texts = [*map(format_serial, serials)]
+    if not settings.DATABASE_CITUS:
+        return _ASKED_ABOUT, [texts]
+    return _OF_TENANTS, [texts, [*known_tenants.named_by(serials, environment)]]
+
+
+def _not_found_yet(
+    serials: Sequence[int], found: Sequence[Certificate], environment: Environment
+) -> list[Certificate]:
+    """On Citus, the certificates that no shard named by their serial numbers gave."""
+    left = {*map(format_serial, serials)} - {row.serial_number for row in found}
+    if not (settings.DATABASE_CITUS and left):
+        return []
+    (rows,) = sql.read_together((Certificate, _ASKED_ABOUT, [[*left]]))
+    known_tenants.learn(((int(row.serial_number, 16), row.tenant_id) for row in rows), environment)
+    return rows
 
 
 def _environments(serial: int) -> tuple[Environment, ...]:

@@ -7,16 +7,15 @@ from typing import Any, NamedTuple
 
 from certificates import services
 from certificates.errors import CertificateNotFound, MomentNotPast
-from certificates.pki.serials import environment_of, format_serial, parse_serial
-from certificates.public.verification import WITH_SERIALS, Verification, validity_at
+from certificates.pki.serials import environment_of, parse_serial
+from certificates.public.verification import Verification, first_query, second_query, validity_at
 from certificates.serializers import shown_verification
 from compliance.api.endpoint import EndpointRequest, ReadEndpoint
 from compliance.api.pagination import read_moment
 from compliance.api.rest.throttling import VerifyThrottle
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
-from compliance.stores import sql
-from compliance.stores.async_postgres import Query
+from compliance.stores.async_postgres import Query, Rows
 
 
 class VerifyRequest(NamedTuple):
@@ -50,7 +49,11 @@ class VerifyCertificate(ReadEndpoint[VerifyRequest, Verification]):
         return environment_of(question.serial)
 
     def query(self, questions: Sequence[VerifyRequest]) -> Query:
-        return Query(WITH_SERIALS, [sql.array({format_serial(asked.serial) for asked in questions})])
+        return first_query(*_asked(questions))
+
+    def second_query(self, questions: Sequence[VerifyRequest], rows: Rows) -> Query | None:
+        serials, environment = _asked(questions)
+        return second_query(serials, rows, environment)
 
     def outcomes(
         self, questions: Sequence[VerifyRequest], rows: Sequence[Sequence[Any]]
@@ -64,6 +67,11 @@ class VerifyCertificate(ReadEndpoint[VerifyRequest, Verification]):
 
     def show(self, outcome: Verification) -> Mapping[str, Any]:
         return {"data": shown_verification(outcome)}
+
+
+def _asked(questions: Sequence[VerifyRequest]) -> tuple[set[int], Environment]:
+    """The serial numbers of questions of one environment."""
+    return {asked.serial for asked in questions}, environment_of(questions[0].serial)
 
 
 def _at(found: Verification, at: datetime | None) -> Verification:

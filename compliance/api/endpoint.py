@@ -20,7 +20,7 @@ from compliance.api.rest.requests import Credential
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
 from compliance.stores import sql, trips
-from compliance.stores.async_postgres import Query
+from compliance.stores.async_postgres import Query, Rows
 from compliance.stores.trips import Steps
 
 Question = TypeVar("Question")
@@ -133,11 +133,15 @@ class Endpoint(ABC, Generic[Question, Outcome]):
 
 
 class ReadEndpoint(Endpoint[Question, Outcome]):
-    """An endpoint whose work is one statement, asked by either entrance in its own way."""
+    """An endpoint whose work is one statement as a rule, asked by either entrance in its own way."""
 
     @abstractmethod
     def query(self, questions: Sequence[Question]) -> Query:
         """The statement that finds the rows of all questions."""
+
+    def second_query(self, questions: Sequence[Question], rows: Rows) -> Query | None:
+        """A statement for what the first one, which found these rows, has to leave open."""
+        return None
 
     @abstractmethod
     def outcomes(
@@ -146,7 +150,10 @@ class ReadEndpoint(Endpoint[Question, Outcome]):
         """The outcome of each question, in order, that the rows make."""
 
     def work(self, questions: Sequence[Question]) -> Sequence[Outcome | ServiceError]:
-        return self.outcomes(questions, sql.asked(*self.query(questions)))
+        rows = sql.asked(*self.query(questions))
+        if rest := self.second_query(questions, rows):
+            rows = [*rows, *sql.asked(*rest)]
+        return self.outcomes(questions, rows)
 
 
 class ThreadEndpoint(Endpoint[Question, Outcome]):

@@ -19,7 +19,7 @@ from compliance.api.endpoint import Deferred, Endpoint, ReadEndpoint, SteppedEnd
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.serving.batching import Batcher, QueueFull
-from compliance.stores.async_postgres import AsyncReader
+from compliance.stores.async_postgres import AsyncReader, Rows
 from compliance.stores.trips import LoopTrips
 
 log = logging.getLogger(__name__)
@@ -56,10 +56,17 @@ class GroupReads:
 
     async def _outcomes(self, questions: Sequence[Any]) -> Sequence[Any]:
         try:
-            rows = await self._reader.rows(self._endpoint.query(questions))
+            rows = await _read(self._endpoint, self._reader, questions)
         except (DatabaseError, InterfaceError) as error:
             return _failed(self._endpoint, questions, error)
         return self._endpoint.outcomes(questions, rows)
+
+
+async def _read(endpoint: ReadEndpoint[Any, Any], reader: AsyncReader, questions: Sequence[Any]) -> Rows:
+    """The rows of the questions. Raises: Django's errors."""
+    rows = await reader.rows(endpoint.query(questions))
+    rest = endpoint.second_query(questions, rows)
+    return rows if rest is None else [*rows, *await reader.rows(rest)]
 
 
 class TenantShares:
@@ -111,7 +118,7 @@ class SharedReads:
     async def _outcome(self, question: Any) -> Any:
         reader = self._idle.pop()
         try:
-            rows = await reader.rows(self._endpoint.query([question]))
+            rows = await _read(self._endpoint, reader, [question])
         finally:
             self._idle.append(reader)
         (outcome,) = self._endpoint.outcomes([question], rows)

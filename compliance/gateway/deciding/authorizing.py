@@ -1,13 +1,13 @@
 """Decide what gateways ask, together for all that asked at once, in one trip to the database and Redis."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
 from certificates import services as certificates
-from certificates.pki.serials import environment_of, format_serial, parse_serial
-from certificates.public.verification import WITH_SERIALS
+from certificates.pki.serials import environment_of, parse_serial
+from certificates.public.verification import first_query, second_query
 from compliance.api.endpoint import Deferred
 from compliance.core import environments
 from compliance.core.errors import ServiceError
@@ -24,8 +24,7 @@ from compliance.gateway.deciding.requests import (
 from compliance.gateway.deciding.rules import PLAIN, RouteRules
 from compliance.gateway.errors import RouteNotFound
 from compliance.gateway.models import GatewayCredential
-from compliance.stores import sql
-from compliance.stores.async_postgres import Query, Rows
+from compliance.stores.async_postgres import Rows
 from compliance.stores.trips import Steps, Trip
 from delegation import proofs, standing
 from delegation import services as delegation
@@ -89,13 +88,22 @@ def deciding(
     }
     queries = [standing.query(tokens)] if tokens else []
     if serials:
-        queries.append(Query(WITH_SERIALS, [sql.array(map(format_serial, serials))]))
+        queries.append(first_query(serials, environments.current()))
     brought = yield Trip(queries, check.commands)
     _refuse_unproven(proven, check.settled(brought.answers))
     rows = iter(brought.rows)
     _decide_tokens(cases, tokens, next(rows) if tokens else [])
-    _decide_serials(cases, next(rows) if serials else [])
+    _decide_serials(cases, (yield from _completed(serials, next(rows))) if serials else [])
     return [_answer(case) for case in cases]
+
+
+def _completed(serials: Collection[int], rows: Rows) -> Steps[Rows]:
+    """The rows of serial numbers, with those that the first query did not find."""
+    rest = second_query(serials, rows, environments.current())
+    if rest is None:
+        return rows
+    brought = yield Trip([rest])
+    return [*rows, *brought.rows[0]]
 
 
 def _answer(case: _Case) -> Passage | ServiceError | Deferred[Passage]:

@@ -1,11 +1,14 @@
 """The pattern of the interface specification: a certificate's serial number and the requested action."""
 
 from urllib.parse import unquote
+from uuid import uuid4
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from agents.models import Agent
-from certificates.pki.serials import format_serial, new_serial
+from certificates.pki.serials import bucket_in, format_serial, new_serial
+from certificates.public import known_tenants
 from certificates.tests.factories import (
     make_certified_agent,
     make_past_end,
@@ -28,6 +31,7 @@ from compliance.gateway.tests.factories import (
     refusal,
     serial_of,
 )
+from compliance.stores.hash_ranges import bucket_of
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import (
     make_expired_key,
@@ -71,6 +75,22 @@ def test_serial_is_read_in_any_spelling(gateway: Gateway, agent: Agent) -> None:
     spelt = ":".join(serial[at : at + 2] for at in range(0, 40, 2)).upper()
 
     assert gateway.ask(**{"X-Service-Cert-Serial": f" {spelt} "}).status_code == 200
+
+
+def test_serial_is_found_beyond_the_tenants_known_in_its_shard(
+    gateway: Gateway, agent: Agent, settings: Settings
+) -> None:
+    settings.DATABASE_CITUS = True
+    serial = int(serial_of(agent), 16)
+    somebody = next(one for one in iter(uuid4, None) if bucket_of(one) == bucket_in(serial))
+    known_tenants.learn([(serial, somebody)], Environment.LIVE)
+
+    answers = [gateway.ask_serial(agent).status_code for _ in range(2)]
+
+    known = known_tenants.named_by([serial], Environment.LIVE)
+    known_tenants.forget()
+    assert answers == [200, 200]
+    assert known == {somebody, agent.tenant_id}
 
 
 def test_revoked_certificate_is_refused(gateway: Gateway, agent: Agent) -> None:
