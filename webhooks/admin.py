@@ -206,16 +206,15 @@ OF_THIS_WEBHOOK = RelatedLink(
 @admin.register(Delivery)
 class DeliveryAdmin(HistoryAdmin):
     navigation = NavigationLine("Integration", 2, "Deliveries", "outbox")
-    tenant_field = "webhook__tenant_id"
     confirmed_actions = (redeliver,)
     related_links = (OF_THIS_WEBHOOK,)
     inlines = (AttemptInline,)
     list_display = ("created_at", "event", "state", "tries", "short_address", "tenant", "next_attempt_at")
-    list_select_related = ("webhook__tenant", "message")
+    list_select_related = ("tenant", "webhook", "message")
     list_filter = (
         ("status", ChoicesDropdownFilter),
         ("trigger", ChoicesDropdownFilter),
-        tenant_filter("webhook__tenant_id"),
+        tenant_filter(),
         ("created_at", RangeDateTimeFilter),
     )
     # Shows the field: `get_search_results` searches.
@@ -242,7 +241,7 @@ class DeliveryAdmin(HistoryAdmin):
 
     state = display(lambda self, row: status_chip(row.status), description="status", ordering="status")
     address = display(lambda self, row: code(row.webhook.url), description="URL")
-    tenant = display(lambda self, row: visible(row.webhook.tenant), description="tenant")
+    tenant = display(lambda self, row: visible(row.tenant), description="tenant")
     message_id = display(lambda self, row: code(row.message_id), description="event ID")
     body = display(lambda self, row: body_of(row.message), description="body as sent")
 
@@ -279,13 +278,12 @@ class MessageAdmin(HistoryAdmin):
 
 @admin.register(Attempt)
 class AttemptAdmin(HistoryAdmin):
-    tenant_field = "delivery__webhook__tenant_id"
     related_links = (
         RelatedLink("Delivery", "outbox", "webhooks_delivery", "id__exact", lambda row: row.delivery_id),
     )
     list_select_related = ("delivery__webhook", "delivery__message")
     list_display = ("started_at", "short_url", "number", "response_status", "duration_ms", "error")
-    list_filter = (tenant_filter("delivery__webhook__tenant_id"), ("started_at", RangeDateTimeFilter))
+    list_filter = (tenant_filter(), ("started_at", RangeDateTimeFilter))
     search_fields = ("url", "error")
     search_ids = ("pk", "delivery_id")
     search_help_text = "URL of a webhook, or if none has it: URL or error of an attempt; or an ID"

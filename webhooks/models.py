@@ -8,6 +8,7 @@ from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
 from compliance.core.identifiers import new_id
 from compliance.observing.correlation import MAX_REQUEST_ID, MAX_TRACEPARENT
+from compliance.stores.tenant_keys import TenantForeignKey
 from compliance.tenancy.models import Tenant
 from webhooks.querysets import DeliveryQuerySet, WebhookQuerySet
 from webhooks.sending.addresses import MAX_URL_LENGTH
@@ -138,8 +139,12 @@ class Delivery(models.Model):
     """The sending of one message to one webhook; `lease` names the claim in force until `leased_until`."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    webhook = models.ForeignKey(Webhook, on_delete=models.PROTECT, related_name="deliveries")
-    message = models.ForeignKey(Message, on_delete=models.PROTECT, related_name="deliveries")
+    # The webhook's; nothing is looked up by it alone.
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    webhook = TenantForeignKey(Webhook, on_delete=models.PROTECT, related_name="deliveries")
+    message = TenantForeignKey(Message, on_delete=models.PROTECT, related_name="deliveries")
     status = models.CharField(max_length=16, choices=DeliveryStatus.choices, default=DeliveryStatus.PENDING)
     trigger = models.CharField(max_length=16, choices=Trigger.choices, default=Trigger.EVENT)
     attempt_count = models.PositiveSmallIntegerField(default=0)
@@ -208,7 +213,11 @@ class Attempt(models.Model):
     """One request of a delivery, stored before it is sent and completed afterwards."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    delivery = models.ForeignKey(Delivery, on_delete=models.PROTECT, related_name="attempts")
+    # The webhook's; nothing is looked up by it alone.
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    delivery = TenantForeignKey(Delivery, on_delete=models.PROTECT, related_name="attempts")
     number = models.PositiveSmallIntegerField()
     url = models.CharField(max_length=MAX_URL_LENGTH)
     started_at = models.DateTimeField()

@@ -30,7 +30,8 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
 
     def with_outcomes(self, deliveries: "DeliveryQuerySet") -> "WebhookQuerySet":
         """Add `outcomes`, the statuses of the last deliveries, newest first, and `last_delivery_at`."""
-        newest = deliveries.filter(webhook=OuterRef("pk")).order_by("-created_at", "-id")
+        own = deliveries.filter(tenant=OuterRef("tenant"), webhook=OuterRef("pk"))
+        newest = own.order_by("-created_at", "-id")
         return self.annotate(
             outcomes=ArraySubquery(newest.values("status")[:OUTCOMES]),
             last_delivery_at=Subquery(newest.values("created_at")[:1]),
@@ -50,7 +51,7 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def to_webhook(self, webhook: "Webhook") -> "DeliveryQuerySet":
-        return self.filter(webhook=webhook)
+        return self.filter(tenant_id=webhook.tenant_id, webhook=webhook)
 
     def of_event(self, event: str | None) -> "DeliveryQuerySet":
         return self.filter(message__event=event) if event else self

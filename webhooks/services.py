@@ -55,7 +55,8 @@ def publish(*, tenant_id: UUID, name: EventName, data: dict[str, Any], now: date
         return None
     with environments.atomic():
         message = _create_message(tenant_id, name.value, data, now)
-        _enqueue(((message, Webhook(id=row[0])) for row in found), Trigger.EVENT, now)
+        webhooks = (Webhook(id=row[0], tenant_id=tenant_id) for row in found)
+        _enqueue(((message, webhook) for webhook in webhooks), Trigger.EVENT, now)
     return message
 
 
@@ -130,7 +131,8 @@ def disable(*, webhook: Webhook, now: datetime) -> None:
     counts = {"failed_deliveries": failed, "failing_since": webhook.failing_since, "given_up": given_up}
     message = _create_message(webhook.tenant_id, DISABLED_EVENT, {"webhook_id": webhook.id, **counts}, now)
     finished = {"status": DeliveryStatus.CANCELLED, "created_at": now, "completed_at": now}
-    Delivery.objects.create(webhook=webhook, message=message, trigger=Trigger.NOTE, **finished)
+    of_webhook = {"tenant_id": webhook.tenant_id, "webhook": webhook, "message": message}
+    Delivery.objects.create(**of_webhook, trigger=Trigger.NOTE, **finished)
     description = f"Webhook disabled after {failed} failed deliveries in a row"
     action, actor = AuditAction.WEBHOOK_DISABLED, Actor.system("webhooks")
     _record(webhook, action, actor, now, description, given_up=given_up, failed_deliveries=failed)
@@ -195,7 +197,9 @@ def redeliver_failed(
         webhook = _lock_active(tenant_id, webhook_id)
         newest_first = Delivery.objects.to_webhook(webhook).order_by("message_id", "-created_at", "-id")
         latest = newest_first.distinct("message_id").values("id")
-        failed = Delivery.objects.filter(id__in=latest, status="failed", created_at__gte=since)
+        failed = Delivery.objects.to_webhook(webhook).filter(
+            id__in=latest, status="failed", created_at__gte=since
+        )
         oldest = failed.select_related("message").order_by("created_at", "id")[:RECOVERY_LIMIT]
         again = _enqueue(((row.message, webhook) for row in oldest), Trigger.REDELIVERY, now)
         description = f"{len(again)} failed events redelivered"
@@ -229,7 +233,14 @@ def _create_message(tenant_id: UUID, event: str, data: dict[str, Any], now: date
 
 def _enqueue(messages: Iterable[tuple[Message, Webhook]], trigger: Trigger, now: datetime) -> list[Delivery]:
     deliveries = [
-        Delivery(webhook=webhook, message=message, trigger=trigger, next_attempt_at=now, created_at=now)
+        Delivery(
+            tenant_id=webhook.tenant_id,
+            webhook=webhook,
+            message=message,
+            trigger=trigger,
+            next_attempt_at=now,
+            created_at=now,
+        )
         for message, webhook in messages
     ]
     wakeup.notify_on_commit()

@@ -264,6 +264,7 @@ def _webhook_rows(tenant: Tenant, label: str) -> dict[str, Any]:
         tenant=tenant, event=EventName.AGENT_CREATED, body=b'{"id": 1}', created_at=now()
     )
     delivery = Delivery.objects.create(
+        tenant=tenant,
         webhook=webhook,
         message=message,
         status=DeliveryStatus.FAILED,
@@ -277,6 +278,11 @@ def _webhook_rows(tenant: Tenant, label: str) -> dict[str, Any]:
         "webhooks_message": message,
         "webhooks_delivery": delivery,
         "webhooks_attempt": Attempt.objects.create(
-            delivery=delivery, number=1, url=webhook.url, started_at=now(), response_status=500
+            tenant=tenant,
+            delivery=delivery,
+            number=1,
+            url=webhook.url,
+            started_at=now(),
+            response_status=500,
         ),
     }

@@ -18,14 +18,13 @@ from compliance.stores import sql
 from compliance.tenancy.models import Tenant
 from events.figures.models import DayFigures
 from events.models import EventReview, RiskDay
-from webhooks.models import Delivery, Webhook
+from webhooks.models import Delivery
 
 FIRST_DAYS = 30  # days summed in the first run
 UNSETTLED_DAYS = 3  # days, today included, that are summed anew
 
-_DAYS, _RISK, _AGENTS, _REVIEWS, _DELIVERIES, _WEBHOOKS, _ENTRIES, _TENANTS = (
-    model._meta.db_table
-    for model in (DayFigures, RiskDay, Agent, EventReview, Delivery, Webhook, AuditEntry, Tenant)
+_DAYS, _RISK, _AGENTS, _REVIEWS, _DELIVERIES, _ENTRIES, _TENANTS = (
+    model._meta.db_table for model in (DayFigures, RiskDay, Agent, EventReview, Delivery, AuditEntry, Tenant)
 )
 # The milliseconds of a UUIDv7 are its first 48 bits.
 _RECEIVED = "('x' || left(replace({}::text, '-', ''), 12))::bit(48)::bigint / 1000.0"
@@ -36,11 +35,10 @@ WITH risk AS (
     FROM {_RISK} risk JOIN {_AGENTS} agent ON agent.id = risk.agent_id
     WHERE risk.day >= %(first)s GROUP BY 1, 2
 ), sent AS (
-    SELECT webhook.tenant_id, (delivery.created_at AT TIME ZONE 'UTC')::date AS day,
-        count(*) FILTER (WHERE delivery.status = 'succeeded') AS delivered,
-        count(*) FILTER (WHERE delivery.status = 'failed') AS undelivered
-    FROM {_DELIVERIES} delivery JOIN {_WEBHOOKS} webhook ON webhook.id = delivery.webhook_id
-    WHERE delivery.id >= %(first_id)s AND delivery.created_at >= %(first)s GROUP BY 1, 2
+    SELECT tenant_id, (created_at AT TIME ZONE 'UTC')::date AS day,
+        count(*) FILTER (WHERE status = 'succeeded') AS delivered,
+        count(*) FILTER (WHERE status = 'failed') AS undelivered
+    FROM {_DELIVERIES} WHERE id >= %(first_id)s AND created_at >= %(first)s GROUP BY 1, 2
 ), reviewed AS (
     SELECT tenant_id, (reviewed_at AT TIME ZONE 'UTC')::date AS day, count(*) AS reviews,
         percentile_cont(0.5) WITHIN GROUP (ORDER BY greatest(

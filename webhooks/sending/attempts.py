@@ -18,6 +18,7 @@ from webhooks.services import url_policy
 class ClaimedAttempt:
     """What it takes to send an attempt without the database; `lease` names the claim."""
 
+    tenant_id: UUID
     delivery_id: UUID
     webhook_id: UUID
     event_id: UUID

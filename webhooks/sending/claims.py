@@ -15,6 +15,7 @@ from compliance.core.encryption import decrypt
 from compliance.observing import correlation
 from compliance.stores import sql
 from webhooks.models import FAILING_AFTER, MAX_ATTEMPTS, MAX_INTERRUPTIONS, SLOW_AFTER, Pace
+from webhooks.sending import divided_claims
 from webhooks.sending.attempts import ClaimedAttempt
 from webhooks.sending.shards import COUNT, ShardTurns
 
@@ -102,12 +103,13 @@ WITH RECURSIVE endpoint AS (
     FROM locked WHERE delivery.id = locked.id
     RETURNING delivery.*
 ), started AS (
-    INSERT INTO webhooks_attempt (id, delivery_id, number, url, started_at)
-    SELECT gen_random_uuid(), claimed.id, claimed.attempt_count, webhook.url, %(now)s
+    INSERT INTO webhooks_attempt (id, tenant_id, delivery_id, number, url, started_at)
+    SELECT gen_random_uuid(), claimed.tenant_id, claimed.id, claimed.attempt_count, webhook.url, %(now)s
     FROM claimed JOIN webhooks_webhook webhook ON webhook.id = claimed.webhook_id
 )
-SELECT claimed.id, claimed.webhook_id, claimed.message_id, claimed.lease, claimed.attempt_count,
-       claimed.max_attempts, webhook.url, message.request_id, message.traceparent, message.body,
+SELECT claimed.tenant_id, claimed.id, claimed.webhook_id, claimed.message_id, claimed.lease,
+       claimed.attempt_count, claimed.max_attempts, webhook.url, message.request_id,
+       message.traceparent, message.body,
        webhook.pace, webhook.consecutive_failures > 0, message.event, claimed.created_at,
        webhook.secret, CASE WHEN webhook.previous_secret_until > %(now)s THEN webhook.previous_secret END
 FROM claimed JOIN webhooks_webhook webhook ON webhook.id = claimed.webhook_id
@@ -116,7 +118,7 @@ ORDER BY claimed.created_at, claimed.id
 """
 _RENEW = """
 UPDATE webhooks_delivery SET leased_until = %s
-WHERE id = ANY(%s) AND lease = ANY(%s) AND status = 'in_flight'
+WHERE tenant_id = ANY(%s) AND id = ANY(%s) AND lease = ANY(%s) AND status = 'in_flight'
 """
 # The unfinished attempt is closed and another granted: a crash is not the receiver's failure.
 _RECLAIM = """
@@ -161,9 +163,13 @@ def claim(
     with environments.atomic():
         asked = {"locks": _SHARD_LOCKS, "slow": _SLOW_LOCK, "shards": shards}
         ((_, _, may_take_slow, held),) = sql.query(_OPEN, asked)
-        rows = sql.query(_CLAIM, _values(limit, unproven, now, held, may_take_slow)) if held else []
+        rows = _claim(_values(limit, unproven, now, held, may_take_slow)) if held else []
     turns.note(tried=shards, held=held, had_slow=may_take_slow)
     return [_claimed(row, now) for row in rows]
+
+
+def _claim(values: dict[str, Any]) -> list[Any]:
+    return divided_claims.claim(values) if settings.DATABASE_CITUS else sql.query(_CLAIM, values)
 
 
 def _values(
@@ -190,8 +196,9 @@ def _values(
 def lease(attempts: Collection[ClaimedAttempt], *, until: datetime) -> None:
     """Set the end of the leases of attempts that are still being sent; now, to release them."""
     if attempts:
+        tenants = {attempt.tenant_id for attempt in attempts}
         ids, leases = zip(*((attempt.delivery_id, attempt.lease) for attempt in attempts), strict=True)
-        sql.execute(_RENEW, [until, list(ids), list(leases)])
+        sql.execute(_RENEW, [until, list(tenants), list(ids), list(leases)])
 
 
 def clean_up(*, now: datetime) -> None:
@@ -199,8 +206,12 @@ def clean_up(*, now: datetime) -> None:
     most = MAX_ATTEMPTS + MAX_INTERRUPTIONS
     values = {"now": now, "limit": CLEAN_UP_LIMIT, "error": INTERRUPTED, "most": most}
     with environments.atomic():
-        sql.execute(_RECLAIM, values)
-        sql.execute(_CANCEL_UNWANTED, values)
+        if settings.DATABASE_CITUS:
+            divided_claims.reclaim(values)
+            divided_claims.cancel_unwanted(values)
+        else:
+            sql.execute(_RECLAIM, values)
+            sql.execute(_CANCEL_UNWANTED, values)
 
 
 def _claimed(row: Any, now: datetime) -> ClaimedAttempt:

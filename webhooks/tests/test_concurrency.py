@@ -147,7 +147,7 @@ def test_results_of_a_locked_webhook_are_postponed(empty_queue: None) -> None:
 
     def hold() -> None:
         with environments.use(Environment.LIVE), environments.atomic():
-            Webhook.objects.locked().get(id=webhook.id)
+            Webhook.objects.for_tenant(webhook.tenant_id).locked().get(id=webhook.id)
             held.set()
             done.wait(10)
         connections.close_all()
@@ -171,8 +171,9 @@ def test_nothing_is_held_while_sending(empty_queue: None, loopback: None) -> Non
         with environments.use(Environment.LIVE):
             status = Delivery.objects.values_list("status", flat=True).get(id=delivery.id)
             with environments.atomic():
-                Delivery.objects.select_for_update(nowait=True).get(id=delivery.id)
-                webhook.__class__.objects.select_for_update(nowait=True).get(id=webhook.id)
+                for row in (delivery, webhook):
+                    rows: Any = type(row)._default_manager
+                    rows.select_for_update(nowait=True).get(tenant_id=row.tenant_id, id=row.id)
             with connection.cursor() as cursor:
                 cursor.execute(
                     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"

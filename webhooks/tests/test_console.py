@@ -206,7 +206,9 @@ def test_list_shows_success_and_the_last_delivery_in_one_query(acme: Tenant) -> 
 
 def test_an_attempt_shows_what_was_sent_but_for_its_signature(acme: Tenant) -> None:
     delivery = make_finished_delivery(make_webhook(acme), DeliveryStatus.FAILED, completed_at=now())
-    attempt = Attempt.objects.create(delivery=delivery, number=1, url="https://a.example/", started_at=now())
+    attempt = Attempt.objects.create(
+        tenant=acme, delivery=delivery, number=1, url="https://a.example/", started_at=now()
+    )
     client = console_of(make_member(acme, Role.DEVELOPER))
 
     html = client.get(reverse("admin:webhooks_attempt_change", args=[attempt.pk])).content.decode()
@@ -230,6 +232,7 @@ def test_attempts_are_found_by_their_webhooks_url_or_else_by_their_texts(
         webhook = make_webhook(tenant, url=f"https://{name}.example/hook")
         delivery = make_finished_delivery(webhook, DeliveryStatus.FAILED, completed_at=now())
         made[name] = Attempt.objects.create(
+            tenant=tenant,
             delivery=delivery,
             number=1,
             url="https://gone.example/" if name == "a" else webhook.url,

@@ -47,16 +47,26 @@ def test_event_is_delivered_to_a_webhook_once() -> None:
 
     with pytest.raises(IntegrityError), environments.atomic():
         Delivery.objects.create(
-            webhook=delivery.webhook, message=delivery.message, next_attempt_at=now(), created_at=now()
+            tenant_id=delivery.tenant_id,
+            webhook=delivery.webhook,
+            message=delivery.message,
+            next_attempt_at=now(),
+            created_at=now(),
         )
 
 
 def test_attempt_is_numbered_once() -> None:
     delivery = make_delivery(make_webhook(make_tenant()))
-    delivery.attempts.create(number=1, url="https://a.example.com/", started_at=now())
+    first = {
+        "tenant_id": delivery.tenant_id,
+        "number": 1,
+        "url": "https://a.example.com/",
+        "started_at": now(),
+    }
+    delivery.attempts.create(**first)
 
     with pytest.raises(IntegrityError), environments.atomic():
-        delivery.attempts.create(number=1, url="https://a.example.com/", started_at=now())
+        delivery.attempts.create(**first)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,10 @@ DISTRIBUTED: Final = (
     "inbox_agentqueue",
     "inbox_inboxcomment",
     "inbox_openevent",
+    "webhooks_attempt",
+    "webhooks_delivery",
+    "webhooks_message",
+    "webhooks_webhook",
 )
 """Tables divided among the workers by `COLUMN`; the first one anchors the others' colocation."""
 
@@ -39,7 +43,6 @@ _DJANGO = "Django's own"
 _KEYS = "keys of the environment have no tenant"
 _LISTS = "revocation lists are of a CA, with certificates of all tenants"
 _PROGRESS = "how far one task has come over all tenants"
-_SENDERS = "senders claim deliveries of all tenants in one statement"
 _FEW = "few rows, written by people"
 
 
@@ -61,7 +64,6 @@ LOCAL: Final[Mapping[str, str]] = {
     **_all(_KEYS, "certificates_pooledkey", "certificates_ocspresponder"),
     **_all(_LISTS, "certificates_revocationlist", "certificates_revocationlistpart"),
     **_all(_PROGRESS, "events_riskwatermark", "events_scorerprogress", "wiring_schedulerlease"),
-    **_all(_SENDERS, "webhooks_webhook", "webhooks_message", "webhooks_delivery", "webhooks_attempt"),
     **_all("the signal sender claims streams of all tenants", "signals_stream", "signals_signal"),
     **_all(_FEW, "incidents_incident", "incidents_touchedagent", "incidents_touchedcertificate"),
     **_all(_FEW, "incidents_timelineentry", "incidents_notificationdraft", "reports_report"),

@@ -133,5 +133,7 @@ FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
     "incidents_refuse_change()": NOTHING,
     "certificates_list_number_rises()": NOTHING,
     "certificates_crl_number_rises()": NOTHING,
+    "webhooks_tenant_of_delivery()": NOTHING,
+    "webhooks_tenant_of_attempt()": NOTHING,
 }
 """The privileges of the service; reader and auditor may execute none."""

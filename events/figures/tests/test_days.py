@@ -63,7 +63,14 @@ def put_delivery(agent: Agent, status: DeliveryStatus) -> None:
     message = Message.objects.create(
         tenant_id=agent.tenant_id, event=EventName.AGENT_CREATED, body=b"{}", created_at=NOW
     )
-    Delivery.objects.create(webhook=webhook, message=message, status=status, created_at=NOW, completed_at=NOW)
+    Delivery.objects.create(
+        tenant_id=agent.tenant_id,
+        webhook=webhook,
+        message=message,
+        status=status,
+        created_at=NOW,
+        completed_at=NOW,
+    )
 
 
 def put_breach(agent: Agent, delay: timedelta) -> None:

@@ -5,18 +5,26 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q
+from django.db.models import Count, OuterRef, Subquery
+from django.db.models.functions import Coalesce
 
 from compliance.core.commands import ServiceCommand
-from webhooks.models import Webhook
+from webhooks.models import Delivery, Webhook
 
 COLUMNS = (
     *("id", "tenant", "url", "events", "active", "disabled_at"),
     *("pace", "consecutive_failures", "created_at"),
 )
-COUNTS = {
-    status: Count("deliveries", filter=Q(deliveries__status=status)) for status in ("pending", "failed")
-}
+
+
+def counted(status: str) -> Coalesce:
+    """The number of a webhook's deliveries that have the status."""
+    own = Delivery.objects.filter(tenant=OuterRef("tenant"), webhook=OuterRef("pk")).with_status(status)
+    numbers = own.order_by().values("tenant").annotate(number=Count("id")).values("number")
+    return Coalesce(Subquery(numbers), 0)
+
+
+COUNTS = {status: counted(status) for status in ("pending", "failed")}
 
 
 class Command(ServiceCommand):
