@@ -157,7 +157,10 @@ class ReadEndpoint(Endpoint[Question, Outcome]):
 
 
 class ThreadEndpoint(Endpoint[Question, Outcome]):
-    """An endpoint whose work needs a thread: it writes, asks several times, or computes."""
+    """An endpoint whose work is more than one statement: it writes, asks several times, or computes.
+
+    A thread does it on the fast path, unless it is in steps (`SteppedEndpoint`).
+    """
 
     worth_a_group: ClassVar[int] = 1
     longest_gathering: ClassVar[float] = 0.0
@@ -170,19 +173,20 @@ class ThreadEndpoint(Endpoint[Question, Outcome]):
 
 
 class SteppedEndpoint(ThreadEndpoint[Question, Outcome]):
-    """An endpoint whose work asks in steps and computes little: the event loop does it where it can.
+    """An endpoint whose work asks in steps and computes little, so that the event loop can run it.
 
-    A step that touches the database by itself is refused in the loop (`SynchronousOnlyOperation`); the work
-    is then begun anew in the thread, so nothing may be written before the first trip that asks commands.
+    Django refuses the ORM in the loop (`SynchronousOnlyOperation`). Steps that use it are run again from the
+    beginning in the thread, so they may use it only before their first trip with commands: a command that
+    was sent twice would meet its own effect. Fields deferred by `from_db()` count as uses.
     """
 
-    largest_group = 8  # the loop stands still while it computes for a group
+    largest_group = 8  # the loop answers nobody else while it computes for a group
 
     @abstractmethod
     def steps(
         self, questions: Sequence[Question]
     ) -> "Steps[Sequence[Outcome | Exception | Deferred[Outcome]]]":
-        """As `work()`, in steps."""
+        """The work in steps (`compliance.stores.trips`); its outcome is that of `work()`."""
 
     def work(self, questions: Sequence[Question]) -> "Sequence[Outcome | Exception | Deferred[Outcome]]":
-        return trips.taken(self.steps(questions))
+        return trips.run(self.steps(questions))

@@ -20,7 +20,7 @@ PATH = "/v1/gateway/authorize"
 
 
 class Authorize(SteppedEndpoint[DecisionRequest, Passage]):
-    """`GET /v1/gateway/authorize`: questions that arrive together share their trip."""
+    """`GET /v1/gateway/authorize`: questions that arrive together share their trips."""
 
     method, path, allow = "GET", PATH, "GET, HEAD"
     scope, bucket = Scope.GATEWAY_AUTHORIZE, GatewayThrottle.bucket
@@ -35,7 +35,7 @@ class Authorize(SteppedEndpoint[DecisionRequest, Passage]):
     def steps(
         self, questions: Sequence[DecisionRequest]
     ) -> Steps[Sequence[Passage | ServiceError | Deferred[Passage]]]:
-        return authorizing.deciding(questions)
+        return authorizing.decide_in_steps(questions)
 
     def show(self, outcome: Passage) -> Mapping[str, Any]:
         return {"data": serializers.shown_passage(outcome)}

@@ -203,7 +203,7 @@ class ThreadWork:
 
 
 class LoopWork(ThreadWork):
-    """Has the work of a `SteppedEndpoint` done by the event loop, or by the thread where it has to wait."""
+    """Has the work of a `SteppedEndpoint` done by the event loop, or by the thread if a step uses the ORM."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ class LoopWork(ThreadWork):
     async def _outcomes(self, questions: Sequence[Any]) -> Sequence[Any]:
         try:
             with environments.use(self._environment):
-                return await self._trips.taken(self._steps(questions))
+                return await self._trips.run(self._steps(questions))
         except SynchronousOnlyOperation:
             return await super()._outcomes(questions)
         except (DatabaseError, InterfaceError) as error:

@@ -72,7 +72,7 @@ class Script:
 
 
 class AsyncClient:
-    """Commands from an event loop, over connections of that loop; close it in the same loop.
+    """Sends commands from an event loop, over connections of that loop; close it in the same loop.
 
     One caller at a time: a caller awaits its answers before the next asks.
     """
@@ -82,7 +82,7 @@ class AsyncClient:
         self._cluster: AsyncRedisCluster | None = None
 
     async def together(self, commands: Sequence[Command]) -> list[Any]:
-        """As the function `together()`."""
+        """As the function `together()`, over one connection (to each node of a cluster)."""
         if redis_cluster.is_cluster(settings.REDIS_URL):
             return await self._of_cluster(commands)
         if self._connection is None:
@@ -113,7 +113,7 @@ class AsyncClient:
 
 
 class AsyncScript:
-    """A script called from the event loop of its client."""
+    """Runs a script from an event loop, by a client of that loop; whoever made the client closes it."""
 
     def __init__(self, script: Script, client: AsyncClient) -> None:
         self._script = script
@@ -232,7 +232,10 @@ def _async_client() -> AsyncRedis:
 
 
 async def _exchanged(connection: AbstractConnection, commands: Sequence[Command]) -> list[Any]:
-    """The server's answers, errors among them; a pool and a pipeline take twice the processor time."""
+    """The server's answers, errors among them.
+
+    It does without redis-py's pool and pipeline, which cost more processor time.
+    """
 
     async def exchange() -> list[Any]:
         await connection.send_packed_command(connection.pack_commands(commands))
@@ -245,7 +248,7 @@ async def _exchanged(connection: AbstractConnection, commands: Sequence[Command]
         answers: list[Any] = await connection.retry.call_with_retry(exchange, disconnect)
         return answers
     except BaseException:
-        # What is still to be read would answer the next caller.
+        # An answer that was left unread would be taken for one to the next caller.
         await connection.disconnect(nowait=True)
         raise
 

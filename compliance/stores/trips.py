@@ -1,11 +1,12 @@
-"""Work that asks in steps: a generator says what it needs next, and a thread or the event loop fetches it.
+"""Work in steps: a generator yields what it needs next, and a thread or the event loop fetches it.
 
-Each step is one trip: commands of Redis and statements of the current environment's database, asked at once
-where the event loop asks.
+Each step is a trip: commands for Redis, and statements for the current environment's database. The event loop
+sends the commands while it asks the statements one after the other; a thread sends them after the statements.
 """
 
 import asyncio
 from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, TypeVar
 
 from redis.exceptions import RedisError
@@ -18,34 +19,34 @@ from compliance.stores.redis import AsyncClient
 from compliance.stores.redis_cluster import Command
 
 Answers = list[Any] | RedisError
-"""The answers to commands, in order, or why there are none."""
+"""The answers to commands, in order, or the error for which there are none."""
 
 
 class Trip(NamedTuple):
-    """What a step asks; the statements only read."""
+    """The statements and commands of one step. A statement only reads: it may be asked twice."""
 
     queries: Sequence[Query] = ()
     commands: Sequence[Command] = ()
 
 
-class Brought(NamedTuple):
-    """What a trip brought: the rows of each of its statements, and the answers to its commands."""
+class TripResult(NamedTuple):
+    """The rows of each statement of a trip, and the answers to its commands."""
 
     rows: Sequence[Rows]
     answers: Answers
 
 
 Outcome = TypeVar("Outcome")
-Steps = Generator[Trip, Brought, Outcome]
-"""Work in steps; what it returns is its outcome."""
+Steps = Generator[Trip, TripResult, Outcome]
+"""Work in steps: it yields trips, is sent their results, and returns its outcome."""
 
 
-def taken(steps: Steps[Outcome]) -> Outcome:
-    """The outcome of the steps, fetched by this thread. Raises: what they raise, Django's errors."""
+def run(steps: Steps[Outcome]) -> Outcome:
+    """Run the steps to their outcome in this thread. Raises: what the steps raise, Django's errors."""
     try:
         trip = next(steps)
         while True:
-            trip = steps.send(Brought(_read(trip.queries), answers_to(trip.commands)))
+            trip = steps.send(TripResult(_read(trip.queries), answers_to(trip.commands)))
     except StopIteration as end:
         outcome: Outcome = end.value
         return outcome
@@ -63,18 +64,18 @@ def answers_to(commands: Sequence[Command]) -> Answers:
 
 
 class LoopTrips:
-    """Takes steps in the event loop, over connections of that loop; one caller at a time."""
+    """Runs steps in the event loop, over connections of that loop, for one caller at a time."""
 
     def __init__(self, environment: Environment) -> None:
         self._reader = AsyncReader(environment)
         self._client = AsyncClient()
 
-    async def taken(self, steps: Steps[Outcome]) -> Outcome:
-        """As the function `taken()`."""
+    async def run(self, steps: Steps[Outcome]) -> Outcome:
+        """As the function `run()`. Raises SynchronousOnlyOperation, too, if a step calls Django's ORM."""
         try:
             trip = next(steps)
             while True:
-                trip = steps.send(await self._brought(trip))
+                trip = steps.send(await self._result_of(trip))
         except StopIteration as end:
             outcome: Outcome = end.value
             return outcome
@@ -84,15 +85,15 @@ class LoopTrips:
         await self._reader.close()
         await self._client.close()
 
-    async def _brought(self, trip: Trip) -> Brought:
+    async def _result_of(self, trip: Trip) -> TripResult:
         if not trip.commands:
-            return Brought(await self._rows(trip.queries), [])
+            return TripResult(await self._rows(trip.queries), [])
         answers = asyncio.get_running_loop().create_task(self._answers_to(trip.commands))
         try:
             rows = await self._rows(trip.queries)
         finally:
             await asyncio.wait([answers])
-        return Brought(rows, answers.result())
+        return TripResult(rows, answers.result())
 
     async def _rows(self, queries: Sequence[Query]) -> list[Rows]:
         return [await self._reader.rows(query) for query in queries]
@@ -109,5 +110,5 @@ def _read(queries: Sequence[Query]) -> list[Rows]:
     return sql.read_again(lambda: [sql.asked(*query) for query in queries]) if queries else []
 
 
-def _timed() -> Any:
+def _timed() -> AbstractContextManager[None]:
     return metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, "trip")

@@ -28,7 +28,7 @@ REQUIRED_NAMES = MappingProxyType(
 )
 """The members of a thumbprint in lexical order (RFC 7638 §3.2, RFC 8037 §2)."""
 KEPT = 1_000
-"""Keys of each kind that a process keeps: an agent's proofs all name the same one."""
+"""Keys of each curve that a process keeps parsed: all proofs of an agent carry the same key."""
 _ECDSA = ec.ECDSA(SHA256())
 
 

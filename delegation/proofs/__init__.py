@@ -4,7 +4,7 @@ from delegation.jose.dpop import Proof
 from delegation.proofs.checking import (
     PresentedProof,
     ProofCheck,
-    begin,
+    begin_check,
     check,
     check_each,
     proven_key,
@@ -16,7 +16,7 @@ __all__ = [
     "PresentedProof",
     "Proof",
     "ProofCheck",
-    "begin",
+    "begin_check",
     "check",
     "check_each",
     "current_nonce",

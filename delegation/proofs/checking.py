@@ -73,34 +73,37 @@ def proven_keys(
 
 def check_each(presented: Sequence[PresentedProof], *, now: datetime) -> list[Proof | ServiceError]:
     """The proof of each request, in order, or what `check` would raise; Redis is asked once."""
-    begun = begin(presented, now=now)
+    begun = begin_check(presented, now=now)
     return begun.settled(trips.answers_to(begun.commands))
 
 
-def begin(presented: Sequence[PresentedProof], *, now: datetime) -> "ProofCheck":
-    """The check of the proofs as far as it needs no Redis."""
+def begin_check(presented: Sequence[PresentedProof], *, now: datetime) -> "ProofCheck":
+    """Check proofs as far as possible without Redis; `settled()` ends the check, by Redis's answers."""
     return ProofCheck([_checked(one, now) for one in presented])
 
 
 @dataclass(frozen=True, slots=True)
 class ProofCheck:
-    """Proofs of requests, in order, or why they don't count; the sound ones may have been used before."""
+    """A check that still lacks the check for replay; `found` has each proof or its error, in order.
+
+    A caller sends `commands` to Redis and passes the answers to `settled()`.
+    """
 
     found: Sequence[Proof | ServiceError]
 
     @property
     def commands(self) -> list[Command]:
-        """What marks the sound proofs as used."""
-        return [replay.marking(one) for one in self.found if isinstance(one, Proof)]
+        """The commands that mark the sound proofs as used, one for each."""
+        return [replay.command_to_mark(one) for one in self.found if isinstance(one, Proof)]
 
     def settled(self, answers: Answers) -> list[Proof | ServiceError]:
         """The proof of each request, in order, or what `check` would raise, by the answers to `commands`."""
         count = sum(isinstance(one, Proof) for one in self.found)
         try:
-            news = iter(replay.news(answers, count) if count else [])
+            are_new = iter(replay.are_new(answers, count) if count else [])
         except ReplayStoreUnavailable as error:
             return [error if isinstance(one, Proof) else one for one in self.found]
-        return [_once(one, next(news)) if isinstance(one, Proof) else one for one in self.found]
+        return [_once(one, next(are_new)) if isinstance(one, Proof) else one for one in self.found]
 
 
 def _checked(one: PresentedProof, now: datetime) -> Proof | ServiceError:

@@ -26,14 +26,14 @@ class WithoutStore(StrEnum):
     ACCEPT = "accept"
 
 
-def marking(proof: Proof) -> Command:
+def command_to_mark(proof: Proof) -> Command:
     """The command that marks a proof as used: it sets the proof's name if that is absent."""
     kept = int(REMEMBERED.total_seconds() * 1000)
     return ("SET", _name(proof), b"", "NX", "PX", kept)
 
 
-def news(answers: Answers, count: int) -> list[bool]:
-    """For each of `count` proofs, by the answers to their commands, whether it was new.
+def are_new(answers: Answers, count: int) -> list[bool]:
+    """Whether each of `count` proofs was new, in order, by the answers to the commands that mark them.
 
     Raises: ReplayStoreUnavailable if Redis did not answer, unless DPOP_WITHOUT_REPLAY_STORE accepts that.
     """

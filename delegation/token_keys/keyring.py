@@ -39,7 +39,8 @@ class KeyRing:
     def get(self, kid: str, *, max_age: float) -> ec.EllipticCurvePublicKey | None:
         """The key, read again if the last try is older than `max_age` seconds.
 
-        One thread reads while the others use the keys at hand; only the first reading blocks them.
+        One thread reads while the others use the keys at hand; only the first reading blocks them. Raises:
+        SynchronousOnlyOperation in an event loop, where it would read; that is no try.
         """
         if time.monotonic() - self._tried_at > max_age and self._lock.acquire(blocking=not self._has_read):
             try:

@@ -1,4 +1,8 @@
-"""Decide what gateways ask, together for all that asked at once, in one trip to the database and Redis."""
+"""Decide what gateways ask, together for all that asked at once.
+
+Tokens, certificates and proofs take one trip to PostgreSQL and Redis. Routes that this process did not read a
+moment ago take one before it.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -67,10 +71,10 @@ class _Case:
         return invalid_token(self.rules, message, self.kind, reason)
 
 
-def deciding(
+def decide_in_steps(
     requests: Sequence[DecisionRequest],
 ) -> Steps[list[Passage | ServiceError | Deferred[Passage]]]:
-    """The answer to each question, in order; a violation of a scope is answered once it is on record.
+    """Answer each question, in order; a violation of a scope is answered once it is on record.
 
     Nothing is remembered of an agent: each answer is by what the database says now.
     """
@@ -79,6 +83,7 @@ def deciding(
     _each(cases, _read_token)
     proven = [case for case in cases if case.is_open and case.has_proof]
     check = _begin_check(proven)
+    # Before the trip, so that no row is read for a refused token.
     _refuse_unproven(proven, check.found)
     tokens = [case.token for case in cases if case.is_open and case.token is not None]
     serials = {
@@ -136,7 +141,7 @@ def _each(cases: Iterable[_Case], step: Callable[[_Case], None]) -> None:
 
 def _find_routes(cases: Sequence[_Case]) -> Steps[None]:
     """Find the rules, the action and the credential of each case."""
-    found = yield from known_routes.finding(
+    found = yield from known_routes.find_in_steps(
         {(case.request.tenant_id, case.request.route) for case in cases if case.request.route is not None}
     )
 
@@ -153,7 +158,10 @@ def _find_routes(cases: Sequence[_Case]) -> Steps[None]:
 
 
 def _read_token(case: _Case) -> None:
-    """Verify a token as far as needs no row: signature, issuer, times, environment, audience, binding."""
+    """Verify what a token says itself: signature, issuer, times, environment, audience, binding.
+
+    Token keys may have to be read, which the event loop leaves to a thread (`SteppedEndpoint`).
+    """
     if case.kind is GatewayCredential.SERIAL:
         return
     found = delegation.verify(token=case.credential.text, now=case.request.now)
@@ -177,7 +185,7 @@ def _read_token(case: _Case) -> None:
 
 
 def _begin_check(cases: Sequence[_Case]) -> ProofCheck:
-    """The check of the cases' proofs, as far as it needs no Redis."""
+    """Check the cases' proofs as far as possible without Redis."""
     presented = [
         PresentedProof(
             case.credential.proof,
@@ -188,11 +196,11 @@ def _begin_check(cases: Sequence[_Case]) -> ProofCheck:
         )
         for case in cases
     ]
-    return proofs.begin(presented, now=_now(cases)) if cases else ProofCheck([])
+    return proofs.begin_check(presented, now=_now(cases)) if cases else ProofCheck([])
 
 
 def _refuse_unproven(cases: Sequence[_Case], found: Sequence[Proof | ServiceError]) -> None:
-    """End the cases whose proofs do not count, or are of another key than their token's."""
+    """Refuse the cases whose proof does not count, or is of another key than the token's."""
     for case, proof in zip(cases, found, strict=True):
         if isinstance(proof, ProofRejected):
             case.outcome = proof_refused(case.rules, proof)
@@ -203,7 +211,7 @@ def _refuse_unproven(cases: Sequence[_Case], found: Sequence[Proof | ServiceErro
 
 
 def _decide_tokens(cases: Sequence[_Case], tokens: Sequence[Delegation], rows: Rows) -> None:
-    """Decide cases with tokens, by the rows of their standing."""
+    """Decide the open cases with tokens, by the rows of `standing.query(tokens)`."""
     stands = standing.standings_from(tokens, rows, now=_now(cases))
     by_token = dict(zip(map(id, tokens), stands, strict=True))
 
@@ -222,7 +230,7 @@ def _decide_tokens(cases: Sequence[_Case], tokens: Sequence[Delegation], rows: R
 
 
 def _decide_serials(cases: Sequence[_Case], rows: Rows) -> None:
-    """Decide cases with serial numbers, by the rows of their certificates."""
+    """Decide the cases still open, which have serial numbers, by the rows of `WITH_SERIALS`."""
     found = certificates.verifications(rows, environment=environments.current(), now=_now(cases))
 
     def step(case: _Case) -> None:

@@ -27,8 +27,8 @@ WHERE (tenant_id, name) IN (SELECT * FROM unnest($1::uuid[], $2::text[]))
 """  # noqa: S608  (only names of columns and of a table are put into the text)
 
 
-def finding(names: Collection[_Name]) -> Steps[Mapping[_Name, RouteRules]]:
-    """The routes of these names that exist in the current environment, in one statement or none."""
+def find_in_steps(names: Collection[_Name]) -> Steps[Mapping[_Name, RouteRules]]:
+    """Find the routes of these names in the current environment, by one statement or by none."""
     fresh = {name: rules for name in names if (rules := _fresh(name)) is not None}
     stale = [name for name in names if name not in fresh]
     if not stale:

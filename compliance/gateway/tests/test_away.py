@@ -90,7 +90,7 @@ def test_sessions_that_died_are_replaced_on_the_fast_path() -> None:
 
 
 @pytest.mark.usefixtures("committed")
-def test_keys_are_read_in_a_thread_and_a_proof_counts_once_for_all_that() -> None:
+def test_reading_token_keys_in_a_thread_uses_up_no_proof() -> None:
     delegation.bootstrap(now=now())
     gateway = Gateway(make_tenant())
     agent = make_permitted_agent(gateway.tenant)
@@ -114,10 +114,10 @@ def test_questions_that_arrive_together_share_their_statements(
     route = make_route(tenant)
     serials = [asked(tenant, route.name, serial=serial_of(one)) for one in agents]
     tokens = [asked(tenant, route.name, authorization=f"Bearer {token_of(one)}") for one in agents]
-    trips.taken(authorizing.deciding(tokens[:1]))
+    trips.run(authorizing.decide_in_steps(tokens[:1]))
 
     with django_assert_num_queries(2):
-        found = trips.taken(authorizing.deciding([*serials, *tokens]))
+        found = trips.run(authorizing.decide_in_steps([*serials, *tokens]))
 
     passed = [one.agent_id for one in found if isinstance(one, Passage)]
     assert passed == [one.id for one in agents] * 2

@@ -167,7 +167,7 @@ def test_database_holds_the_same_rules(tenant: Tenant, fields: dict[str, Any]) -
 def test_route_is_read_once_while_it_is_fresh(tenant: Tenant, django_assert_num_queries: Any) -> None:
     route = make_route(tenant)
     name = (tenant.id, route.name)
-    trips.taken(known_routes.finding({name}))
+    trips.run(known_routes.find_in_steps({name}))
 
     with django_assert_num_queries(0):
-        assert trips.taken(known_routes.finding({name}))[name].name == route.name
+        assert trips.run(known_routes.find_in_steps({name}))[name].name == route.name

@@ -1,4 +1,4 @@
-"""The connections of one worker: accepted one at a time, bounded in number, watched and ended."""
+"""The connections of one worker: shared with other workers, bounded in number, watched and ended."""
 
 import asyncio
 import logging
@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS = 512  # below the 1,024 open files that a process may usually have
 MOST_REFUSED = 64  # connections beyond those that get an answer before they are closed; any more get none
-LONGEST_YIELD = 4  # milliseconds that a worker with many connections leaves others to take a new one
-TAKEN_TOGETHER = 16  # connections that it takes after that, at most
+LONGEST_YIELD_MS = 4  # how long a worker with eight connections or more leaves a new one to others
+TAKEN_TOGETHER = 16  # connections that it accepts after that, at most
 PAUSE_SECONDS = 0.1  # how long nothing is accepted after the kernel had no room for a connection
 QUIET_SECONDS = 60.0
 CHECK_SECONDS = 0.5
@@ -24,11 +24,12 @@ BODY_SECONDS = 10.0  # how long a client may take to send a body of at most the 
 
 
 class Listener:
-    """Accept from `sockets`, which other workers accept from as well, and answers with `handler`.
+    """Accepts connections from `sockets`, as other workers do, and answers requests with `handler`.
 
-    `largest_body` is in octets; a request with a larger one is refused before it is read. If it `has_peers`,
-    they get a new connection first while they have fewer: a proxy that keeps a few connections would else
-    have them all with the worker that happens to be awake.
+    `largest_body` is in octets; a request with a larger one is refused before it is read. `has_peers` says
+    whether there are other workers. Then a worker waits before it accepts, the longer the more connections
+    it has, so that one with fewer comes first. Without the wait, the few connections that a proxy keeps
+    would all go to the worker that happens to be awake.
     """
 
     def __init__(
@@ -101,23 +102,23 @@ class Listener:
         self._connections.discard(connection)
 
     def _accept(self, listening: socket.socket) -> None:
-        """Take one connection: another worker may have the next one, if it is sooner there."""
+        """Accept one connection, or wait a moment for a worker with fewer connections to accept it."""
         if not self._has_peers or not self._connections:
             self._take(listening, 1)
             return
         self._loop.remove_reader(listening)
-        # In whole milliseconds, as the loop's timers count.
-        seconds = min(len(self._connections).bit_length(), LONGEST_YIELD) / 1000
+        # In whole milliseconds, the resolution of the loop's timers.
+        seconds = min(len(self._connections).bit_length(), LONGEST_YIELD_MS) / 1000
         self._loop.call_later(seconds, self._take_rest, listening)
 
     def _take_rest(self, listening: socket.socket) -> None:
-        """Take the connections that no other worker has taken meanwhile."""
+        """Accept the connections that no other worker has accepted meanwhile."""
         if not self.is_stopping:
             self._loop.add_reader(listening, self._accept, listening)
             self._take(listening, TAKEN_TOGETHER)
 
     def _take(self, listening: socket.socket, most: int) -> None:
-        """Take the connections that wait, so many at most."""
+        """Accept connections that wait, `most` at most."""
         try:
             for _ in range(most):
                 self._open(listening.accept()[0])

@@ -1,4 +1,4 @@
-"""Work in steps, taken by a thread and by the event loop."""
+"""Work in steps, run by a thread and by the event loop."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,11 +17,11 @@ from compliance.stores.async_postgres import Query
 from compliance.stores.trips import LoopTrips, Steps, Trip
 
 pytestmark = pytest.mark.usefixtures("committed")
-Taken = Callable[[Steps[Any]], Any]
+Run = Callable[[Steps[Any]], Any]
 
 
 def in_loop(*steps: Steps[Any]) -> list[Any]:
-    """The outcomes of the steps, or what they raised, taken one after the other in one event loop."""
+    """The outcomes of the steps, or what they raised, run one after the other in one event loop."""
 
     async def scene() -> list[Any]:
         looped = LoopTrips(Environment.LIVE)
@@ -33,7 +33,7 @@ def in_loop(*steps: Steps[Any]) -> list[Any]:
 
     async def found(looped: LoopTrips, one: Steps[Any]) -> Any:
         try:
-            return await looped.taken(one)
+            return await looped.run(one)
         except OperationalError as error:
             return error
 
@@ -41,8 +41,8 @@ def in_loop(*steps: Steps[Any]) -> list[Any]:
 
 
 @pytest.fixture(params=["thread", "loop"])
-def taken(request: pytest.FixtureRequest) -> Taken:
-    return trips.taken if request.param == "thread" else lambda steps: in_loop(steps)[0]
+def run(request: pytest.FixtureRequest) -> Run:
+    return trips.run if request.param == "thread" else lambda steps: in_loop(steps)[0]
 
 
 def doubling(number: int, name: str) -> Steps[tuple[int, Any]]:
@@ -57,14 +57,14 @@ def doubling(number: int, name: str) -> Steps[tuple[int, Any]]:
     return more[0][0], answers
 
 
-def test_steps_end_with_their_outcome(taken: Taken) -> None:
+def test_steps_end_with_their_outcome(run: Run) -> None:
     name = f"trip:{uuid4()}"
 
-    number, (is_new, value) = taken(doubling(3, name))
+    number, (is_new, value) = run(doubling(3, name))
 
     assert (number, value) == (12, b"")
     assert is_new is not None
-    assert taken(doubling(4, name)) == (16, [None, b""])
+    assert run(doubling(4, name)) == (16, [None, b""])
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def redis_is_down(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterat
     redis.client.cache_clear()
 
 
-def test_rows_come_while_redis_is_away(taken: Taken, redis_is_down: None) -> None:
-    number, answers = taken(doubling(3, "trip"))
+def test_rows_come_while_redis_is_away(run: Run, redis_is_down: None) -> None:
+    number, answers = run(doubling(3, "trip"))
 
     assert number == 12
     assert isinstance(answers, RedisError)
