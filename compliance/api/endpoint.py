@@ -181,6 +181,7 @@ class SteppedEndpoint(ThreadEndpoint[Question, Outcome]):
     """
 
     largest_group = 8  # the loop answers nobody else while it computes for a group
+    longest_queue = 200  # some 25 groups, one after the other
 
     @abstractmethod
     def steps(

@@ -15,6 +15,7 @@ from compliance.gateway.deciding import authorizing, identity, requests
 from compliance.gateway.deciding.decisions import Passage
 from compliance.gateway.deciding.requests import DecisionRequest
 from compliance.stores.trips import Steps
+from delegation.token_keys import keyring
 
 PATH = "/v1/gateway/authorize"
 
@@ -42,6 +43,10 @@ class Authorize(SteppedEndpoint[DecisionRequest, Passage]):
 
     def headers_of(self, outcome: Passage) -> Mapping[str, str]:
         return identity.headers_of(outcome)
+
+    def warm(self) -> None:
+        """Read the token keys, so that the first decisions need no thread."""
+        keyring.warm()
 
 
 def gateway_key(request: GateRequest) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, TypeVar
 
+from django.core.exceptions import SynchronousOnlyOperation
 from redis.exceptions import RedisError
 
 from compliance.core.environments import Environment
@@ -71,14 +72,24 @@ class LoopTrips:
         self._client = AsyncClient()
 
     async def run(self, steps: Steps[Outcome]) -> Outcome:
-        """As the function `run()`. Raises SynchronousOnlyOperation, too, if a step calls Django's ORM."""
+        """As the function `run()`.
+
+        Raises SynchronousOnlyOperation, too, if a step calls Django's ORM before any commands were sent, and
+        RuntimeError if one does so later: nobody may then run the steps again.
+        """
+        has_sent = False
         try:
             trip = next(steps)
             while True:
+                has_sent |= bool(trip.commands)
                 trip = steps.send(await self._result_of(trip))
         except StopIteration as end:
             outcome: Outcome = end.value
             return outcome
+        except SynchronousOnlyOperation as error:
+            if has_sent:
+                raise RuntimeError("a step used the ORM after commands were sent") from error
+            raise
 
     async def close(self) -> None:
         """Close the connections."""

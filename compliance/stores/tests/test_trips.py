@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 import uvloop
+from django.core.exceptions import SynchronousOnlyOperation
 from django.db import OperationalError
 from pytest_django.fixtures import Settings
 from redis.exceptions import RedisError
@@ -14,7 +15,9 @@ from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.stores import redis, trips
 from compliance.stores.async_postgres import Query
+from compliance.stores.redis_cluster import Command
 from compliance.stores.trips import LoopTrips, Steps, Trip
+from compliance.tenancy.models import Tenant
 
 pytestmark = pytest.mark.usefixtures("committed")
 Run = Callable[[Steps[Any]], Any]
@@ -103,3 +106,15 @@ def test_session_that_ends_takes_its_steps_along_and_no_others() -> None:
 
     assert isinstance(found[0], OperationalError)
     assert found[1][0] == 4
+
+
+@pytest.mark.parametrize(
+    ("commands", "error"), [([], SynchronousOnlyOperation), ([("GET", "trip")], RuntimeError)]
+)
+def test_steps_that_sent_commands_are_not_run_again(commands: list[Command], error: type[Exception]) -> None:
+    def using_the_orm() -> Steps[int]:
+        yield Trip(commands=commands)
+        return Tenant.objects.count()
+
+    with pytest.raises(error):
+        in_loop(using_the_orm())
