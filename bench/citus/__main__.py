@@ -48,21 +48,22 @@ def _run(options: argparse.Namespace) -> int:
                 children[kind] = stack.enter_context(conversation(ground, kind))
                 with step(f"{options.tenants} tenants, {kind}"):
                     tenants[kind] = children[kind].ask("fill", options.tenants, options.agents)
-            lines, figures, is_held = [header, ""], dict[str, Any](), True
+            figures, is_held = dict[str, Any](), True
             if "costs" in options.only:
                 costs = Costs(ground, children, tenants, options.events, options.turns)
                 costs.measure()
-                lines += [*costs.lines(), ""]
+                tell([header, "", *costs.lines()])
                 figures["ratios"] = {form.name: costs.ratio(form.name) for form in FORMS}
             if "moving" in options.only:
                 moving = Moving(ground, children[CITUS], options.mode, options.settle)
                 moving.run(*tenants[CITUS][:2])
-                lines += moving.lines()
+                tell(moving.lines())
                 figures |= {"longest_pause": moving.longest, "lost": moving.lost, "doubled": moving.doubled}
                 is_held = moving.is_held
     except LockBusy:
         raise StepFailed("another benchmark of Citus runs here", hint="wait for it to end") from None
-    tell(lines, figures, options.json)
+    if options.json is not None:
+        tell([], figures, options.json)
     return 0 if is_held else 1
 
 

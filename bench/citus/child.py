@@ -41,9 +41,8 @@ Event = dict[str, Any]
 def fill(tenants: int, each: int) -> dict[str, list[str]]:
     """Make tenants with active agents, whose certificates are rows alone; return agents by tenant."""
     root = _authority()
-    made = (
-        tenancy.create_tenant(name=f"bench {number}", actor=ACTOR, now=now()) for number in range(tenants)
-    )
+    # The service would mirror a tenant in the other environment, whose database here is the same.
+    made = (Tenant.objects.create(name=f"bench {number}", created_at=now()) for number in range(tenants))
     return {str(tenant.id): [str(_agent(tenant.id, root).id) for _ in range(each)] for tenant in made}
 
 
@@ -142,7 +141,7 @@ class Sender(threading.Thread):
         try:
             self._store.submit([submission])
         except Exception as error:  # noqa: BLE001  (whatever it is, a client sends again)
-            name = type(error).__name__
+            name = f"{type(error).__name__}: {str(error).splitlines()[0]}"
             self.errors[name] = self.errors.get(name, 0) + 1
             return False
         return True
