@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import psycopg
 from django.conf import settings
-from django.db import DatabaseError, OperationalError, connections
+from django.db import DatabaseError, InternalError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from compliance.core import environments
@@ -158,7 +158,10 @@ def read(query: TenantQuery, wanted: Mapping[str, Collection[str]], *, first: Se
     found = {row[0] for row in rows}
     for tenant_id, ids in wanted.items():
         if missing := [one for one in ids if one not in found]:
-            rows += _read_routed(query.routed, [*first, sql.array(missing), tenant_id])
+            late = _read_routed(query.routed, [*first, sql.array(missing), tenant_id])
+            if late and by_shard:
+                _map().forget()
+            rows += late
     return rows
 
 
@@ -167,6 +170,18 @@ def write(tenant_id: str, statements: Sequence[tuple[str, Any]]) -> None:
 
     All of it is stored, or nothing.
     """
+    try:
+        _write(tenant_id, statements)
+    except InternalError as error:
+        # A statement may be planned for a shard that has just gone; nothing of it is stored.
+        if environments.in_transaction():
+            raise
+        log.info("written again, the shards have changed: %s", error)
+        _map().forget()
+        _write(tenant_id, statements)
+
+
+def _write(tenant_id: str, statements: Sequence[tuple[str, Any]]) -> None:
     shard = _reached([tenant_id])[tenant_id]
     connection = _connection(shard.node if shard else None)
     with ExitStack() as stack:
