@@ -96,7 +96,7 @@ class Costs:
     def _stored(self, kind: str, form: Form) -> float:
         """Have the service store events."""
         began = self.ground.processor_seconds(kind)
-        done = self.children[kind].ask("groups", form.groups(self.events), form.tenants, form.each)
+        done = int(self.children[kind].ask("groups", form.groups(self.events), form.tenants, form.each))
         return (self.ground.processor_seconds(kind) - began) / done * MICRO
 
     def _inserted(self, kind: str, insert: "Insert") -> float:
