@@ -38,7 +38,7 @@ _SHARD_OF: Final = """
 SELECT given::text, get_shard_id_for_distribution_column('agents_agent', given) FROM unnest(%s::uuid[]) given
 """
 _SHARDS: Final = """
-SELECT shardid, shardminvalue, nodename, nodeport FROM pg_dist_shard JOIN pg_dist_placement USING (shardid)
+SELECT shardid, shardminvalue, groupid, nodename, nodeport FROM pg_dist_shard JOIN pg_dist_placement USING (shardid)
 JOIN pg_dist_node USING (groupid)
 WHERE logicalrelid = 'agents_agent'::regclass AND groupid <> 0 AND noderole = 'primary'
 """
@@ -46,9 +46,9 @@ _BESIDE: Final = """
 SELECT logicalrelid::regclass::text, shardminvalue, shardid FROM pg_dist_shard
 WHERE logicalrelid = ANY(%s::regclass[])
 """
-_IS_HERE: Final = """
- AND EXISTS (SELECT FROM pg_dist_placement JOIN pg_dist_local_group USING (groupid) WHERE shardid = {})
-"""
+_IS_HERE: Final = (
+    " AND EXISTS (SELECT FROM pg_dist_placement WHERE shardid = {0.number} AND groupid = {0.group})"
+)
 
 
 class Node(NamedTuple):
@@ -59,10 +59,14 @@ class Node(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """The rows of a range of tenants: its number among the agents' shards, and where its range begins."""
+    """The rows of a range of tenants: its number among the agents' shards, and where its range begins.
+
+    `group` is the node's number, which a node that takes its place inherits.
+    """
 
     number: int
     begins: str
+    group: int
     node: Node
 
 
@@ -90,7 +94,7 @@ class TenantQuery:
             beside = _map().beside(self._tables, shard)
             named = re.compile(rf"\b({'|'.join(map(re.escape, self._tables))})\b")
             text = named.sub(lambda match: f"{match[1]}_{beside[match[1]]}", self._text)
-            self._texts[key] = f"{text} = ANY(%s::uuid[]){_IS_HERE.format(shard.number)}"
+            self._texts[key] = f"{text} = ANY(%s::uuid[]){_IS_HERE.format(shard)}"
         return self._texts[key]
 
 
@@ -106,7 +110,7 @@ class _Map:
         """Return each tenant's shard; None for one that is with the coordinator."""
         if time.monotonic() - self._read_at >= KNOWN_SECONDS:
             rows = sql.query(_SHARDS)
-            self._shards = {number: Shard(number, begins, Node(*at)) for number, begins, *at in rows}
+            self._shards = {row[0]: Shard(*row[:3], Node(*row[3:])) for row in rows}
             self._read_at = time.monotonic()
         # A tenant that was given a shard of its own has one with another number.
         unknown = [one for one in tenant_ids if self._numbers.get(one) not in self._shards]
@@ -202,19 +206,19 @@ def _read_shards(
     by_shard: Mapping[Shard | None, Sequence[str]],
 ) -> list[Any]:
     """Ask all nodes at the same time, each for its shards."""
-    shards = [shard for shard in by_shard if shard is not None]
-    texts = {shard: query.at(shard) for shard in shards}
-    with ExitStack() as stack:
-        used = {shard.node: _connection(shard.node, reads=True) for shard in shards}
-        for connection in used.values():
-            stack.enter_context(_pipeline(connection))
-        cursors = []
-        for shard in shards:
-            tenant_ids = by_shard[shard]
+    asked: list[tuple[Node, str, list[Any]]] = []
+    for shard, tenant_ids in by_shard.items():
+        if shard is not None:
             ids = [one for tenant_id in tenant_ids for one in wanted[tenant_id]]
-            params = [*first, sql.array(ids), sql.array(tenant_ids)]
-            cursor = psycopg.Cursor(used[shard.node].connection)
-            cursors.append(sql.send(cursor, texts[shard], params))
+            asked.append((shard.node, query.at(shard), [*first, sql.array(ids), sql.array(tenant_ids)]))
+    used = {node: _connection(node, reads=True) for node, _, _ in asked}
+    with ExitStack() as stack:
+        for connection in used.values():
+            # One answer needs no pipeline, which costs a message more.
+            stack.enter_context(connection.wrap_database_errors if len(asked) == 1 else _pipeline(connection))
+        cursors = [
+            sql.send(psycopg.Cursor(used[node].connection), text, params) for node, text, params in asked
+        ]
         return [row for cursor in cursors for row in cursor.fetchall()]
 
 
