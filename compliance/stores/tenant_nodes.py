@@ -38,8 +38,8 @@ _SHARD_OF: Final = """
 SELECT given::text, get_shard_id_for_distribution_column('agents_agent', given) FROM unnest(%s::uuid[]) given
 """
 _SHARDS: Final = """
-SELECT shardid, shardminvalue, groupid, nodename, nodeport FROM pg_dist_shard JOIN pg_dist_placement USING (shardid)
-JOIN pg_dist_node USING (groupid)
+SELECT shardid, shardminvalue, groupid, nodename, nodeport
+FROM pg_dist_shard JOIN pg_dist_placement USING (shardid) JOIN pg_dist_node USING (groupid)
 WHERE logicalrelid = 'agents_agent'::regclass AND groupid <> 0 AND noderole = 'primary'
 """
 _BESIDE: Final = """
