@@ -223,7 +223,16 @@ def _read_shards(
 
 
 def _read_routed(text: str, params: Sequence[Any]) -> list[Any]:
-    return sql.read_again(lambda: sql.prepared(text, params))
+    def routed() -> list[Any]:
+        return sql.prepared(text, params)
+
+    try:
+        return sql.read_again(routed)
+    except InternalError:
+        # As in `write()`.
+        if environments.in_transaction():
+            raise
+        return routed()
 
 
 @contextmanager
@@ -258,6 +267,7 @@ def _is_reached(node: Node) -> bool:
     try:
         for reads in (True, False):
             connection = _connection(node, reads=reads)
+            connection.close_if_unusable_or_obsolete()
             connection.close_if_health_check_failed()
             connection.ensure_connection()
     except OperationalError as error:

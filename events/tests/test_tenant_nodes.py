@@ -3,7 +3,9 @@
 import os
 from uuid import UUID
 
+import psycopg
 import pytest
+from django.db import connections
 from pytest_django.fixtures import Settings
 
 from agents.models import Agent
@@ -30,6 +32,19 @@ def submission(agent: Agent, *, tenant_id: UUID | None = None) -> Submission:
 def standings(*agents: Agent) -> dict[str, bool]:
     wanted = {(agent.tenant_id, str(agent.id)) for agent in agents}
     return {name: one.may_report for name, one in standing.of_agents(wanted, now=now()).items()}
+
+
+def end_sessions_of_nodes() -> None:
+    """End the service's other sessions at each worker."""
+    nodes = sql.query("SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0")
+    given = connections["default"].get_connection_params()
+    for host, port in nodes:
+        wanted = {name: given[name] for name in ("dbname", "user", "password")}
+        with psycopg.connect(**wanted, host=host, port=port, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                " WHERE usename = current_user AND datname = current_database() AND pid <> pg_backend_pid()"
+            )
 
 
 def test_all_tenants_are_one_group_without_citus(committed: None, settings: Settings) -> None:
@@ -74,6 +89,17 @@ def test_standing_is_that_of_the_moment(committed: None) -> None:
     Agent.objects.for_tenant(agents[0].tenant_id).filter(id=agents[0].id).update(status="suspended")
 
     assert standings(*agents) == {str(agent.id): agent is not agents[0] for agent in agents}
+
+
+@on_citus
+def test_nodes_that_ended_their_sessions_are_asked_again(committed: None) -> None:
+    agents = [make_certified_agent(make_tenant()) for _ in range(8)]
+    ingest_all([submission(agent) for agent in agents])
+
+    end_sessions_of_nodes()
+
+    stored = ingest_all([submission(agent) for agent in agents])
+    assert all(isinstance(row, ScoredEvent) for row in stored)
 
 
 @on_citus
