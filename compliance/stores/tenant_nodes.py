@@ -110,7 +110,10 @@ class _Map:
         """Return each tenant's shard; None for one that is with the coordinator."""
         if time.monotonic() - self._read_at >= KNOWN_SECONDS:
             rows = sql.query(_SHARDS)
-            self._shards = {row[0]: Shard(*row[:3], Node(*row[3:])) for row in rows}
+            self._shards = {
+                number: Shard(number, begins, group, Node(host, port))
+                for number, begins, group, host, port in rows
+            }
             self._read_at = time.monotonic()
         # A tenant that was given a shard of its own has one with another number.
         unknown = [one for one in tenant_ids if self._numbers.get(one) not in self._shards]
