@@ -131,6 +131,16 @@ class _Map:
         self._read_at = -KNOWN_SECONDS
 
 
+class _Connections(dict[tuple[str, Node, bool], BaseDatabaseWrapper]):
+    """Those of one thread to the nodes, which are closed when it ends."""
+
+    def __del__(self) -> None:
+        for one in self.values():
+            # Django's own `close()` is for the thread that opened it.
+            if one.connection is not None:
+                one.connection.close()
+
+
 _maps: Final[defaultdict[str, _Map]] = defaultdict(_Map)
 _avoided: Final[dict[Node, float]] = {}
 _own: Final = threading.local()
@@ -284,7 +294,7 @@ def _connection(node: Node | None, *, reads: bool = False) -> BaseDatabaseWrappe
     """Return this thread's connection to the node, None: to the coordinator; shards are read over another."""
     if node is None:
         return sql.connected()
-    kept: dict[tuple[str, Node, bool], BaseDatabaseWrapper] = _own.__dict__.setdefault("connections", {})
+    kept: _Connections = _own.__dict__.setdefault("connections", _Connections())
     key = environments.alias(), node, reads
     if key not in kept:
         made = connections.create_connection(environments.alias())
