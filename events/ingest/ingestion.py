@@ -23,7 +23,7 @@ from compliance.core import environments
 from compliance.core.errors import Invalid, ServiceError, Unavailable
 from compliance.core.identifiers import new_id_at
 from compliance.observing import logs, metrics
-from compliance.stores import tenant_nodes
+from compliance.stores.postgresql import tenant_nodes
 from events.ingest import mismatch, standing, storage, threshold
 from events.ingest.event_input import EventInput
 from events.ingest.standing import AgentStanding

@@ -16,8 +16,9 @@ from django.conf import settings
 from agents.models import Agent
 from certificates.models import Certificate
 from compliance.core.bounded_cache import BoundedCache
-from compliance.stores import sql, tenant_nodes
-from compliance.stores.tenant_nodes import TenantQuery
+from compliance.stores import sql
+from compliance.stores.postgresql import tenant_nodes
+from compliance.stores.postgresql.tenant_nodes import TenantQuery
 from events.models import TenantMarks
 from events.risk import marks
 from events.risk.context import context_of

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
-from compliance.stores import sql, tenant_nodes
+from compliance.stores import sql
+from compliance.stores.postgresql import tenant_nodes
 from events.inbox.models import OpenEvent
 from events.models import BehaviorEvent, RiskBand
 from events.risk.rolling import RAISE_RISKS, RAISE_RISKS_OF_TENANT

@@ -13,7 +13,8 @@ from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
-from compliance.stores import sql, tenant_nodes
+from compliance.stores import sql
+from compliance.stores.postgresql import tenant_nodes
 from compliance.tenancy.tests.factories import make_tenant
 from events.ingest import standing
 from events.ingest.event_input import EventInput
