@@ -25,7 +25,8 @@ from events.serializers import shown
 log = logging.getLogger(__name__)
 
 ALLOW = "GET, POST, HEAD"
-NO_AGENT = str(UUID(int=0))
+NOBODY = UUID(int=0)
+NO_AGENT = str(NOBODY)
 
 
 class RecordEvent(ThreadEndpoint[Submission, ScoredEvent]):
@@ -57,7 +58,7 @@ class RecordEvent(ThreadEndpoint[Submission, ScoredEvent]):
         """Look for an agent that does not exist, as a group begins."""
         moment = now()
         try:
-            standing.of_agents([NO_AGENT], now=moment)
+            standing.of_agents([(NOBODY, NO_AGENT)], now=moment)
         except (DatabaseError, InterfaceError) as error:
             log.info("database not reached at the start: %s", type(error).__name__)
         state_cache.load([NO_AGENT])

@@ -90,6 +90,14 @@ def spent_seconds(pid: int) -> float:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
+def run_seconds(pid: int) -> float:
+    """Processor time of a process, exactly and without the children that have ended; 0 when it is gone."""
+    try:
+        return int((PROC / str(pid) / "schedstat").read_text().split()[0]) / 1e9
+    except OSError:
+        return 0.0
+
+
 def resident_mb(pid: int) -> float:
     """Memory of a process that is in RAM, in MB; 0 when it is gone."""
     return _status_mb(pid, "VmRSS:")

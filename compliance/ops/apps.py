@@ -3,7 +3,13 @@
 from django.apps import AppConfig
 from django.core.checks import register
 
-from compliance.ops.checks import check_broker, check_owners, check_roles, check_session_defaults
+from compliance.ops.checks import (
+    check_broker,
+    check_distribution,
+    check_owners,
+    check_roles,
+    check_session_defaults,
+)
 from compliance.ops.unsafe_settings import check_unsafe
 
 
@@ -19,3 +25,4 @@ class OpsConfig(AppConfig):
         register(check_roles, "security", deploy=True)
         register(check_unsafe, "security", deploy=True)
         register(check_session_defaults, "security", deploy=True)
+        register(check_distribution, "security", deploy=True)

@@ -10,12 +10,16 @@ from django.db import Error
 from auditlog import guards
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.ops.distribution.placements import DISTRIBUTED
 from compliance.ops.privileges import role_audit
 from compliance.people import guards as people_guards
 from compliance.stores import sql
 from compliance.stores.redis_cluster import is_cluster
 
 _SETTINGS = "SELECT name, setting FROM pg_settings WHERE lower(name) = ANY(%s)"
+_HAS_CITUS = "SELECT FROM pg_extension WHERE extname = 'citus'"
+_DIVIDED = "SELECT FROM pg_dist_partition WHERE logicalrelid::regclass::text = %s AND partmethod = 'h'"
+DISTRIBUTE = "manage.py distribute"
 MIGRATE = "Run manage.py migrate for that database, with DATABASE_OWNER_URL."
 CHECKS = (
     (checks.Error, role_audit.role_is_limited, role_audit.REMEDY, "wiring.E002"),
@@ -60,6 +64,23 @@ def check_session_defaults(**kwargs: Any) -> list[CheckMessage]:
             hint = " ".join(f"ALTER ROLE {role} SET {name} = '{value}';" for name, value in missing.items())
             text = f"Sessions of the {environment.value} database's pooler lack {', '.join(missing)}."
             found.append(checks.Error(text, hint=hint, id="wiring.E006"))
+    return found
+
+
+def check_distribution(**kwargs: Any) -> list[CheckMessage]:
+    """Check that DATABASE_CITUS says whether the tables are distributed."""
+    found: list[CheckMessage] = []
+    for environment in Environment:
+        try:
+            with environments.use(environment):
+                is_divided = bool(sql.query(_HAS_CITUS)) and bool(sql.query(_DIVIDED, [DISTRIBUTED[0]]))
+        except Error:
+            continue  # `check_roles()` says so
+        if is_divided != settings.DATABASE_CITUS:
+            state = "distributed by Citus" if is_divided else "not distributed"
+            hint = "Set DATABASE_CITUS=true." if is_divided else f"Run {DISTRIBUTE}, or unset DATABASE_CITUS."
+            text = f"The tables of the {environment.value} database are {state}."
+            found.append(checks.Error(text, hint=hint, id="wiring.E008"))
     return found
 
 

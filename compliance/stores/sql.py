@@ -59,20 +59,20 @@ def streamed(sql: str, params: Params, *, most: int) -> Generator[list[Any], Non
 def prepared(sql: str, params: Params) -> list[Any]:
     """The rows of a statement that the server plans once for each connection; parameters go apart from it."""
     with driver_cursor() as cursor:
-        return _send(cursor, sql, params).fetchall()
+        return send(cursor, sql, params).fetchall()
 
 
 def prepared_write(sql: str, params: Params) -> int:
     """As `prepared()`, for a statement without rows; how many it wrote (unknown while pipelined)."""
     with driver_cursor() as cursor:
-        return _send(cursor, sql, params).rowcount
+        return send(cursor, sql, params).rowcount
 
 
 def asked(statement: str, params: Sequence[Any]) -> list[Any]:
     """As `prepared()`, with `$1` where the first parameter belongs, as in what the event loop asks."""
     connection = connected()
     with connection.wrap_database_errors, psycopg.RawCursor(connection.connection) as cursor:
-        return _send(cursor, statement, params).fetchall()
+        return send(cursor, statement, params).fetchall()
 
 
 def array(values: Iterable[object]) -> str:
@@ -100,7 +100,7 @@ def read_together(*questions: Question) -> list[list[Any]]:
     connection = connected()
     with connection.wrap_database_errors, connection.connection.pipeline():
         cursors = [
-            _send(psycopg.Cursor(connection.connection), _select(model) + rest, params)
+            send(psycopg.Cursor(connection.connection), _select(model) + rest, params)
             for model, rest, params in questions
         ]
         rows = [cursor.fetchall() for cursor in cursors]
@@ -135,7 +135,8 @@ def update(row: Model, *names: str) -> None:
     prepared_write(_update(type(row), names), _values(row, [*_named(type(row), names), row._meta.pk]))
 
 
-def _send(cursor: psycopg.Cursor[Any], sql: str, params: Params) -> psycopg.Cursor[Any]:
+def send(cursor: psycopg.Cursor[Any], sql: str, params: Params) -> psycopg.Cursor[Any]:
+    """Run a prepared statement over a cursor of the driver, in the current environment; return the cursor."""
     connection = connections[environments.alias()]
     if connection.queries_logged:
         connection.queries_log.append({"sql": sql, "time": ""})

@@ -23,6 +23,7 @@ from compliance.core import environments
 from compliance.core.errors import Invalid, ServiceError, Unavailable
 from compliance.core.identifiers import new_id_at
 from compliance.observing import logs, metrics
+from compliance.stores.postgresql import tenant_nodes
 from events.ingest import mismatch, standing, storage, threshold
 from events.ingest.event_input import EventInput
 from events.ingest.standing import AgentStanding
@@ -133,24 +134,27 @@ def ingest_together(
     """Store the ordinary events of a group in one insert; return `DeferredEvent` in place of the others.
 
     `uncommitted` has the states made before in the same request. On return outside a transaction, what has a
-    row is durable. Raises: OperationalError when PostgreSQL is away; then no event is stored.
+    row is durable. Raises: OperationalError when PostgreSQL is away; then no event is stored. On Citus events
+    of a node that goes away meanwhile are `Unavailable`.
     """
     uncommitted = {} if uncommitted is None else uncommitted
     now = submissions[-1].received_at
-    agents = standing.of_agents({submission.event.agent_id for submission in submissions}, now=now)
+    agents = standing.of_agents(
+        {(submission.tenant_id, submission.event.agent_id) for submission in submissions}, now=now
+    )
     drafts = _drafts(agents.values(), uncommitted, now=now)
     outcomes = [
         _outcome(submission, agents.get(submission.event.agent_id), drafts) for submission in submissions
     ]
     # Neighbours in the indexes of agents, stored one after the other, are on the same pages.
-    rejected = _store_or_split(
+    failed = _store_all(
         sorted((draft for draft in drafts.values() if draft.rows), key=_agent_id), uncommitted
     )
-    if not rejected:
+    if not failed:
         return outcomes
     return [
-        DeferredEvent(submission, agents[outcome.agent_id])
-        if isinstance(outcome, ScoredEvent) and outcome.agent_id in rejected
+        (failed[outcome.agent_id] or DeferredEvent(submission, agents[outcome.agent_id]))
+        if isinstance(outcome, ScoredEvent) and outcome.agent_id in failed
         else outcome
         for submission, outcome in zip(submissions, outcomes, strict=True)
     ]
@@ -186,6 +190,35 @@ def _taken_out(draft: _Draft, submission: Submission) -> DeferredEvent:
 
 def _agent_id(draft: _Draft) -> str:
     return draft.agent.id
+
+
+def _store_all(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> dict[str, Unavailable | None]:
+    """Store the drafts; return the agents none of whose rows is stored.
+
+    With None, since PostgreSQL rejects one of them; with an error, since their node of several is away.
+    """
+    failed: dict[str, Unavailable | None] = {}
+    parts = _divided(drafts)
+    for part in parts:
+        try:
+            failed |= dict.fromkeys(_store_or_split(part, uncommitted))
+        except (OperationalError, InterfaceError):
+            if len(parts) == 1:
+                raise
+            failed |= {draft.agent.id: Unavailable() for draft in part}
+    return failed
+
+
+def _divided(drafts: Sequence[_Draft]) -> list[Sequence[_Draft]]:
+    """The drafts that are stored in one transaction each: all together, on Citus those of a node."""
+    groups = tenant_nodes.divided({draft.agent.profile.tenant_text for draft in drafts})
+    if len(groups) == 1:
+        return [drafts]
+    by_tenant = {tenant: number for number, group in enumerate(groups) for tenant in group}
+    parts: list[list[_Draft]] = [[] for _ in groups]
+    for draft in drafts:
+        parts[by_tenant[draft.agent.profile.tenant_text]].append(draft)
+    return [*parts]
 
 
 def _store_or_split(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> set[str]:
@@ -315,7 +348,7 @@ def _store_deferred(row: ScoredEvent, agent: AgentStanding) -> None:
     if _has_consequences(row):
         locked = Agent.objects.for_tenant(agent.profile.tenant_id).locked().find(row.agent_id)
     # Others may have stopped the agent since its group began.
-    if not standing.of_agents([agent.id], now=now)[agent.id].may_report:
+    if not standing.of_agents([(agent.profile.tenant_id, agent.id)], now=now)[agent.id].may_report:
         raise AgentNotActive()
     storage.insert([row], risks={agent.id: row.risk_score})
     permitted = agent.profile.context.permitted_actions

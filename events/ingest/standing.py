@@ -5,16 +5,20 @@ changes seldom and is cached in the process under the agent's `updated_at`, its 
 version, so that no message is needed when it changes.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from uuid import UUID
 
 import msgspec
+from django.conf import settings
 
 from agents.models import Agent
 from certificates.models import Certificate
 from compliance.core.bounded_cache import BoundedCache
 from compliance.stores import sql
+from compliance.stores.postgresql import tenant_nodes
+from compliance.stores.postgresql.tenant_nodes import TenantQuery
 from events.models import TenantMarks
 from events.risk import marks
 from events.risk.context import context_of
@@ -25,10 +29,8 @@ KEPT = 5_000
 
 # Ids and versions as text, which costs neither side much; the risk as it has faded by now. By a
 # constraint, an agent has one certificate of status active at most.
-_QUERY = f"""
-SELECT agent.id::text, concat(agent.updated_at, ' ', (
-           SELECT version FROM {TenantMarks._meta.db_table} AS marks WHERE marks.tenant_id = agent.tenant_id
-       ), ' ', certificate.id),
+_STANDING = f"""
+SELECT agent.id::text, concat(agent.updated_at, ' ', marks.version, ' ', certificate.id),
        CASE WHEN agent.risk_updated_at IS NULL THEN 0 ELSE agent.risk_score * power(
            0.5, greatest(date_part('epoch', %s - agent.risk_updated_at), 0) / {HALF_LIFE.total_seconds()}
        ) END,
@@ -37,8 +39,15 @@ FROM {Agent._meta.db_table} AS agent
 LEFT JOIN {Certificate._meta.db_table} AS certificate
     ON (certificate.tenant_id, certificate.agent_id) = (agent.tenant_id, agent.id)
     AND certificate.status = 'active'
-WHERE agent.id = ANY(%s::uuid[])
+LEFT JOIN {TenantMarks._meta.db_table} AS marks ON marks.tenant_id = agent.tenant_id
 """  # noqa: S608  (only names of tables and a number are put into the text)
+_QUERY = f"{_STANDING} WHERE agent.id = ANY(%s::uuid[])"
+_QUERY_OF_TENANTS = TenantQuery(
+    _STANDING,
+    ids="agent.id",
+    tenants="agent.tenant_id",
+    tables=[model._meta.db_table for model in (Agent, Certificate, TenantMarks)],
+)
 _OF_AGENTS = "WHERE id = ANY(%s::uuid[])"
 _LATEST_OF_AGENTS = f"""
 WHERE id IN (
@@ -74,11 +83,14 @@ class AgentStanding(msgspec.Struct, frozen=True):
 _profiles: BoundedCache[str, tuple[str, ScoringProfile]] = BoundedCache(KEPT)
 
 
-def of_agents(agent_ids: Collection[str], *, now: datetime) -> Mapping[str, AgentStanding]:
-    """Those of the agents that exist in the current environment, by id."""
+def of_agents(agents: Collection[tuple[UUID, str]], *, now: datetime) -> Mapping[str, AgentStanding]:
+    """Those of the agents that exist, by id; each is given with the tenant that names it.
+
+    An agent of another tenant may be among them: its profile says whose it is.
+    """
     found: dict[str, AgentStanding] = {}
     changed: dict[str, tuple[str, float, bool]] = {}
-    for agent_id, version, risk, may_report in _read(agent_ids, now):
+    for agent_id, version, risk, may_report in _read(agents, now):
         kept = _profiles.get(agent_id)
         if kept is not None and kept[0] == version:
             found[agent_id] = AgentStanding(agent_id, risk, may_report, kept[1])
@@ -92,9 +104,21 @@ def of_agents(agent_ids: Collection[str], *, now: datetime) -> Mapping[str, Agen
     return found
 
 
-def _read(agent_ids: Collection[str], now: datetime) -> list[tuple[str, str, float, bool]]:
-    params = [now, now, sql.array(agent_ids)]
+def _read(agents: Collection[tuple[UUID, str]], now: datetime) -> list[tuple[str, str, float, bool]]:
+    if settings.DATABASE_CITUS:
+        return _read_by_tenant(agents, now)
+    params = [now, now, sql.array({agent_id for _, agent_id in agents})]
     return sql.read_again(lambda: sql.prepared(_QUERY, params))
+
+
+def _read_by_tenant(
+    agents: Collection[tuple[UUID, str]], now: datetime
+) -> list[tuple[str, str, float, bool]]:
+    """As `_read`, from the shards that hold the tenants' rows."""
+    wanted: defaultdict[str, set[str]] = defaultdict(set)
+    for tenant_id, agent_id in agents:
+        wanted[str(tenant_id)].add(agent_id)
+    return tenant_nodes.read(_QUERY_OF_TENANTS, wanted, first=[now, now])
 
 
 def _described(agent_ids: Collection[str]) -> list[tuple[Agent, Context]]:

@@ -1,21 +1,24 @@
-"""Writing events: rows, the rolling risks they raise and what waits for review, in one prepared statement."""
+"""Writing events: rows, the rolling risks they raise and what waits for review, in one prepared statement.
 
+On Citus they are several, in one transaction of the node that holds the tenants' rows.
+"""
+
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
-from uuid import UUID
 
 import msgspec
 from django.conf import settings
 
 from compliance.stores import sql
+from compliance.stores.postgresql import tenant_nodes
 from events.inbox.models import OpenEvent
 from events.models import BehaviorEvent, RiskBand
-from events.risk.rolling import raise_risks
+from events.risk.rolling import RAISE_RISKS, RAISE_RISKS_OF_TENANT
 from events.risk.scoring.contract import ScoreReason
 
-NOBODY = str(UUID(int=0))
 _encode = msgspec.json.Encoder().encode
 
 
@@ -48,14 +51,13 @@ _OPEN = f"""
 INSERT INTO {OpenEvent._meta.db_table} ({", ".join(_OPENED)})
 SELECT {", ".join(_OPENED)} FROM json_populate_recordset(NULL::{OpenEvent._meta.db_table}, %(opened)s::json)
 """  # noqa: S608  (only names of tables and columns are put into the text)
-MOST_TENANTS = 64
-"""The tenants whose risks one statement raises on Citus; those of more follow with their next events."""
+Statement = tuple[str, dict[str, Any]]
 
 
 @cache
-def _statement(raised: int, *, of_tenant: bool, opens: bool) -> str:
-    """The statement that raises so many groups of risks, and opens events for review."""
-    parts = [f"raised_{nth} AS ({raise_risks(nth, of_tenant=of_tenant)})" for nth in range(raised)]
+def _statement(*, raises: bool, opens: bool) -> str:
+    """The statement that also raises risks, and opens events for review."""
+    parts = [f"raised AS ({RAISE_RISKS})"] if raises else []
     parts += [f"opened AS ({_OPEN})"] if opens else []
     return f"WITH {', '.join(parts)} {_INSERT}" if parts else _INSERT
 
@@ -63,35 +65,38 @@ def _statement(raised: int, *, of_tenant: bool, opens: bool) -> str:
 def insert(events: Sequence[ScoredEvent], *, risks: Mapping[str, float]) -> None:
     """Store the events, put those that are not low into the review inbox, and raise rolling risks.
 
-    `risks`: the new rolling risk of each agent whose risk rises. All of it is stored, or nothing. Outside a
-    transaction it is durable on return. Raises: Django's errors.
+    `risks`: the new rolling risk of each agent whose risk rises. All of it is stored, or nothing; on Citus
+    the events are of one group of `tenant_nodes.divided()`. Outside a transaction it is durable on return.
+    Raises: Django's errors.
     """
     params: dict[str, Any] = {"rows": _encode(events).decode()}
     opened = [_opened(event) for event in events if event.risk_band != RiskBand.LOW]
     if opened:
         params["opened"] = _encode(opened).decode()
+    if settings.DATABASE_CITUS:
+        tenant_nodes.write(events[0].tenant_id, _apart(params, events, risks))
+        return
     if risks:
-        params["now"] = events[-1].received_at
-    groups = _groups(events, risks)
-    for nth, (tenant, found) in enumerate(groups):
-        params |= {f"tenant_{nth}": tenant, f"risen_{nth}": list(found), f"risks_{nth}": list(found.values())}
-    statement = _statement(len(groups), of_tenant=settings.DATABASE_CITUS, opens=bool(opened))
-    sql.prepared_write(statement, params)
+        params |= {"risen": list(risks), "risks": list(risks.values()), "now": events[-1].received_at}
+    sql.prepared_write(_statement(raises=bool(risks), opens=bool(opened)), params)
 
 
-def _groups(
-    events: Sequence[ScoredEvent], risks: Mapping[str, float]
-) -> list[tuple[str, Mapping[str, float]]]:
-    """The risks that are raised together: all of them, on Citus those of each tenant with its id."""
-    if not risks or not settings.DATABASE_CITUS:
-        return [(NOBODY, risks)] if risks else []
-    found: dict[str, dict[str, float]] = {}
+def _apart(
+    params: Mapping[str, Any], events: Sequence[ScoredEvent], risks: Mapping[str, float]
+) -> list[Statement]:
+    """The same in several statements: Citus changes rows of one table, or of one tenant, in each."""
+    found: list[Statement] = [(_INSERT, {"rows": params["rows"]})]
+    if "opened" in params:
+        found.append((_OPEN, {"opened": params["opened"]}))
+    risen: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for event in events:
-        if event.agent_id in risks and (event.tenant_id in found or len(found) < MOST_TENANTS):
-            found.setdefault(event.tenant_id, {})[event.agent_id] = risks[event.agent_id]
-    # Few statements are prepared: for 1, 2, 4, … tenants, the last of them nobody's.
-    spare = (1 << (len(found) - 1).bit_length()) - len(found)
-    return [*found.items(), *[(NOBODY, {})] * spare]
+        if event.agent_id in risks:
+            risen[event.tenant_id][event.agent_id] = risks[event.agent_id]
+    now = events[-1].received_at
+    for tenant, own in risen.items():
+        given = {"tenant": tenant, "risen": list(own), "risks": list(own.values()), "now": now}
+        found.append((RAISE_RISKS_OF_TENANT, given))
+    return found
 
 
 def _opened(event: ScoredEvent) -> dict[str, Any]:

@@ -25,7 +25,7 @@ NEGLIGIBLE = 0.01  # risk below this counts as 0
 _RAISE = f"""
 WITH worse AS (
     SELECT agent.id, given.score FROM agents_agent agent
-    JOIN unnest(%(risen_NTH)s::uuid[], %(risks_NTH)s::float8[]) AS given (id, score) ON given.id = agent.id
+    JOIN unnest(%(risen)s::uuid[], %(risks)s::float8[]) AS given (id, score) ON given.id = agent.id
     WHERE OF_TENANT (agent.risk_updated_at IS NULL
         OR given.score > agent.risk_score * power(0.5,
         greatest(extract(epoch FROM %(now)s - agent.risk_updated_at), 0)::float8
@@ -35,16 +35,10 @@ WITH worse AS (
 UPDATE agents_agent agent SET risk_score = worse.score, risk_updated_at = %(now)s
 FROM worse WHERE OF_TENANT agent.id = worse.id
 """  # noqa: S608  (only a number is put into the text)
-
-
-def raise_risks(nth: int = 0, *, of_tenant: bool = False) -> str:
-    """The statement that makes `risks_<nth>` the risks of the agents `risen_<nth>` where they are higher.
-
-    Both are arrays; `now` is its other parameter, and `tenant_<nth>` with `of_tenant`: where tables are
-    distributed, a query locks rows of one tenant only.
-    """
-    own = "agent.tenant_id = %(tenant_NTH)s AND" if of_tenant else ""
-    return _RAISE.replace("OF_TENANT", own).replace("_NTH", f"_{nth}")
+RAISE_RISKS = _RAISE.replace("OF_TENANT", "")
+"""Make `risks` the risks of the agents `risen` where they are higher; both are arrays."""
+RAISE_RISKS_OF_TENANT = _RAISE.replace("OF_TENANT", "agent.tenant_id = %(tenant)s AND")
+"""The same for the agents of one `tenant`: where tables are distributed, a query locks rows of one only."""
 
 
 # A value raised since the watermark stays, since its event may not have committed yet

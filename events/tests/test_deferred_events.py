@@ -82,7 +82,7 @@ def test_locked_agent_of_one_tenant_holds_up_no_other(world: World, web: Web, ke
 @pytest.mark.parametrize("action_type", ["api_call", HIGH])
 def test_event_of_an_agent_that_was_stopped_meanwhile_is_refused(world: World, action_type: str) -> None:
     moment = now()
-    known = standing.of_agents([str(world.agent.id)], now=moment)[str(world.agent.id)]
+    known = standing.of_agents([(world.tenant.id, str(world.agent.id))], now=moment)[str(world.agent.id)]
     event = EventInput(agent_id=str(world.agent.id), action_type=action_type)
     Agent.objects.filter(id=world.agent.id).update(status=AgentStatus.SUSPENDED)
 

@@ -21,6 +21,8 @@ BUILD = "CITUS_BUILD"
 SETTINGS = {
     "shared_preload_libraries": "citus",
     "wal_level": "logical",
+    # Shards move by logical replication.
+    "output_plugin_libraries": "pgoutput, citus",
     "max_prepared_transactions": "200",
     "max_connections": "300",
     "shared_buffers": "64MB",

@@ -110,7 +110,7 @@ def work(last: int, what: str, arguments: list[str]) -> None:
             backend_for(Environment.LIVE).check()
             connection.ensure_connection()
             steps = Steps(last)
-            vars(sql)["_send"] = steps.before_sending(sql._send)
+            vars(sql)["send"] = steps.before_sending(sql.send)
             connection.connection.commit = steps.after_commit(connection.connection.commit)
             with connection.execute_wrapper(steps.around_statement):
                 WHAT[what](*arguments)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from compliance.ops.checks import check_broker, check_session_defaults
+from compliance.ops.checks import check_broker, check_distribution, check_session_defaults
 
 
 def test_sessions_that_lack_the_services_settings_are_told(settings: Any) -> None:
@@ -33,3 +33,11 @@ def test_cluster_is_no_broker(settings: Any) -> None:
     assert "secret" not in f"{found.msg} {found.hint}"
     settings.CELERY_BROKER_URL = "redis://127.0.0.1:6379/0"
     assert check_broker() == []
+
+
+def test_setting_says_whether_tables_are_distributed(db: None, settings: Any) -> None:
+    assert check_distribution() == []
+
+    settings.DATABASE_CITUS = not settings.DATABASE_CITUS
+
+    assert [found.id for found in check_distribution()] == ["wiring.E008", "wiring.E008"]

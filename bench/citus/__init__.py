@@ -1,0 +1,1 @@
+"""Events on a Citus cluster beside plain PostgreSQL of the same build."""

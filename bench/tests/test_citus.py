@@ -1,0 +1,69 @@
+"""What `./run bench citus` makes of what it measures."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bench.citus.__main__ import main
+from bench.citus.conversation import conversation
+from bench.citus.costs import FLOOR, FORMS, Costs, Form, new_id
+from bench.citus.ground import CITUS, PLAIN, Ground
+from bench.citus.moving import Moving
+from compliance.localdev.layout import find_layout
+from compliance.localdev.servers.citus import BUILD, citus_build
+from compliance.localdev.servers.servers import Servers
+
+
+def ground(folder: Path) -> Ground:
+    return Ground(Servers(find_layout()), folder, citus_build() or folder / "install")
+
+
+def test_nothing_is_measured_without_a_build(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv(BUILD, raising=False)
+
+    assert main([]) == 0
+    assert f"skipped: {BUILD} names no build of Citus" in capsys.readouterr().err
+
+
+def test_forms_have_about_as_many_events() -> None:
+    assert [form.groups(2_000) for form in FORMS] == [2_000, 400, 2]
+    assert Form("large", 1, 5_000).groups(2_000) == 1
+
+
+def test_ratio_is_of_medians(tmp_path: Path) -> None:
+    costs = Costs(ground(tmp_path), {}, {}, events=1, turns=3)
+    costs.found = {("single", PLAIN): [90.0, 100.0, 500.0], ("single", CITUS): [150.0, 140.0, 900.0]}
+
+    assert costs.ratio("single") == 1.5
+    assert any(line.split() == ["single", "100", "150", "1.50"] for line in costs.lines())
+
+
+def test_ids_are_of_their_moment() -> None:
+    at = datetime(2026, 5, 1, tzinfo=UTC)
+
+    made = new_id(at)
+
+    assert made.version == 7
+    assert made.int >> 80 == int(at.timestamp() * 1_000)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(citus_build() is None, reason=f"{BUILD} names no build of Citus")
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+def test_events_are_measured_and_survive_a_move(tmp_path: Path) -> None:
+    place = ground(tmp_path / "citus")
+
+    with place.started(), conversation(place, PLAIN) as plain, conversation(place, CITUS) as citus:
+        children = {PLAIN: plain, CITUS: citus}
+        tenants = {kind: child.ask("fill", 5, 1) for kind, child in children.items()}
+        costs = Costs(place, children, tenants, events=20, turns=1)
+        costs.measure()
+        moving = Moving(place, citus, "force_logical", 0.2)
+        moving.run(*tenants[CITUS][:2])
+
+    assert costs.figure(FLOOR, CITUS) > costs.figure(FLOOR, PLAIN) > 0
+    assert moving.is_held
+    assert all(one["sent"] for one in moving.sent.values())

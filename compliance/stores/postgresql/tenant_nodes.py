@@ -1,0 +1,307 @@
+"""On Citus, statements that name their tenants, sent to the node that holds the tenants' rows.
+
+The coordinator would plan each statement and send it on as text, to be planned once more. Writes are Citus's
+at the node: every node knows where all rows are, and passes on what has moved away. Reads are of the shards
+themselves, which PostgreSQL plans once, and count only while the shard is at that node. What the shards do
+not have is asked of the coordinator, as is everything inside a transaction, behind a pooler and while a node
+cannot be reached. Each thread keeps its connections.
+"""
+
+import logging
+import re
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final, NamedTuple
+
+import psycopg
+from django.conf import settings
+from django.db import DatabaseError, InternalError, OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from compliance.core import environments
+from compliance.core.bounded_cache import BoundedCache
+from compliance.stores import sql
+
+log = logging.getLogger(__name__)
+
+KNOWN_SECONDS: Final = 30.0
+"""How long it is believed where shards are; what moved meanwhile takes a detour."""
+AVOIDED_SECONDS: Final = 10.0
+"""How long a node that could not be reached is left alone."""
+KEPT_TENANTS: Final = 20_000
+
+# All distributed tables lie as that of the agents does.
+_SHARD_OF: Final = """
+SELECT given::text, get_shard_id_for_distribution_column('agents_agent', given) FROM unnest(%s::uuid[]) given
+"""
+_SHARDS: Final = """
+SELECT shardid, shardminvalue, groupid, nodename, nodeport
+FROM pg_dist_shard JOIN pg_dist_placement USING (shardid) JOIN pg_dist_node USING (groupid)
+WHERE logicalrelid = 'agents_agent'::regclass AND groupid <> 0 AND noderole = 'primary'
+"""
+_BESIDE: Final = """
+SELECT logicalrelid::regclass::text, shardminvalue, shardid FROM pg_dist_shard
+WHERE logicalrelid = ANY(%s::regclass[])
+"""
+_IS_HERE: Final = (
+    " AND EXISTS (SELECT FROM pg_dist_placement WHERE shardid = {0.number} AND groupid = {0.group})"
+)
+
+
+class Node(NamedTuple):
+    """A node's address as the nodes know each other."""
+
+    host: str
+    port: int
+
+
+class Shard(NamedTuple):
+    """The rows of a range of tenants: its number among the agents' shards, and where its range begins.
+
+    `group` is the node's number, which a node that takes its place inherits.
+    """
+
+    number: int
+    begins: str
+    group: int
+    node: Node
+
+
+class TenantQuery:
+    """A statement that ends in a condition on rows' ids; the id as text begins each row it finds.
+
+    `text` ends before that condition; `ids` and `tenants` are the columns it compares. `tables`: those that
+    the statement reads.
+    """
+
+    def __init__(self, text: str, *, ids: str, tenants: str, tables: Sequence[str]) -> None:
+        self._tables = tables
+        self._text = f"{text} WHERE {ids} = ANY(%s::uuid[]) AND {tenants}"
+        self._texts: dict[tuple[str, Shard], str] = {}
+
+    @property
+    def routed(self) -> str:
+        """The text for one tenant."""
+        return f"{self._text} = %s::uuid"
+
+    def at(self, shard: Shard) -> str:
+        """Return the text for tenants of a shard; it finds nothing once the shard is elsewhere."""
+        key = environments.alias(), shard
+        if key not in self._texts:
+            beside = _map().beside(self._tables, shard)
+            named = re.compile(rf"\b({'|'.join(map(re.escape, self._tables))})\b")
+            text = named.sub(lambda match: f"{match[1]}_{beside[match[1]]}", self._text)
+            self._texts[key] = f"{text} = ANY(%s::uuid[]){_IS_HERE.format(shard)}"
+        return self._texts[key]
+
+
+class _Map:
+    """Where the shards of one environment are, and which of them each tenant has."""
+
+    def __init__(self) -> None:
+        self._numbers: BoundedCache[str, int] = BoundedCache(KEPT_TENANTS)
+        self._shards: dict[int, Shard] = {}
+        self._read_at = -KNOWN_SECONDS
+
+    def shards(self, tenant_ids: Collection[str]) -> dict[str, Shard | None]:
+        """Return each tenant's shard; None for one that is with the coordinator."""
+        if time.monotonic() - self._read_at >= KNOWN_SECONDS:
+            rows = sql.query(_SHARDS)
+            self._shards = {
+                number: Shard(number, begins, group, Node(host, port))
+                for number, begins, group, host, port in rows
+            }
+            self._read_at = time.monotonic()
+        # A tenant that was given a shard of its own has one with another number.
+        unknown = [one for one in tenant_ids if self._numbers.get(one) not in self._shards]
+        if unknown:
+            self._numbers.put_all(dict(sql.query(_SHARD_OF, [sql.array(unknown)])))
+        return {one: self._shards.get(self._numbers.get(one) or 0) for one in tenant_ids}
+
+    def beside(self, tables: Sequence[str], shard: Shard) -> dict[str, int]:
+        """Return the numbers of the tables' shards that lie with this one."""
+        rows = sql.query(_BESIDE, [list(tables)])
+        return {table: number for table, begins, number in rows if begins == shard.begins}
+
+    def forget(self) -> None:
+        """Have it read again where shards are."""
+        self._read_at = -KNOWN_SECONDS
+
+
+class _Connections(dict[tuple[str, Node, bool], BaseDatabaseWrapper]):
+    """Those of one thread to the nodes, which are closed when it ends."""
+
+    def __del__(self) -> None:
+        for one in self.values():
+            # Django's own `close()` is for the thread that opened it.
+            if one.connection is not None:
+                one.connection.close()
+
+
+_maps: Final[defaultdict[str, _Map]] = defaultdict(_Map)
+_avoided: Final[dict[Node, float]] = {}
+_own: Final = threading.local()
+
+
+def divided(tenant_ids: Collection[str]) -> list[list[str]]:
+    """Divide the tenants into groups that may be written in one transaction each: those of one node.
+
+    All are one group unless DATABASE_CITUS, and inside a transaction, which is the coordinator's.
+    """
+    if not settings.DATABASE_CITUS or _is_coordinators():
+        return [list(tenant_ids)]
+    found: defaultdict[Node | None, list[str]] = defaultdict(list)
+    for tenant_id, shard in _reached(tenant_ids).items():
+        found[shard.node if shard else None].append(tenant_id)
+    return [*found.values()]
+
+
+def read(query: TenantQuery, wanted: Mapping[str, Collection[str]], *, first: Sequence[Any]) -> list[Any]:
+    """Return the rows of the `wanted` ids, given by tenant; `first` are the query's other parameters."""
+    by_shard: defaultdict[Shard | None, list[str]] = defaultdict(list)
+    for tenant_id, shard in _reached(wanted).items():
+        by_shard[shard].append(tenant_id)
+    by_shard.pop(None, None)
+    rows: list[Any] = []
+    if by_shard:
+        try:
+            rows = _read_shards(query, wanted, first, by_shard)
+        except DatabaseError as error:
+            log.info("shards not read, asking the coordinator: %s", type(error).__name__)
+            _map().forget()
+    found = {row[0] for row in rows}
+    for tenant_id, ids in wanted.items():
+        if missing := [one for one in ids if one not in found]:
+            late = _read_routed(query.routed, [*first, sql.array(missing), tenant_id])
+            if late and by_shard:
+                _map().forget()
+            rows += late
+    return rows
+
+
+def write(tenant_id: str, statements: Sequence[tuple[str, Any]]) -> None:
+    """Run statements on rows of the tenants of the group that `divided()` has put this one in.
+
+    All of it is stored, or nothing.
+    """
+    try:
+        _write(tenant_id, statements)
+    except InternalError as error:
+        # A statement may be planned for a shard that has just gone; nothing of it is stored.
+        if environments.in_transaction():
+            raise
+        log.info("written again, the shards have changed: %s", error)
+        _map().forget()
+        _write(tenant_id, statements)
+
+
+def _write(tenant_id: str, statements: Sequence[tuple[str, Any]]) -> None:
+    shard = _reached([tenant_id])[tenant_id]
+    connection = _connection(shard.node if shard else None)
+    with ExitStack() as stack:
+        if len(statements) == 1:
+            stack.enter_context(connection.wrap_database_errors)
+        else:
+            stack.enter_context(_pipeline(connection))
+            if not environments.in_transaction():
+                stack.enter_context(connection.connection.transaction())
+        for text, params in statements:
+            sql.send(psycopg.Cursor(connection.connection), text, params)
+
+
+def _read_shards(
+    query: TenantQuery,
+    wanted: Mapping[str, Collection[str]],
+    first: Sequence[Any],
+    by_shard: Mapping[Shard | None, Sequence[str]],
+) -> list[Any]:
+    """Ask all nodes at the same time, each for its shards."""
+    asked: list[tuple[Node, str, list[Any]]] = []
+    for shard, tenant_ids in by_shard.items():
+        if shard is not None:
+            ids = [one for tenant_id in tenant_ids for one in wanted[tenant_id]]
+            asked.append((shard.node, query.at(shard), [*first, sql.array(ids), sql.array(tenant_ids)]))
+    used = {node: _connection(node, reads=True) for node, _, _ in asked}
+    with ExitStack() as stack:
+        for connection in used.values():
+            # One answer needs no pipeline, which costs a message more.
+            stack.enter_context(connection.wrap_database_errors if len(asked) == 1 else _pipeline(connection))
+        cursors = [
+            sql.send(psycopg.Cursor(used[node].connection), text, params) for node, text, params in asked
+        ]
+        return [row for cursor in cursors for row in cursor.fetchall()]
+
+
+def _read_routed(text: str, params: Sequence[Any]) -> list[Any]:
+    def routed() -> list[Any]:
+        return sql.prepared(text, params)
+
+    try:
+        return sql.read_again(routed)
+    except InternalError:
+        # As in `write()`.
+        if environments.in_transaction():
+            raise
+        return routed()
+
+
+@contextmanager
+def _pipeline(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        yield
+
+
+def _map() -> _Map:
+    return _maps[environments.alias()]
+
+
+def _is_coordinators() -> bool:
+    """Whether only the coordinator may be asked."""
+    return environments.in_transaction() or environments.alias() in settings.DATABASES_DIRECT
+
+
+def _reached(tenant_ids: Collection[str]) -> dict[str, Shard | None]:
+    """Return each tenant's shard; None where the coordinator is to be asked."""
+    if _is_coordinators():
+        return dict.fromkeys(tenant_ids)
+    found = _map().shards(tenant_ids)
+    nodes = {shard.node for shard in found.values() if shard is not None}
+    away = {node for node in nodes if not _is_reached(node)}
+    return {one: None if shard is None or shard.node in away else shard for one, shard in found.items()}
+
+
+def _is_reached(node: Node) -> bool:
+    """Open this thread's connections unless that failed a moment ago; return whether they are open."""
+    if _avoided.get(node, 0.0) > time.monotonic():
+        return False
+    try:
+        for reads in (True, False):
+            connection = _connection(node, reads=reads)
+            connection.close_if_unusable_or_obsolete()
+            connection.close_if_health_check_failed()
+            connection.ensure_connection()
+    except OperationalError as error:
+        log.warning("node %s:%d not reached, asking the coordinator: %s", *node, type(error).__name__)
+        _avoided[node] = time.monotonic() + AVOIDED_SECONDS
+        return False
+    return True
+
+
+def _connection(node: Node | None, *, reads: bool = False) -> BaseDatabaseWrapper:
+    """Return this thread's connection to the node, None: to the coordinator; shards are read over another."""
+    if node is None:
+        return sql.connected()
+    kept: _Connections = _own.__dict__.setdefault("connections", _Connections())
+    key = environments.alias(), node, reads
+    if key not in kept:
+        made = connections.create_connection(environments.alias())
+        options = dict(made.settings_dict["OPTIONS"])
+        if reads:
+            options["options"] = f"{options.get('options', '')} -c plan_cache_mode=force_generic_plan"
+        own = {"HOST": node.host, "PORT": str(node.port), "OPTIONS": options}
+        made.settings_dict = {**made.settings_dict, **own}
+        kept[key] = made
+    return kept[key]
