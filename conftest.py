@@ -25,6 +25,7 @@ from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.stores import redis
 from compliance.stores.database_owner import as_owner
+from compliance.tests.citus import ON_CITUS
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import owning
 
@@ -32,7 +33,6 @@ from compliance.tests.owner import owning
 settings.register_profile("service", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("service")
 
-ON_CITUS = os.environ.get("TEST_DATABASE") == "citus"
 COMMITTED_WEIGHT = 5  # what a test that commits for real takes, in others
 
 

@@ -49,7 +49,7 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
 
     def with_verdict(self, reviews: "EventReviewQuerySet") -> "BehaviorEventQuerySet":
         """Annotate each event with `said`, the verdict of `reviews` that counts, if any."""
-        of_it = reviews.filter(event_id=OuterRef("pk")).order_by("-number")
+        of_it = reviews.filter(event_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id")).order_by("-number")
         return self.annotate(said=Subquery(of_it.values("verdict")[:1]))
 
     def find(self, event_id: Any) -> "BehaviorEvent":
