@@ -150,6 +150,16 @@ def owned(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         connections["default"].set_rollback(True)
 
 
+@pytest.fixture
+def one_role(request: pytest.FixtureRequest) -> None:
+    """On Citus be the tables' owner, as `owned`, for a test of functions that run as the owner.
+
+    The test's one transaction stands for several, and in one transaction of Citus one role changes rows.
+    """
+    if ON_CITUS and "committed" not in request.fixturenames:
+        request.getfixturevalue("owned")
+
+
 @pytest.fixture(autouse=True)
 def live() -> Iterator[None]:
     """Tests act in the live environment unless they choose otherwise."""
