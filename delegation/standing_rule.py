@@ -86,7 +86,7 @@ IS_STOPPED: Final = f"""(
     OR latest.serial_number IS DISTINCT FROM one.serial
     OR latest.status <> 'active' OR latest.expires_at < {{now}}
 )"""
-"""Whether `delegator_fault` finds a fault in `agent` with its certificate `latest`; `one.serial`: the one named."""
+"""Whether `delegator_fault` finds a fault in `agent` and its certificate `latest`; `one.serial` is named."""
 
 LISTED: Final = ("id", "ancestor_ids", "lineage_agent_ids", "lineage_serials", "revoked_at")
 

@@ -1,5 +1,6 @@
 """Reads of behavioural events."""
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -77,6 +78,10 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
 
 
 class EventReviewQuerySet(models.QuerySet["EventReview"]):
+    def of_tenants(self, tenant_ids: Collection[UUID] | None) -> "EventReviewQuerySet":
+        """Reviews of these tenants; None means of all."""
+        return self if tenant_ids is None else self.filter(tenant_id__in=tenant_ids)
+
     def of_event(self, event_id: UUID) -> "EventReviewQuerySet":
         return self.filter(event_id=event_id).order_by("-number")
 

@@ -114,7 +114,7 @@ def forget(*, certificate: Certificate) -> None:
 
 
 def unnamed(*, now: datetime) -> Iterator[list[UUID]]:
-    """Yield the records that nothing can use: of no certificate that may sign again, no pooled key, no issuance.
+    """Yield the ids of records that nothing can use: no certificate that may sign again, pool or issuance.
 
     Certificates are read after the others, as a key goes from the pool by an issuance to its certificate.
     """

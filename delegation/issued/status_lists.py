@@ -41,7 +41,7 @@ _LISTED: Final = f"""
 """  # noqa: S608  (only names of tables and numbers are put into the text)
 _INVALID: Final = f"""
 {ended_among(_LISTED, now="$2")} UNION ALL SELECT -1 FROM (SELECT token FROM listed LIMIT 1) AS any_token
-"""
+"""  # noqa: S608  (as above)
 """The places of the tokens that do not stand, and -1 if the list has any token."""
 
 

@@ -71,7 +71,7 @@ class OpenEventQuerySet(models.QuerySet["OpenEvent"]):
 
 
 def _has_agent_in(agents: models.QuerySet[Any]) -> Exists:
-    """The condition that an event's agent is among these; tenants are compared, by which tables may be divided."""
+    """The condition that an event's agent is among these; tenants, by which tables divide, are compared."""
     return Exists(agents.order_by().filter(pk=OuterRef("agent_id"), tenant_id=OuterRef("tenant_id")))
 
 

@@ -103,6 +103,7 @@ def test_page_is_an_index_range_scan(
     assert sum(node["Actual Rows"] for node in on_events) <= 11 + len(on_events)
 
 
+@pytest.mark.usefixtures("one_role")
 def test_walk_over_partitions_loses_and_repeats_nothing_of_one_timestamp(
     world: World, months: list[Any]
 ) -> None:
@@ -140,6 +141,7 @@ def test_one_event_is_looked_for_in_one_partition(world: World, months: list[Any
     assert world.api.get(f"{PATH}/{event.id}").json()["data"]["id"] == str(event.id)
 
 
+@pytest.mark.usefixtures("one_role")
 def test_reads_by_receipt_name_only_the_partitions_of_their_time(world: World, months: list[Any]) -> None:
     old = store_event(world.agent, 0.9, months[0])
     new = store_event(world.agent, 0.9, months[2])

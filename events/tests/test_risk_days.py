@@ -30,7 +30,9 @@ def raise_risks(scores: dict[UUID, float], *, now: datetime) -> int:
     """Raise the risks of agents of one tenant."""
     (tenant,) = set(Agent.objects.filter(id__in=scores).values_list("tenant_id", flat=True))
     risks = {"risen_0": list(map(str, scores)), "risks_0": list(scores.values())}
-    return sql.prepared_write(rolling.raise_risks(0, of_tenant=settings.DATABASE_CITUS), {**risks, "tenant_0": tenant, "now": now})
+    return sql.prepared_write(
+        rolling.raise_risks(0, of_tenant=settings.DATABASE_CITUS), {**risks, "tenant_0": tenant, "now": now}
+    )
 
 
 def watermark(at: datetime) -> None:
