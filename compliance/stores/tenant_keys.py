@@ -19,7 +19,7 @@ class TenantRow(models.Model):
 
     def _do_update(self, base_qs: Any, *args: Any, **kwargs: Any) -> Any:
         own = base_qs.filter(tenant_id=getattr(self, "tenant_id"))  # noqa: B009  (a field of each model)
-        return super()._do_update(own, *args, **kwargs)  # type: ignore[misc]
+        return super()._do_update(own, *args, **kwargs)
 
 
 class ComparesTenants(models.ForeignKey[Any, Any]):

@@ -1,7 +1,7 @@
 """One tenant with rows of every kind, four periods that a report may be about, and counts by plain SQL."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,6 +26,8 @@ from compliance.reports.content.facts import Facts, Frame
 from compliance.reports.content.sources import Rows
 from compliance.reports.tests.factories import make_frame
 from compliance.tenancy.models import Tenant
+from compliance.tests.citus import ON_CITUS
+from compliance.tests.owner import owning
 from delegation import services as delegation
 from delegation.tests.factories import make_token
 from events import partitions
@@ -104,7 +106,9 @@ class Period:
 def four_periods(archive_dir: str) -> Iterator[dict[str, Period]]:
     """Yield the periods full, empty, partial and dropped of one tenant; leave nothing behind."""
     retention = override_settings(EVENT_ARCHIVE_DIR=archive_dir, EVENT_RETENTION_DAYS=183)
-    with retention, environments.use(Environment.LIVE), environments.atomic():
+    # A transaction of Citus changes rows as one role, and partitions are made and dropped as the owner.
+    role = owning() if ON_CITUS else nullcontext()
+    with retention, environments.use(Environment.LIVE), role, environments.atomic():
         moment = now()
         tenant = Tenant.objects.create(name="Acme", created_at=moment - timedelta(days=730))
         _populate(tenant)
