@@ -45,7 +45,7 @@ CERTIFICATES = (
     "FROM certificates_certificate WHERE tenant_id = %(tenant)s AND issued_at < %(end)s"
     " AND expires_at > %(start)s AND (revoked_at IS NULL OR revoked_at >= %(start)s)"
 )
-REVIEWED = "EXISTS (SELECT 1 FROM events_eventreview r WHERE r.event_id = e.id)"
+REVIEWED = "EXISTS (SELECT 1 FROM events_eventreview r WHERE r.event_id = e.id AND r.tenant_id = e.tenant_id)"
 ACTS = "('agent.suspended', 'agent.reinstated', 'agent.retired', 'certificate.revoked', 'event.reviewed')"
 AGENTS = (
     "FROM agents_agent a WHERE tenant_id = %(tenant)s AND created_at < %(end)s"
@@ -71,12 +71,14 @@ COUNTS: dict[str, str] = {
     # Gaps, by the words that follow their number.
     "without a review": f"{HIGH} AND NOT {REVIEWED}",
     "by API keys, not by people": f"{HIGH} AND id IN (TABLE by_keys)",
-    "without an event stored": f"{ACTIVE} (SELECT 1 {EVENTS} AND e.agent_id = a.id)",
+    "without an event stored": (
+        f"{ACTIVE} (SELECT 1 {EVENTS} AND (e.tenant_id, e.agent_id) = (a.tenant_id, a.id))"
+    ),
     "without a model name": f"{AGENTS} AND (coalesce(model, '') = '' OR coalesce(version, '') = '')",
     "without declared permitted": (
         f"{AGENTS} AND jsonb_typeof(metadata->'permitted_actions') IS DISTINCT FROM 'array'"
     ),
-    "without an active certificate": f"{ACTIVE} (TABLE certified INTERSECT SELECT a.id)",
+    "without an active certificate": f"{ACTIVE} (SELECT 1 FROM certified WHERE agent_id = a.id)",  # noqa: S608
     "named no chain": (
         f"{EVENTS} AND action_type LIKE 'transaction_%%' AND num_nonnulls(chain_id, session_id) = 0"
     ),
