@@ -25,6 +25,7 @@ from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.stores import redis
 from compliance.stores.database_owner import as_owner
+from compliance.tests.citus import ON_CITUS
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import owning
 
@@ -32,7 +33,6 @@ from compliance.tests.owner import owning
 settings.register_profile("service", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("service")
 
-ON_CITUS = os.environ.get("TEST_DATABASE") == "citus"
 COMMITTED_WEIGHT = 5  # what a test that commits for real takes, in others
 
 
@@ -148,6 +148,16 @@ def owned(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         with shared_with_the_auditor():
             yield
         connections["default"].set_rollback(True)
+
+
+@pytest.fixture
+def one_role(request: pytest.FixtureRequest) -> None:
+    """On Citus be the tables' owner, as `owned`, for a test of functions that run as the owner.
+
+    The test's one transaction stands for several, and in one transaction of Citus one role changes rows.
+    """
+    if ON_CITUS and "committed" not in request.fixturenames:
+        request.getfixturevalue("owned")
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from agents.did import AgentDid
 from agents.querysets import AgentQuerySet
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
+from compliance.stores.tenant_keys import TenantRow
 from compliance.tenancy.models import Enforcement, Tenant
 
 
@@ -28,7 +29,7 @@ def declared_actions(metadata: Mapping[str, Any] | None) -> list[str] | None:
     return [] if "scopes" in stated else None
 
 
-class Agent(models.Model):
+class Agent(TenantRow):
     """A registered AI agent. `risk_score` is its rolling score over 30 days, written by `events`.
 
     `enforcement` None: the tenant's counts. `would_have_stopped_at`: the last strike that found the agent

@@ -10,7 +10,7 @@ from certificates import querysets
 from certificates.key_records import MAX_URI_LENGTH, STORAGES, WrappedAgentKey, WrappingKey
 from compliance.core.identifiers import new_id
 from compliance.keys import KeyStorage
-from compliance.stores.tenant_keys import TenantForeignKey
+from compliance.stores.tenant_keys import TenantForeignKey, TenantRow
 from compliance.tenancy.models import Tenant
 
 __all__ = ["WrappedAgentKey", "WrappingKey"]
@@ -132,7 +132,7 @@ class ValidityStatus(models.TextChoices):
     EXPIRED = "expired"
 
 
-class Certificate(models.Model):
+class Certificate(TenantRow):
     """An agent's certificate; `claims` copies its identity extension, so that reads need no parsing.
 
     While its agent is suspended it is on hold: revoked with the code `certificateHold`, until it is released

@@ -20,7 +20,7 @@ from compliance.console.filters import (
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from delegation.issued import revocation
-from delegation.issued.listing import TokenState, listed, state_of
+from delegation.issued.listing import ListedToken, TokenState, listed
 from delegation.jose.tokens import RootAssurance
 from delegation.models import IssuedToken, TokenKey
 
@@ -58,6 +58,14 @@ REVOKE = ConfirmedAction(
 )
 
 
+def told(row: Any) -> ListedToken:
+    """Return the row with its state, as its list has found it or as it is now."""
+    if not hasattr(row, "told"):
+        (row.told,) = listed([row], now=now())
+    found: ListedToken = row.told
+    return found
+
+
 class StandingFilter(DropdownFilter):
     """Filter by whether tokens stand now."""
 
@@ -71,8 +79,8 @@ class StandingFilter(DropdownFilter):
         value = self.value()
         if value not in ("active", "ended"):
             return queryset
-        rows = IssuedToken.objects.standing(now(), is_wanted=value == "active")
-        return queryset.filter(pk__in=rows.values("pk"))
+        standing: QuerySet[Any] = queryset.standing(now(), is_wanted=value == "active")  # type: ignore[attr-defined]
+        return standing
 
 
 @admin.register(IssuedToken)
@@ -112,10 +120,12 @@ class IssuedTokenAdmin(TenantScopedAdmin):
         ("Ids", {"fields": ("identifier", "parent")}),
     )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows: Any = super().get_queryset(request)
-        found: QuerySet[Any] = rows.with_standing(now())
-        return found
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """Look at the standing of all rows of the page at once."""
+        page = super().get_changelist_instance(request)
+        for found in listed(list(page.result_list), now=now()):
+            found.row.told = found  # type: ignore[attr-defined]
+        return page
 
     chain_shown = column("chain", lambda row: visible(row.chain_display), ordering="principal")
     agent_name = column("agent", lambda row: visible(row.agent.name), ordering="agent__name")
@@ -131,13 +141,13 @@ class IssuedTokenAdmin(TenantScopedAdmin):
 
     @display(description="state")
     def state(self, row: Any) -> str:
-        state = state_of(row, stands=row.stands, now=now())
+        state = told(row).state
         return chip(state, TONES[state])
 
     @display(description="why it does not stand")
     def why(self, row: Any) -> str:
-        (found,) = listed([row], now=now())
-        return found.reason.replace("_", " ") if found.reason else "It stands"
+        reason = told(row).reason
+        return reason.replace("_", " ") if reason else "It stands"
 
     @display(description="scope")
     def granted(self, row: Any) -> str:

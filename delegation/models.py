@@ -10,7 +10,7 @@ from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 from agents.models import Agent
 from certificates.models import SERIAL_DIGITS
 from compliance.core.identifiers import new_id
-from compliance.stores.tenant_keys import TenantForeignKey
+from compliance.stores.tenant_keys import TenantForeignKey, TenantRow
 from compliance.tenancy.models import Tenant
 from delegation.jose.tokens import MAX_NAME_LENGTH, MAX_SCOPE_LENGTH, MAX_SUBJECT_LENGTH, RootAssurance
 from delegation.lifecycle import KeyStatus
@@ -53,7 +53,7 @@ class TokenKey(models.Model):
         return self.kid
 
 
-class IssuedToken(models.Model):
+class IssuedToken(TenantRow):
     """An issued delegation token, by its `jti`; deleted some time after it has expired.
 
     `parent_token_id` and `ancestor_ids` (oldest first) are tokens of this table, unless they are older than

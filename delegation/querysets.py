@@ -42,14 +42,17 @@ class IssuedTokenQuerySet(models.QuerySet["IssuedToken"]):
         return self.filter(expires_at__gt=now)
 
     def standing(self, now: datetime, *, is_wanted: bool = True) -> "IssuedTokenQuerySet":
-        """The tokens that stand; unless that `is_wanted`, those that do not."""
-        standing = Q(expires_at__gt=now) & Q(stands=True)
-        return self.with_standing(now).filter(standing if is_wanted else ~standing)
+        """The tokens that stand; unless that `is_wanted`, those that do not.
 
-    def with_standing(self, now: datetime) -> "IssuedTokenQuerySet":
-        """Tell with each row whether it stands, if it has not expired, as `stands`."""
-        stands = RawSQL(standing_rule.STANDS, [now], output_field=models.BooleanField())  # noqa: S611
-        return self.annotate(stands=stands)
+        All unexpired ones are looked at: `issued.listing.page_by_standing` is for a page.
+        """
+        unexpired = self.unexpired(now).order_by().values_list(*standing_rule.LISTED)
+        listed, params = unexpired.query.sql_with_params()
+        ended = standing_rule.ended_among(listed, now="%s")
+        condition = f"EXISTS (SELECT FROM ({ended}) AS ended WHERE ended.token = {standing_rule.TABLE}.id)"
+        has_ended = RawSQL(condition, [*params, now], output_field=models.BooleanField())  # noqa: S611
+        standing = Q(expires_at__gt=now) & ~Q(has_ended)
+        return self.filter(standing if is_wanted else ~standing)
 
     def descending_from(self, token_id: UUID) -> "IssuedTokenQuerySet":
         """What was handed on from a token, however deep, to agents of any tenant."""

@@ -81,31 +81,50 @@ def delegator_fault(
 
 TABLE: Final = "delegation_issuedtoken"
 
-WITH_AGENT: Final = f"""
-LEFT JOIN {Agent._meta.db_table} AS agent ON agent.id = one.agent_id
-LEFT JOIN LATERAL (
-    SELECT serial_number, status, expires_at FROM {Certificate._meta.db_table} AS certificate
-    WHERE certificate.agent_id = one.agent_id ORDER BY issued_at DESC, id DESC LIMIT 1
-) AS latest ON true
-"""  # noqa: S608  (only names of tables are put into the text)
-"""The agent of `one (agent_id, serial)`, and its latest certificate."""
-
 IS_STOPPED: Final = f"""(
     agent.id IS NULL OR agent.status IN ({", ".join(f"'{status}'" for status in _BY_AGENT)})
     OR latest.serial_number IS DISTINCT FROM one.serial
     OR latest.status <> 'active' OR latest.expires_at < {{now}}
 )"""
-"""Whether `delegator_fault` finds a fault in an agent `WITH_AGENT`, with `one.serial` as the serial named."""
+"""Whether `delegator_fault` finds a fault in `agent` and its certificate `latest`; `one.serial` is named."""
 
-STANDS: Final = f"""(
-    {TABLE}.revoked_at IS NULL
-    AND NOT EXISTS (
-        SELECT FROM {TABLE} AS ancestor
-        WHERE ancestor.id = ANY({TABLE}.ancestor_ids) AND ancestor.revoked_at IS NOT NULL
-    )
-    AND NOT EXISTS (
-        SELECT FROM unnest({TABLE}.lineage_agent_ids, {TABLE}.lineage_serials) AS one (agent_id, serial)
-        {WITH_AGENT} WHERE {IS_STOPPED.format(now="%s")}
-    )
-)"""  # noqa: S608
-"""Whether the row of an unexpired token stands; one parameter, the time now."""
+LISTED: Final = ("id", "ancestor_ids", "lineage_agent_ids", "lineage_serials", "revoked_at")
+
+
+def ended_among(listed: str, *, now: str) -> str:
+    """Return a query of those unexpired tokens of the query `listed` that do not stand, as `token`.
+
+    `listed` has the columns `LISTED`, with any key of a token for the first; `now` is the place of the time.
+    Ancestors and agents are of any tenant, so they are read as sets, each agent once: a subquery for each row
+    could not be answered where tables are divided by tenant.
+    """
+    return f"""
+WITH listed (token, ancestor_ids, lineage_agent_ids, lineage_serials, revoked_at) AS MATERIALIZED (
+    {listed}
+), behind AS MATERIALIZED (
+    SELECT listed.token, one.agent_id, one.serial
+    FROM listed, unnest(listed.lineage_agent_ids, listed.lineage_serials) AS one (agent_id, serial)
+), agents AS MATERIALIZED (
+    SELECT agent.id, agent.status, latest.serial_number, latest.status AS certificate_status,
+        latest.expires_at
+    FROM {Agent._meta.db_table} AS agent LEFT JOIN LATERAL (
+        SELECT serial_number, status, expires_at FROM {Certificate._meta.db_table} AS certificate
+        WHERE certificate.tenant_id = agent.tenant_id AND certificate.agent_id = agent.id
+        ORDER BY issued_at DESC, id DESC LIMIT 1
+    ) AS latest ON true
+    WHERE agent.id IN (SELECT agent_id FROM behind)
+), stopped AS MATERIALIZED (
+    SELECT one.agent_id, one.serial
+    FROM (SELECT DISTINCT agent_id, serial FROM behind) AS one
+    LEFT JOIN agents AS agent ON agent.id = one.agent_id
+    LEFT JOIN LATERAL (
+        SELECT agent.serial_number, agent.certificate_status AS status, agent.expires_at
+    ) AS latest ON true
+    WHERE {IS_STOPPED.format(now=now)}
+)
+SELECT token FROM listed WHERE revoked_at IS NOT NULL
+UNION SELECT listed.token FROM listed CROSS JOIN unnest(listed.ancestor_ids) AS up (id)
+    JOIN {TABLE} AS ancestor ON ancestor.id = up.id AND ancestor.revoked_at IS NOT NULL
+UNION SELECT behind.token FROM behind
+    JOIN stopped ON stopped.agent_id = behind.agent_id AND stopped.serial IS NOT DISTINCT FROM behind.serial
+"""  # noqa: S608  (only names of tables are put into the text)

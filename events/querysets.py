@@ -1,5 +1,6 @@
 """Reads of behavioural events."""
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -49,7 +50,7 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
 
     def with_verdict(self, reviews: "EventReviewQuerySet") -> "BehaviorEventQuerySet":
         """Annotate each event with `said`, the verdict of `reviews` that counts, if any."""
-        of_it = reviews.filter(event_id=OuterRef("pk")).order_by("-number")
+        of_it = reviews.filter(event_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id")).order_by("-number")
         return self.annotate(said=Subquery(of_it.values("verdict")[:1]))
 
     def find(self, event_id: Any) -> "BehaviorEvent":
@@ -77,6 +78,10 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
 
 
 class EventReviewQuerySet(models.QuerySet["EventReview"]):
+    def of_tenants(self, tenant_ids: Collection[UUID] | None) -> "EventReviewQuerySet":
+        """Reviews of these tenants; None means of all."""
+        return self if tenant_ids is None else self.filter(tenant_id__in=tenant_ids)
+
     def of_event(self, event_id: UUID) -> "EventReviewQuerySet":
         return self.filter(event_id=event_id).order_by("-number")
 

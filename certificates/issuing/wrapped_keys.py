@@ -1,7 +1,7 @@
 """Wrapped agents' keys: stored, used, wrapped anew when the wrapping key is rotated, and deleted."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 
 LABEL: Final = "wrapping"
 BATCH: Final = 100
+READ_AT_ONCE: Final = 10_000
 DESTROY_AFTER: Final = timedelta(minutes=10)
 """Longer than any request or key generation that read the wrapping key before it was retired."""
 UNNAMED_AFTER: Final = timedelta(hours=1)
@@ -112,18 +113,25 @@ def forget(*, certificate: Certificate) -> None:
         WrappedAgentKey.objects.filter(key_uri=certificate.kms_key_arn).delete()
 
 
-def unnamed(*, now: datetime) -> QuerySet[WrappedAgentKey]:
-    """Records that nothing can use: of no certificate that may sign again, no pooled key, no issuance."""
-    usable = Certificate.objects.filter(kms_key_arn=OuterRef("key_uri"), expires_at__gte=now)
+def unnamed(*, now: datetime) -> Iterator[list[UUID]]:
+    """Yield the ids of records that nothing can use: no certificate that may sign again, pool or issuance.
+
+    Certificates are read after the others, as a key goes from the pool by an issuance to its certificate.
+    """
     pooled = PooledKey.objects.filter(key_uri=OuterRef("key_uri"))
     intended = Issuance.objects.filter(key_uri=OuterRef("key_uri"), state=IssuanceState.STARTED)
     old = WrappedAgentKey.objects.filter(created_at__lt=now - UNNAMED_AFTER)
-    return old.filter(~Exists(usable), ~Exists(pooled), ~Exists(intended))
+    unclaimed, last = old.filter(~Exists(pooled), ~Exists(intended)).order_by("id"), UUID(int=0)
+    while found := dict(unclaimed.filter(id__gt=last).values_list("id", "key_uri")[:READ_AT_ONCE]):
+        usable = Certificate.objects.filter(kms_key_arn__in=list(found.values()), expires_at__gte=now)
+        certified = set(usable.values_list("kms_key_arn", flat=True))
+        yield [key_id for key_id, uri in found.items() if uri not in certified]
+        last = max(found)
 
 
 def delete_unnamed(*, now: datetime) -> int:
     """Delete the records that nothing can use; return how many."""
-    return unnamed(now=now).delete()[0]
+    return sum(WrappedAgentKey.objects.filter(id__in=ids).delete()[0] for ids in unnamed(now=now))
 
 
 def ensure(*, actor: Actor, now: datetime) -> None:

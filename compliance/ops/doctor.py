@@ -285,7 +285,7 @@ def keys_wrapped(now: datetime) -> str:
         problems.append("there is no wrapping key")
     if count := wrapped_keys.waiting().count():
         problems.append(f"{count} keys wait to be wrapped anew")
-    if count := wrapped_keys.unnamed(now=now - key_inventory.GRACE).count():
+    if count := sum(map(len, wrapped_keys.unnamed(now=now - key_inventory.GRACE))):
         problems.append(f"{count} wrapped keys that nothing can use")
     return "; ".join(problems)
 

@@ -131,8 +131,12 @@ def insert_all(rows: Sequence[Model]) -> None:
 
 
 def update(row: Model, *names: str) -> None:
-    """Write these fields of a row that is there (locked, say), by a prepared statement."""
-    prepared_write(_update(type(row), names), _values(row, [*_named(type(row), names), row._meta.pk]))
+    """Write these fields of a row that is there (locked, say), by a prepared statement.
+
+    A tenant's row is found by its tenant, too, as `tenant_keys.TenantRow`.
+    """
+    model = type(row)
+    prepared_write(_update(model, names), _values(row, [*_named(model, names), *_keys(model)]))
 
 
 def send(cursor: psycopg.Cursor[Any], sql: str, params: Params) -> psycopg.Cursor[Any]:
@@ -160,6 +164,13 @@ def _named(model: type[Model], names: tuple[str, ...]) -> list["Field[Any, Any]"
 
 
 @lru_cache
+def _keys(model: type[Model]) -> list["Field[Any, Any]"]:
+    """The fields that name a row."""
+    of_tenant = [field for field in _fields(model) if field.name == "tenant" and not field.primary_key]
+    return [model._meta.pk, *of_tenant]
+
+
+@lru_cache
 def _names(model: type[Model]) -> list[str]:
     return [field.attname for field in _fields(model)]
 
@@ -180,8 +191,8 @@ def _insert(model: type[Model], count: int) -> str:
 @lru_cache
 def _update(model: type[Model], names: tuple[str, ...]) -> str:
     columns = ", ".join(f'"{field.column}" = %s' for field in _named(model, names))
-    table, key = model._meta.db_table, model._meta.pk.column
-    return f'UPDATE "{table}" SET {columns} WHERE "{key}" = %s'  # noqa: S608
+    condition = " AND ".join(f'"{field.column}" = %s' for field in _keys(model))
+    return f'UPDATE "{model._meta.db_table}" SET {columns} WHERE {condition}'  # noqa: S608
 
 
 def read_again(read: Callable[[], Found]) -> Found:

@@ -1,13 +1,25 @@
-"""References between two tables of tenants' rows, whose joins compare the tenants too.
+"""Tenants' rows whose joins and updates compare the tenants too. The models have a field `tenant`.
 
 An id alone names the row. Where tables are distributed by tenant, a join that compares the tenants as well
-takes place on the nodes that hold both rows. Both models have a field `tenant`.
+takes place on the nodes that hold both rows, and an update asks the one node that holds its row: asked of
+all nodes it would wait for every other update of that kind, while its transaction holds locks.
 """
 
 from typing import Any
 
 from django.db import models
 from django.db.models.lookups import Exact
+
+
+class TenantRow(models.Model):
+    """A row whose `save` finds it by its tenant and its id; the tenant never changes."""
+
+    class Meta:
+        abstract = True
+
+    def _do_update(self, base_qs: Any, *args: Any, **kwargs: Any) -> Any:
+        own = base_qs.filter(tenant_id=getattr(self, "tenant_id"))  # noqa: B009  (a field of each model)
+        return super()._do_update(own, *args, **kwargs)
 
 
 class ComparesTenants(models.ForeignKey[Any, Any]):

@@ -8,6 +8,7 @@ from django.db import connections
 
 from compliance.core import environments
 from compliance.stores.database_owner import as_owner
+from compliance.tests.citus import ON_CITUS
 from compliance.tests.waiting import eventually
 
 
@@ -29,6 +30,8 @@ def owning() -> Iterator[None]:
 def execute_as_owner(*statements: str) -> None:
     """Run each, and commit it, in the current environment's database."""
     with owning(), connections[environments.current().alias].cursor() as cursor:
+        if ON_CITUS:
+            cursor.execute("SET citus.enable_unsafe_triggers = on")
         for statement in statements:
             cursor.execute(statement)
 

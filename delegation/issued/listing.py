@@ -4,12 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
+from uuid import UUID
 
+from compliance.api.pagination import Cursor, Page, keyset_page
+from compliance.stores import sql
 from delegation.issued import rows
 from delegation.jose.tokens import Delegation
 from delegation.models import IssuedToken
+from delegation.querysets import IssuedTokenQuerySet
 from delegation.standing import standings
-from delegation.standing_rule import NotStanding
+from delegation.standing_rule import LISTED, TABLE, NotStanding, ended_among
+
+_ENDED: Final = ended_among(f"SELECT {', '.join(LISTED)} FROM {TABLE} WHERE id = ANY($1::uuid[])", now="$2")  # noqa: S608
+MOST_LOOKED_AT: Final = 10_000
+"""How many tokens are looked at together, for a page of few among many."""
 
 
 class TokenState(StrEnum):
@@ -49,3 +58,32 @@ def listed(found: Sequence[IssuedToken], *, now: datetime) -> list[ListedToken]:
         ListedToken(row, delegation, state_of(row, stands=one.stands, now=now), one.reason)
         for row, delegation, one in zip(found, delegations, standing, strict=True)
     ]
+
+
+def page_by_standing(
+    found: IssuedTokenQuerySet, *, is_wanted: bool, cursor: Cursor | None, limit: int, now: datetime
+) -> Page[IssuedToken]:
+    """Return the page as `keyset_page`, of the tokens that stand or, unless that `is_wanted`, do not."""
+    if is_wanted:
+        found = found.unexpired(now).filter(revoked_at=None)
+    keys = found.only("issued_at", "expires_at", "revoked_at")
+    kept: list[IssuedToken] = []
+    size = limit + 1
+    while True:
+        looked = keyset_page(keys, cursor=cursor, limit=size, field="issued_at")
+        ended = _ended(looked.rows, now)
+        kept += [one for one in looked.rows if (one.pk not in ended) is is_wanted]
+        if looked.next_cursor is None or len(kept) > limit:
+            break
+        cursor, size = Cursor.parse(looked.next_cursor), min(4 * size, MOST_LOOKED_AT)
+    shown = kept[:limit]
+    whole = found.in_bulk([one.pk for one in shown])
+    last = str(Cursor(shown[-1].issued_at, shown[-1].pk)) if len(kept) > limit else None
+    return Page([whole[one.pk] for one in shown if one.pk in whole], last)
+
+
+def _ended(looked: Sequence[IssuedToken], now: datetime) -> set[UUID]:
+    """Which of the tokens do not stand."""
+    ended = {one.pk for one in looked if one.revoked_at is not None or one.has_expired(now)}
+    asked = [one.pk for one in looked if one.pk not in ended]
+    return ended.union(token for (token,) in sql.asked(_ENDED, [sql.array(asked), now])) if asked else ended

@@ -14,8 +14,6 @@ from typing import Any, Final, NamedTuple
 
 from django.conf import settings
 
-from agents.models import Agent
-from certificates.models import Certificate
 from compliance.core import environments
 from compliance.core.bounded_cache import BoundedCache
 from compliance.core.encodings import b64url_encode
@@ -24,7 +22,7 @@ from compliance.stores import sql
 from delegation import errors
 from delegation.issued.status_entries import LIST_SIZE, uri_of
 from delegation.jose import jws
-from delegation.standing_rule import IS_STOPPED, TABLE
+from delegation.standing_rule import LISTED, TABLE, ended_among
 from delegation.token_keys import keys
 
 TYPE: Final = "statuslist+jwt"
@@ -37,39 +35,13 @@ MADE_ANEW_AFTER_SECONDS: Final = 3.0
 KEPT_LISTS: Final = 64
 _ID: Final = re.compile(r"(live|test)-(0|[1-9][0-9]{0,8})", re.ASCII)
 
-# The agents behind the listed tokens are few: each is looked at once, with each certificate it is named with.
-_INVALID: Final = f"""
-WITH listed AS MATERIALIZED (
-    SELECT id, status_index, ancestor_ids, lineage_agent_ids, lineage_serials, revoked_at FROM {TABLE}
+_LISTED: Final = f"""
+    SELECT status_index - $1, {", ".join(LISTED[1:])} FROM {TABLE}
     WHERE status_index >= $1 AND status_index < $1 + {LIST_SIZE}
-), behind AS MATERIALIZED (
-    SELECT listed.status_index, one.agent_id, one.serial
-    FROM listed, unnest(listed.lineage_agent_ids, listed.lineage_serials) AS one (agent_id, serial)
-), agents AS MATERIALIZED (
-    SELECT agent.id, agent.status, latest.serial_number, latest.status AS certificate_status,
-        latest.expires_at
-    FROM {Agent._meta.db_table} AS agent LEFT JOIN LATERAL (
-        SELECT serial_number, status, expires_at FROM {Certificate._meta.db_table} AS certificate
-        WHERE certificate.tenant_id = agent.tenant_id AND certificate.agent_id = agent.id
-        ORDER BY issued_at DESC, id DESC LIMIT 1
-    ) AS latest ON true
-    WHERE agent.id IN (SELECT agent_id FROM behind)
-), stopped AS MATERIALIZED (
-    SELECT one.agent_id, one.serial
-    FROM (SELECT DISTINCT agent_id, serial FROM behind) AS one
-    LEFT JOIN agents AS agent ON agent.id = one.agent_id
-    LEFT JOIN LATERAL (
-        SELECT agent.serial_number, agent.certificate_status AS status, agent.expires_at
-    ) AS latest ON true
-    WHERE {IS_STOPPED.format(now="$2")}
-)
-SELECT status_index - $1 FROM listed WHERE revoked_at IS NOT NULL
-UNION SELECT listed.status_index - $1 FROM listed CROSS JOIN unnest(listed.ancestor_ids) AS up (id)
-    JOIN {TABLE} AS ancestor ON ancestor.id = up.id AND ancestor.revoked_at IS NOT NULL
-UNION SELECT behind.status_index - $1 FROM behind
-    JOIN stopped ON stopped.agent_id = behind.agent_id AND stopped.serial IS NOT DISTINCT FROM behind.serial
-UNION ALL SELECT -1 FROM (SELECT id FROM listed LIMIT 1) AS any_token
 """  # noqa: S608  (only names of tables and numbers are put into the text)
+_INVALID: Final = f"""
+{ended_among(_LISTED, now="$2")} UNION ALL SELECT -1 FROM (SELECT token FROM listed LIMIT 1) AS any_token
+"""  # noqa: S608  (as above)
 """The places of the tokens that do not stand, and -1 if the list has any token."""
 
 

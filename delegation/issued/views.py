@@ -18,7 +18,7 @@ from compliance.api.rest.schema import BEFORE, KEYED, LIMIT, PUBLIC, enveloped, 
 from compliance.api.rest.views import ApiViewSet, PublicViewSet, validated
 from compliance.core.clock import now
 from delegation.issued import examples, revocation, status_lists
-from delegation.issued.listing import listed
+from delegation.issued.listing import listed, page_by_standing
 from delegation.issued.serializers import IssuedTokenSerializer, RevokeDelegationSerializer
 from delegation.models import IssuedToken
 
@@ -57,9 +57,11 @@ class DelegationViewSet(ApiViewSet):
         params, moment = request.query_params, now()
         active = read_choice(params, "active", list(ACTIVE))
         rows = IssuedToken.objects.for_tenant(request.auth.tenant_id).of_agent(read_id(params, "agent_id"))
-        if active is not None:
-            rows = rows.standing(moment, is_wanted=ACTIVE[active])
-        found = keyset_page(rows, cursor=read_cursor(params), limit=read_limit(params), field="issued_at")
+        cursor, limit = read_cursor(params), read_limit(params)
+        if active is None:
+            found = keyset_page(rows, cursor=cursor, limit=limit, field="issued_at")
+        else:
+            found = page_by_standing(rows, is_wanted=ACTIVE[active], cursor=cursor, limit=limit, now=moment)
         shown = [IssuedTokenSerializer(one).data for one in listed(found.rows, now=moment)]
         return page(shown, next_cursor=found.next_cursor, has_next_page=found.has_next)
 

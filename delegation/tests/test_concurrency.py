@@ -76,7 +76,7 @@ def test_no_token_is_issued_with_a_key_that_was_withdrawn_while_it_waited() -> N
 
     with ThreadPoolExecutor(2) as pool:
         with environments.atomic():
-            Agent.objects.locked().find(agent.id)
+            Agent.objects.for_tenant(agent.tenant_id).locked().find(agent.id)
             issuing = pool.submit(in_thread, lambda: make_token(agent))
             assert eventually(somebody_waits_for_a_lock, seconds=20)
             replacing = pool.submit(in_thread, lambda: keys.replace_compromised(actor=ACTOR, now=now()))

@@ -32,7 +32,8 @@ _LINES = f"""
 SELECT id, row_to_json(line)::text FROM (
     SELECT {", ".join(COLUMNS)}, (
         SELECT json_agg(row_to_json(review) ORDER BY review.number)
-        FROM {EventReview._meta.db_table} review WHERE review.event_id = event.id
+        FROM {EventReview._meta.db_table} review
+        WHERE review.event_id = event.id AND review.tenant_id = event.tenant_id
     ) AS reviews
     FROM {TABLE} event WHERE id >= %s AND id < %s ORDER BY id LIMIT {MOST_AT_ONCE}
 ) line ORDER BY id

@@ -7,7 +7,7 @@ from agents.models import Agent
 from auditlog.vocabulary import ActorType
 from compliance.core.identifiers import new_id
 from compliance.stores.append_only import AppendOnlyRow
-from compliance.stores.tenant_keys import TenantForeignKey, TenantOneToOneField
+from compliance.stores.tenant_keys import TenantForeignKey, TenantOneToOneField, TenantRow
 from compliance.tenancy.models import Tenant
 from events.inbox.querysets import AgentQueueQuerySet, InboxCommentQuerySet, OpenEventQuerySet
 from events.models import UNCHECKED, ActionType, RiskBand
@@ -46,7 +46,7 @@ class OpenEvent(models.Model):
         return f"{self.action_type.replace('_', ' ')} {self.risk_score:.2f}"
 
 
-class AgentQueue(models.Model):
+class AgentQueue(TenantRow):
     """Who reviews an agent's events, and until when they are snoozed.
 
     `assignee`: the actor id of a person. A high-risk event received after `snoozed_at` ends the snooze.

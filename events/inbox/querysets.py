@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Count, F, Min, Q
+from django.db.models import Count, Exists, F, Min, OuterRef, Q
 
 if TYPE_CHECKING:
     from events.inbox.models import AgentQueue, InboxComment, OpenEvent  # noqa: F401
@@ -45,10 +45,10 @@ class OpenEventQuerySet(models.QuerySet["OpenEvent"]):
 
     def of_agents(self, agents: models.QuerySet[Any]) -> "OpenEventQuerySet":
         """Events of these agents, or of the agents of these queues."""
-        return self.filter(agent_id__in=agents.order_by().values("pk"))
+        return self.filter(_has_agent_in(agents))
 
     def except_agents(self, agents: models.QuerySet[Any]) -> "OpenEventQuerySet":
-        return self.exclude(agent_id__in=agents.order_by().values("pk"))
+        return self.filter(~_has_agent_in(agents))
 
     def counts(self) -> tuple[int, int]:
         """Return how many high and how many medium events wait."""
@@ -68,6 +68,11 @@ class OpenEventQuerySet(models.QuerySet["OpenEvent"]):
             .order_by("oldest_at", "agent_id")
         )
         return [Group(**found) for found in grouped[offset : offset + most]]
+
+
+def _has_agent_in(agents: models.QuerySet[Any]) -> Exists:
+    """The condition that an event's agent is among these; tenants, by which tables divide, are compared."""
+    return Exists(agents.order_by().filter(pk=OuterRef("agent_id"), tenant_id=OuterRef("tenant_id")))
 
 
 class AgentQueueQuerySet(models.QuerySet["AgentQueue"]):

@@ -63,7 +63,7 @@ def review(
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(event.agent_id)
         sql.query("SELECT pg_advisory_xact_lock_shared(%s)", [REVIEWING])
-        OpenEvent.objects.filter(event_id=event.id).delete()
+        OpenEvent.objects.for_tenant(tenant_id).filter(event_id=event.id).delete()
         before = EventReview.objects.that_counts(event.id)
         has_changed = before is None or before.verdict != verdict
         if before is not None and not has_changed:

@@ -53,15 +53,16 @@ def _newest(rows: BehaviorEventQuerySet) -> BehaviorEventQuerySet:
 def waiting(rows: BehaviorEventQuerySet) -> BehaviorEventQuerySet:
     """Return the events that wait for a verdict: above low, and without one."""
     return rows.exclude(risk_band=RiskBand.LOW).filter(
-        ~Exists(EventReview.objects.filter(event_id=OuterRef("pk")))
+        ~Exists(EventReview.objects.filter(event_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id")))
     )
 
 
 def judged(rows: BehaviorEventQuerySet, verdict: str) -> BehaviorEventQuerySet:
     """Return the events whose verdict that counts, the last one, is `verdict`."""
-    later = EventReview.objects.filter(event_id=OuterRef("event_id"), number__gt=OuterRef("number"))
-    given = EventReview.objects.order_by().filter(~Exists(later), verdict=verdict)
-    return rows.filter(pk__in=given.values("event_id"))
+    of_it = EventReview.objects.filter(event_id=OuterRef("event_id"), tenant_id=OuterRef("tenant_id"))
+    later = of_it.filter(number__gt=OuterRef("number"))
+    given = EventReview.objects.filter(event_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id"))
+    return rows.filter(Exists(given.filter(~Exists(later), verdict=verdict)))
 
 
 def of_each_tenant(rows: Any, tenants: Collection[UUID], *, most: int) -> Any:

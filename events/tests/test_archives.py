@@ -45,7 +45,7 @@ ODD = {"amount": 10**400, "note": "ü\n\u2028\\", "nested": [{"a": 1.50}], "none
 
 
 @pytest.fixture(autouse=True)
-def folder(settings: Any, tmp_path: Path) -> Path:
+def folder(one_role: None, settings: Any, tmp_path: Path) -> Path:
     settings.EVENT_ARCHIVE_DIR = str(tmp_path)
     settings.EVENT_RETENTION_DAYS = 183
     return tmp_path

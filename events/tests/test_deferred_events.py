@@ -48,7 +48,7 @@ def test_threads_whose_sessions_died_serve_again(world: World, web: Web, key: st
 def locked(agent: Agent) -> Iterator[None]:
     """The agent's row, locked by another transaction."""
     with environments.atomic():
-        Agent.objects.select_for_update().get(id=agent.id)
+        Agent.objects.for_tenant(agent.tenant_id).select_for_update().get(id=agent.id)
         yield
 
 

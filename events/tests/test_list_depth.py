@@ -13,6 +13,7 @@ from auditlog.vocabulary import Actor
 from compliance.api.pagination import Cursor
 from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.citus import not_on_citus
 from events.endpoints import LIST_EVENTS
 from events.listing.pages import EventQuery, statement
 from events.models import BehaviorEvent
@@ -21,10 +22,11 @@ from events.tests.conftest import World
 from events.tests.factories import store_event
 
 PATH = "/v1/events"
+plain_plan = not_on_citus("reads a plan of PostgreSQL, which the workers have")
 
 
 @pytest.fixture
-def months() -> list[Any]:
+def months(one_role: None) -> list[Any]:
     """Moments of receipt in four partitions that are there, and one in the default."""
     maintain(actor=Actor.system("tests"), now=now() + timedelta(days=62))
     return [now() + timedelta(days=days) for days in (0, 32, 64, 96, 3000)]
@@ -67,6 +69,7 @@ def plan_of(asked: EventQuery) -> list[dict[str, Any]]:
     return nodes(answer[0][0]["Plan"])
 
 
+@plain_plan
 @pytest.mark.parametrize("is_deep", [False, True])
 @pytest.mark.parametrize(
     "filters",
@@ -100,6 +103,7 @@ def test_page_is_an_index_range_scan(
     assert sum(node["Actual Rows"] for node in on_events) <= 11 + len(on_events)
 
 
+@pytest.mark.usefixtures("one_role")
 def test_walk_over_partitions_loses_and_repeats_nothing_of_one_timestamp(
     world: World, months: list[Any]
 ) -> None:
@@ -124,6 +128,7 @@ def test_walk_over_partitions_loses_and_repeats_nothing_of_one_timestamp(
     assert set(found) == made
 
 
+@plain_plan
 def test_one_event_is_looked_for_in_one_partition(world: World, months: list[Any]) -> None:
     event = store_event(world.agent, 0.1, months[1])
 
@@ -136,6 +141,7 @@ def test_one_event_is_looked_for_in_one_partition(world: World, months: list[Any
     assert world.api.get(f"{PATH}/{event.id}").json()["data"]["id"] == str(event.id)
 
 
+@pytest.mark.usefixtures("one_role")
 def test_reads_by_receipt_name_only_the_partitions_of_their_time(world: World, months: list[Any]) -> None:
     old = store_event(world.agent, 0.9, months[0])
     new = store_event(world.agent, 0.9, months[2])
@@ -150,6 +156,7 @@ def test_reads_by_receipt_name_only_the_partitions_of_their_time(world: World, m
     )
 
 
+@plain_plan
 def test_agent_of_another_tenant_costs_nothing_to_ask_for(filled: None, world: World) -> None:
     stranger = make_tenant("Other")
     question = EventQuery(stranger.id, 10, agent_id=world.agent.id)

@@ -96,11 +96,14 @@ def test_restored_partition_can_be_dropped_at_once(old: BehaviorEvent, archive: 
     assert len(entries("events.archived")) == 1
 
 
-def test_restored_partition_is_as_any_other(old: BehaviorEvent, archive: Path) -> None:
+def test_restored_partition_is_as_any_other(old: BehaviorEvent, archive: Path, settings: Any) -> None:
     restore(archive)
 
     name = partitions.outlived(partitions.listed(), now())[0].name
-    privileges = sql.query("SELECT has_table_privilege(%s, 'INSERT, SELECT, UPDATE, DELETE')", [name])
+    privileges = sql.query(
+        "SELECT has_table_privilege(%s, %s, 'INSERT, SELECT, UPDATE, DELETE')",
+        [settings.DATABASES["default"]["USER"], name],
+    )
     shapes = sql.query(
         "SELECT DISTINCT (SELECT count(*) FROM pg_index x WHERE x.indrelid = i.inhrelid),"
         " (SELECT count(*) FROM pg_constraint k WHERE k.conrelid = i.inhrelid AND contype = 'c')"

@@ -1,7 +1,6 @@
 """Where tables lie on Citus: each is listed once, and `distribute` lays them there."""
 
 import io
-import os
 from collections import Counter
 
 import pytest
@@ -14,10 +13,9 @@ from compliance.ops.distribution import laying
 from compliance.ops.distribution.placements import COLUMN, DISTRIBUTED, LOCAL, REFERENCE
 from compliance.stores import sql
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.citus import not_on_citus, on_citus
 
-ON_CITUS = os.environ.get("TEST_DATABASE") == "citus"
-on_citus = pytest.mark.skipif(not ON_CITUS, reason="needs Citus: TEST_DATABASE=citus")
-without_citus = pytest.mark.skipif(ON_CITUS, reason="is about plain PostgreSQL")
+without_citus = not_on_citus("tables are distributed already")
 
 
 def test_each_table_has_its_place() -> None:

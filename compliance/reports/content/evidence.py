@@ -80,7 +80,7 @@ def gather(frame: Frame) -> Facts:
 
 def _agent_counts(frame: Frame, agents: QuerySet[Agent], events: BehaviorEventQuerySet) -> Row:
     active = agents.filter(status=AgentStatus.ACTIVE)
-    heard = events.filter(agent_id=OuterRef("pk")).order_by()
+    heard = events.filter(agent_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id")).order_by()
     return {
         "agent_count": agents.count(),
         "agents_without_model_or_version": agents.filter(_blank("model") | _blank("version")).count(),
@@ -201,6 +201,7 @@ def _certificate_facts(frame: Frame, certificates: QuerySet[Certificate]) -> Ite
     """Yield the newest certificates; revoked ones with the time from the high-risk event."""
     shortly_before = BehaviorEvent.objects.high_risk().filter(
         agent_id=OuterRef("agent_id"),
+        tenant_id=OuterRef("tenant_id"),
         received_at__lte=OuterRef("revoked_at"),
         received_at__gte=OuterRef("revoked_at") - settings.HIGH_RISK_WINDOW,
     )
@@ -269,7 +270,8 @@ def _blank(field: str) -> Q:
 
 def _oldest_event(frame: Frame) -> datetime | None:
     """Return when the oldest event stored was received; an index finds each agent's."""
-    first = BehaviorEvent.objects.filter(agent_id=OuterRef("pk")).order_by("id").values("received_at")[:1]
+    own = BehaviorEvent.objects.filter(agent_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id"))
+    first = own.order_by("id").values("received_at")[:1]
     agents = Agent.objects.for_tenant(frame.tenant_id).annotate(first_at=Subquery(first))
     found: datetime | None = agents.aggregate(oldest=Min("first_at"))["oldest"]
     return found

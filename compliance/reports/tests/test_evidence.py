@@ -224,6 +224,7 @@ def drop() -> datetime:
     return max(partition.end for partition in done.dropped)
 
 
+@pytest.mark.usefixtures("one_role")
 def test_dropped_events_are_told_with_the_digest_of_their_archive(aged: Tenant, tmp_path: Path) -> None:
     agent, start = make_certified_agent(aged), now() - timedelta(days=400)
     make_row(agent, "low", at=now() - timedelta(days=300))
@@ -242,6 +243,7 @@ def test_dropped_events_are_told_with_the_digest_of_their_archive(aged: Tenant, 
     assert "rows" not in span
 
 
+@pytest.mark.usefixtures("one_role")
 def test_restored_events_are_told_as_stored(aged: Tenant, tmp_path: Path) -> None:
     old = make_row(make_certified_agent(aged), "low", at=now() - timedelta(days=300))
     drop()
@@ -254,6 +256,7 @@ def test_restored_events_are_told_as_stored(aged: Tenant, tmp_path: Path) -> Non
     assert (facts.covered_from, facts.oldest_event_at) == (None, old.received_at)
 
 
+@pytest.mark.usefixtures("one_role")
 def test_what_was_dropped_after_the_period_or_before_the_tenant_is_not_told(aged: Tenant) -> None:
     make_row(make_certified_agent(aged), "low", at=now() - timedelta(days=300))
     drop()
