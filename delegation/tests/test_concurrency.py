@@ -1,10 +1,12 @@
 """What must hold when several do the same at once: one active key, no token that outruns a stop."""
 
+import asyncio
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
 from typing import Any
 
 import pytest
+from django.core.exceptions import SynchronousOnlyOperation
 
 from agents.models import Agent
 from agents.tests.factories import make_agent
@@ -14,6 +16,7 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.keys import backend_for
+from compliance.stores import sql
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.owner import owning
 from compliance.tests.threads import THREADS, at_once, in_thread, somebody_waits_for_a_lock
@@ -88,6 +91,24 @@ def test_no_token_is_issued_with_a_key_that_was_withdrawn_while_it_waited() -> N
     assert services.verify(token=issued.token, now=now()).valid
     with pytest.raises(TokenRejected):
         keyring.find(compromised.kid)
+
+
+def test_event_loop_waits_for_no_thread_that_reads_the_first_keys() -> None:
+    keys.bootstrap(actor=ACTOR, now=now())
+    kid = TokenKey.objects.get(status="active").kid
+    keyring.forget()
+
+    async def look() -> None:
+        with pytest.raises(SynchronousOnlyOperation):
+            keyring.find(kid)
+
+    with ThreadPoolExecutor(2) as pool:
+        with environments.atomic():
+            sql.execute(f"LOCK TABLE {TokenKey._meta.db_table} IN ACCESS EXCLUSIVE MODE")
+            reading = pool.submit(in_thread, lambda: keyring.find(kid))
+            assert eventually(somebody_waits_for_a_lock, seconds=20)
+            pool.submit(asyncio.run, look()).result(20)
+        assert reading.result()[0] is Environment.LIVE
 
 
 def _issue_while_being_suspended(agent: Agent, pool: ThreadPoolExecutor) -> "Future[Any]":

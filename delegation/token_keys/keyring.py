@@ -41,7 +41,7 @@ class KeyRing:
         """The key, read again if the last try is older than `max_age` seconds.
 
         One thread reads while the others use the keys at hand; only the first reading blocks them. Raises:
-        SynchronousOnlyOperation in an event loop, where it would read; that is no try.
+        SynchronousOnlyOperation in an event loop, where it would read or wait; that is no try.
         """
         if time.monotonic() - self._tried_at > max_age and self._enter():
             try:
