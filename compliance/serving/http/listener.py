@@ -16,7 +16,9 @@ log = logging.getLogger(__name__)
 MOST_CONNECTIONS = 512  # below the 1,024 open files that a process may usually have
 MOST_REFUSED = 64  # connections beyond those that get an answer before they are closed; any more get none
 LONGEST_YIELD_MS = 4  # how long a worker with eight connections or more leaves a new one to others
-TAKEN_TOGETHER = 16  # connections that it accepts after that, at most
+TAKEN_TOGETHER = 16
+"""Connections that it accepts after that, at most: first one, then twice as many each time, while more wait.
+Else one worker would have all of a few that arrive at once."""
 PAUSE_SECONDS = 0.1  # how long nothing is accepted after the kernel had no room for a connection
 QUIET_SECONDS = 60.0
 CHECK_SECONDS = 0.5
@@ -55,6 +57,7 @@ class Listener:
         self._accepting: set[asyncio.Task[object]] = set()
         self._loop = asyncio.get_running_loop()
         self._silent_until = 0.0
+        self._together = 1
 
     def start(self) -> None:
         """Accept connections from now on."""
@@ -112,23 +115,26 @@ class Listener:
         self._loop.call_later(seconds, self._take_rest, listening)
 
     def _take_rest(self, listening: socket.socket) -> None:
-        """Accept the connections that no other worker has accepted meanwhile."""
+        """Accept connections that no other worker has accepted meanwhile."""
         if not self.is_stopping:
             self._loop.add_reader(listening, self._accept, listening)
-            self._take(listening, TAKEN_TOGETHER)
+            is_more = self._take(listening, self._together)
+            self._together = min(2 * self._together, TAKEN_TOGETHER) if is_more else 1
 
-    def _take(self, listening: socket.socket, most: int) -> None:
-        """Accept connections that wait, `most` at most."""
+    def _take(self, listening: socket.socket, most: int) -> bool:
+        """Accept connections that wait, `most` at most; whether there were as many."""
         try:
             for _ in range(most):
                 self._open(listening.accept()[0])
         except (BlockingIOError, ConnectionAbortedError):
-            return
+            return False
         except OSError as error:
             # No file or memory is left; the socket stays readable, so the loop would spin on it.
             self._loop.remove_reader(listening)
             self._loop.call_later(PAUSE_SECONDS, self._go_on, listening)
             self._warn(error)
+            return False
+        return True
 
     def _open(self, accepted: socket.socket) -> None:
         accepted.setblocking(False)

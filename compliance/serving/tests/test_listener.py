@@ -106,7 +106,8 @@ def test_worker_without_files_left_says_so_once_and_serves_again() -> None:
     assert errors.count(b"connections cannot be accepted") == 1
 
 
-def test_workers_take_connections_in_turn() -> None:
+@pytest.mark.parametrize("bursts", [[1] * 8, [1, 1, 8]])
+def test_workers_share_connections(bursts: list[int]) -> None:
     async def scene() -> list[int]:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             servers = [Served(), Served()]
@@ -118,11 +119,15 @@ def test_workers_take_connections_in_turn() -> None:
             for one in listeners:
                 one.start()
             clients = []
-            for _ in range(8):
-                client = await asyncio.open_connection(*listening.getsockname())
-                client[1].write(LAST.replace(b"close", b"keep-alive"))
-                await client[0].readuntil(b"}")
-                clients.append(client)
+            for count in bursts:
+                # The loop stands still meanwhile: they wait together.
+                opened = [socket.create_connection(listening.getsockname()) for _ in range(count)]
+                new = [await asyncio.open_connection(sock=one) for one in opened]
+                for _, writer in new:
+                    writer.write(LAST.replace(b"close", b"keep-alive"))
+                for reader, _ in new:
+                    await reader.readuntil(b"}")
+                clients.extend(new)
             for one in listeners:
                 await one.stop(within=1)
             for _, writer in clients:
@@ -133,5 +138,5 @@ def test_workers_take_connections_in_turn() -> None:
 
     first, second = asyncio.run(scene())
 
-    assert first + second == 8
+    assert first + second == sum(bursts)
     assert min(first, second) >= 2
