@@ -98,7 +98,7 @@ def test_reading_token_keys_in_a_thread_uses_up_no_proof() -> None:
     proof = [(name.lower().replace("_", "-"), text) for name, text in Bound(agent).headers().items()]
     headers = [
         ("host", "testserver"), ("x-service-gateway-key", gateway.key), ("x-service-action", "read"),
-        ("x-service-route", route.name), *proof,
+        ("x-service-gateway-route", route.name), *proof,
     ]  # fmt: skip
     keyring.forget()
     with closing(Worker()) as worker:
