@@ -29,7 +29,7 @@ from compliance.core.identifiers import new_id_at
 from compliance.ops import doctor
 from compliance.stores import sql
 from compliance.tests.threads import THREADS, at_once
-from events import partitions
+from events import partition_changes, partitions
 from events.archiving import archive_file, archives
 from events.archiving.archives import COLUMNS
 from events.errors import BadArchive
@@ -79,6 +79,12 @@ def entries(action: str) -> list[dict[str, Any]]:
 
 def lines_of(path: Path) -> list[Any]:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait until PostgreSQL ends an autovacuum for us, which it does after a second."""
+    monkeypatch.setattr(partition_changes, "LOCK_TIMEOUT", "10s")
 
 
 def drop(moment: datetime | None = None) -> partitions.Maintenance:

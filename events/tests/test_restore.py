@@ -24,7 +24,7 @@ from events.tests.conftest import World
 from events.tests.factories import store_event
 from events.tests.test_archives import ACTOR, ODD, Killed, drop, end, entries, is_stored, run, store_old
 
-folder, old = test_archives.folder, test_archives.old
+folder, old, patient = test_archives.folder, test_archives.old, test_archives.patient
 
 
 @pytest.fixture
