@@ -28,9 +28,9 @@ WITH made AS (
     FROM (SELECT gen_random_uuid() AS id FROM generate_series(1, %(count)s)) AS ids
     RETURNING id
 )
-INSERT INTO webhooks_delivery (id, webhook_id, message_id, status, trigger, attempt_count, max_attempts,
-                               next_attempt_at, created_at)
-SELECT gen_random_uuid(), (%(hooks)s::uuid[])[1 + row_number() OVER () %% %(webhooks)s], id,
+INSERT INTO webhooks_delivery (id, tenant_id, webhook_id, message_id, status, trigger, attempt_count,
+                               max_attempts, next_attempt_at, created_at)
+SELECT gen_random_uuid(), %(tenant)s, (%(hooks)s::uuid[])[1 + row_number() OVER () %% %(webhooks)s], id,
        'pending', 'event', 0, 4, now() - interval '1 second', now()
 FROM made
 """

@@ -29,7 +29,7 @@ def put(
     *, tenant_id: UUID, event_id: UUID, places: Collection[str], is_confirmed: bool, now: datetime
 ) -> None:
     """Replace what the event says of places, for or against a mark, in the caller's transaction."""
-    lifted, _ = MarkedPlace.objects.filter(event_id=event_id).delete()
+    lifted, _ = MarkedPlace.objects.filter(tenant_id=tenant_id, event_id=event_id).delete()
     MarkedPlace.objects.bulk_create(
         MarkedPlace(
             tenant_id=tenant_id, event_id=event_id, name=name, is_confirmed=is_confirmed, marked_at=now
