@@ -18,6 +18,7 @@ from django.core.management import call_command
 from django.db import connections
 from django.test.utils import setup_databases, teardown_databases
 from hypothesis import HealthCheck, settings
+from pytest_django.fixtures import Settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from compliance.api import health, rate_limits, unauthenticated
@@ -176,6 +177,16 @@ def fresh_limits() -> None:
     rate_limits.forget()
     unauthenticated.forget()
     health.readiness.forget()
+
+
+@pytest.fixture
+def redis_is_down(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No server answers at REDIS_URL."""
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    redis.client.cache_clear()
+    monkeypatch.setattr(redis, "circuit", redis.make_circuit())
+    yield
+    redis.client.cache_clear()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A child process that is told what to do, line by line."""
+"""A child process, and the commands that its parent sends it as lines."""
 
 import json
 import subprocess

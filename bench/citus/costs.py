@@ -14,6 +14,7 @@ from bench.citus.conversation import Conversation
 from bench.citus.ground import CITUS, KINDS, PLAIN, Ground
 from bench.harness.report import number, table
 from bench.harness.stats import median
+from compliance.core.identifiers import new_id_at
 from compliance.localdev.console import say
 
 MICRO: Final = 1e6
@@ -132,13 +133,6 @@ class Insert:
 
     def one(self) -> None:
         at = datetime.now(UTC)
-        row = [str(new_id(at)), self.tenant, str(uuid.uuid4()), "data_access", 0.1, "low", at, at]
+        row = [new_id_at(at), self.tenant, str(uuid.uuid4()), "data_access", 0.1, "low", at, at]
         details = json.dumps({"tool": "search_orders", "table": "orders", "rows": 12})
         self.connection.execute(_INSERT, [*row, details, "bench", None, "[]", "bench"], prepare=True)
-
-
-def new_id(at: datetime) -> uuid.UUID:
-    """Return a UUIDv7 of the moment."""
-    chance = uuid.uuid4().int
-    moment = int(at.timestamp() * 1_000) << 80
-    return uuid.UUID(int=moment | 0x7 << 76 | chance & ((1 << 76) - 1) & ~(0x3 << 62) | 0x2 << 62)

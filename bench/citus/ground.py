@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ import psycopg
 
 from bench.cluster.members import clean
 from bench.harness import machine
+from bench.harness.command import manage
 from compliance.localdev.console import StepFailed, step
 from compliance.localdev.environment import service_name
 from compliance.localdev.servers.citus import BUILD, SETTINGS, CitusCluster, citus_build
@@ -159,15 +158,10 @@ class Ground:
 
     def manage(self, kind: str, *arguments: str, accepted: Sequence[int] = (0,)) -> None:
         """Run a command of the service as its operator. Raises StepFailed."""
-        root = self.servers.layout.root
-        done = subprocess.run(
-            [sys.executable, str(root / "manage.py"), *arguments],
-            env=self.environment(kind, operator=True),
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=False,
+        manage(
+            self.servers.layout.root,
+            self.environment(kind, operator=True),
+            arguments,
+            accepted=accepted,
+            hint="read the messages",
         )
-        if done.returncode not in accepted:
-            reason = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-            raise StepFailed(f"manage.py {arguments[0]} failed: {''.join(reason)}", hint="read the messages")

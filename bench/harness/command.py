@@ -2,8 +2,9 @@
 
 import json
 import signal
+import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,3 +33,25 @@ def tell(lines: Iterable[str], figures: Mapping[str, Any] | None = None, path: P
     sys.stdout.write("\n".join(["", *lines, ""]))
     if path is not None:
         path.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+def manage(
+    root: Path,
+    environment: Mapping[str, str],
+    arguments: Sequence[str],
+    *,
+    accepted: Sequence[int],
+    hint: str,
+) -> None:
+    """Run a command of the service. Raises StepFailed if it ends with another code than these."""
+    done = subprocess.run(
+        [sys.executable, str(root / "manage.py"), *arguments],
+        env=environment,
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode not in accepted:
+        reason = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        raise StepFailed(f"manage.py {arguments[0]} failed: {''.join(reason)}", hint=hint)

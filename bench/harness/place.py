@@ -21,6 +21,7 @@ import psycopg
 import redis
 from psycopg import sql
 
+from bench.harness.command import manage
 from compliance.localdev.console import StepFailed, say, step
 from compliance.localdev.environment import service_name
 from compliance.localdev.layout import find_layout
@@ -275,18 +276,13 @@ class Place:
 
     def manage(self, *arguments: str, kind: str = "agents", accepted: tuple[int, ...] = (0,)) -> None:
         """Run a command of the service in the run's databases (`bench`) or in the kept ones."""
-        root = self.servers.layout.root
-        done = subprocess.run(
-            [sys.executable, str(root / "manage.py"), *arguments],
-            env=self.environment(kind),
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=False,
+        manage(
+            self.servers.layout.root,
+            self.environment(kind),
+            arguments,
+            accepted=accepted,
+            hint="try `--fresh`",
         )
-        if done.returncode not in accepted:
-            reason = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-            raise StepFailed(f"manage.py {arguments[0]} failed: {''.join(reason)}", hint="try `--fresh`")
 
 
 def _at(url: str, database: str) -> str:

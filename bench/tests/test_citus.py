@@ -2,14 +2,16 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from bench.citus.__main__ import main
 from bench.citus.conversation import conversation
-from bench.citus.costs import FLOOR, FORMS, Costs, Form, new_id
+from bench.citus.costs import FLOOR, FORMS, Costs, Form
 from bench.citus.ground import CITUS, PLAIN, Ground
 from bench.citus.moving import Moving
+from compliance.core.identifiers import new_id_at
 from compliance.localdev.layout import find_layout
 from compliance.localdev.servers.citus import BUILD, citus_build
 from compliance.localdev.servers.servers import Servers
@@ -44,7 +46,7 @@ def test_ratio_is_of_medians(tmp_path: Path) -> None:
 def test_ids_are_of_their_moment() -> None:
     at = datetime(2026, 5, 1, tzinfo=UTC)
 
-    made = new_id(at)
+    made = UUID(new_id_at(at))
 
     assert made.version == 7
     assert made.int >> 80 == int(at.timestamp() * 1_000)

@@ -113,7 +113,7 @@ class AsyncClient:
 
 
 class AsyncScript:
-    """Runs a script from an event loop, by a client of that loop; whoever made the client closes it."""
+    """Runs a script from the event loop of its client, which it leaves open."""
 
     def __init__(self, script: Script, client: AsyncClient) -> None:
         self._script = script

@@ -2,8 +2,8 @@
 
 Ordinary events, however many, cost one read of their agents, one of the scorer's states and one insert. An
 event gets a transaction of its own in four cases. It scores high: its agent is locked, its strikes are
-counted, and what follows commits with it. Its names may not be those of the scope, which is told once per
-agent. The state of its agent has to be rebuilt. Or it follows such an event.
+counted, and what follows commits with it. The names in it may not be those of the scope: an alert says so
+once for each agent. The state of its agent has to be rebuilt. Or it follows such an event.
 """
 
 from collections import Counter

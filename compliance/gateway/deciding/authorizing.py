@@ -230,7 +230,7 @@ def _decide_tokens(cases: Sequence[_Case], tokens: Sequence[Delegation], rows: R
 
 
 def _decide_serials(cases: Sequence[_Case], rows: Rows) -> None:
-    """Decide the cases still open, which have serial numbers, by the rows of `WITH_SERIALS`."""
+    """Decide the cases still open, which have serial numbers, by the rows of their certificates."""
     found = certificates.verifications(rows, environment=environments.current(), now=_now(cases))
 
     def step(case: _Case) -> None:

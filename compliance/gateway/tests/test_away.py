@@ -1,12 +1,10 @@
 """What the gateway is told while a part of the service is away, and how much a decision asks."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 from django.db import OperationalError, connections
-from pytest_django.fixtures import Settings
 
 from agents.models import Agent
 from compliance.core.clock import now
@@ -24,22 +22,13 @@ from compliance.gateway.tests.factories import (
     serial_of,
     token_of,
 )
-from compliance.stores import redis, trips
+from compliance.stores import trips
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.owner import end_sessions
 from compliance.tests.web import Worker
 from delegation import services as delegation
 from delegation.token_keys import keyring
-
-
-@pytest.fixture
-def redis_is_down(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    redis.client.cache_clear()
-    monkeypatch.setattr(redis, "circuit", redis.make_circuit())
-    yield
-    redis.client.cache_clear()
 
 
 @pytest.mark.django_db(databases="__all__")

@@ -1,6 +1,6 @@
 """Work in steps, run by a thread and by the event loop."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -8,7 +8,6 @@ import pytest
 import uvloop
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import OperationalError
-from pytest_django.fixtures import Settings
 from redis.exceptions import RedisError
 
 from compliance.core import environments
@@ -68,15 +67,6 @@ def test_steps_end_with_their_outcome(run: Run) -> None:
     assert (number, value) == (12, b"")
     assert is_new is not None
     assert run(doubling(4, name)) == (16, [None, b""])
-
-
-@pytest.fixture
-def redis_is_down(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    redis.client.cache_clear()
-    monkeypatch.setattr(redis, "circuit", redis.make_circuit())
-    yield
-    redis.client.cache_clear()
 
 
 def test_rows_come_while_redis_is_away(run: Run, redis_is_down: None) -> None:
