@@ -1,19 +1,21 @@
 """Writing events: rows, the rolling risks they raise and what waits for review, in one prepared statement.
 
-On Citus they are several, in one transaction of the node that holds the tenants' rows.
+On Citus it is one for each shard, in one transaction of the node that holds the tenants' rows.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import msgspec
 from django.conf import settings
 
+from agents.models import Agent
 from compliance.stores import sql
 from compliance.stores.postgresql import tenant_nodes
+from compliance.stores.postgresql.tenant_nodes import Statement
 from events.inbox.models import OpenEvent
 from events.models import BehaviorEvent, RiskBand
 from events.risk.rolling import RAISE_RISKS, RAISE_RISKS_OF_TENANT
@@ -51,7 +53,7 @@ _OPEN = f"""
 INSERT INTO {OpenEvent._meta.db_table} ({", ".join(_OPENED)})
 SELECT {", ".join(_OPENED)} FROM json_populate_recordset(NULL::{OpenEvent._meta.db_table}, %(opened)s::json)
 """  # noqa: S608  (only names of tables and columns are put into the text)
-Statement = tuple[str, dict[str, Any]]
+_TABLES = tuple(model._meta.db_table for model in (Agent, BehaviorEvent, OpenEvent))
 
 
 @cache
@@ -69,35 +71,55 @@ def insert(events: Sequence[ScoredEvent], *, risks: Mapping[str, float]) -> None
     the events are of one group of `tenant_nodes.divided()`. Outside a transaction it is durable on return.
     Raises: Django's errors.
     """
-    params: dict[str, Any] = {"rows": _encode(events).decode()}
-    opened = [_opened(event) for event in events if event.risk_band != RiskBand.LOW]
-    if opened:
-        params["opened"] = _encode(opened).decode()
-    if settings.DATABASE_CITUS:
-        tenant_nodes.write(events[0].tenant_id, _apart(params, events, risks))
+    if not settings.DATABASE_CITUS:
+        sql.prepared_write(*_together(events, risks=risks))
         return
-    if risks:
-        params |= {"risen": list(risks), "risks": list(risks.values()), "now": events[-1].received_at}
-    sql.prepared_write(_statement(raises=bool(risks), opens=bool(opened)), params)
-
-
-def _apart(
-    params: Mapping[str, Any], events: Sequence[ScoredEvent], risks: Mapping[str, float]
-) -> list[Statement]:
-    """The same in several statements: Citus changes rows of one table, or of one tenant, in each."""
-    found: list[Statement] = [(_INSERT, {"rows": params["rows"]})]
-    if "opened" in params:
-        found.append((_OPEN, {"opened": params["opened"]}))
-    risen: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    by_tenant: defaultdict[str, list[ScoredEvent]] = defaultdict(list)
     for event in events:
-        if event.agent_id in risks:
-            risen[event.tenant_id][event.agent_id] = risks[event.agent_id]
-    now = events[-1].received_at
-    for tenant, own in risen.items():
-        given = {"tenant": tenant, "risen": list(own), "risks": list(own.values()), "now": now}
-        found.append((RAISE_RISKS_OF_TENANT, given))
+        by_tenant[event.tenant_id].append(event)
+    tenant_nodes.write(
+        by_tenant,
+        partial(_together, risks=risks),
+        tables=_TABLES,
+        routed=partial(_apart, by_tenant, risks=risks),
+    )
+
+
+def _together(events: Sequence[ScoredEvent], *, risks: Mapping[str, float]) -> Statement:
+    """All of it in one statement; of the `risks`, those of the events' agents."""
+    params: dict[str, Any] = {"rows": _encode(events).decode()}
+    if opened := _opened(events):
+        params["opened"] = opened
+    if risen := _risen(events, risks):
+        params |= risen
+    return _statement(raises=bool(risen), opens=bool(opened)), params
+
+
+def _apart(by_tenant: Mapping[str, Sequence[ScoredEvent]], *, risks: Mapping[str, float]) -> list[Statement]:
+    """The same in several statements: Citus changes rows of one table, or of one tenant, in each."""
+    events = [event for own in by_tenant.values() for event in own]
+    found: list[Statement] = [(_INSERT, {"rows": _encode(events).decode()})]
+    if opened := _opened(events):
+        found.append((_OPEN, {"opened": opened}))
+    for tenant, own in by_tenant.items():
+        if risen := _risen(own, risks):
+            found.append((RAISE_RISKS_OF_TENANT, risen | {"tenant": tenant}))
     return found
 
 
-def _opened(event: ScoredEvent) -> dict[str, Any]:
-    return {name: getattr(event, "id" if name == "event_id" else name) for name in _OPENED}
+def _risen(events: Sequence[ScoredEvent], risks: Mapping[str, float]) -> dict[str, Any]:
+    """The parameters that raise risks of the events' agents; none if no risk rises."""
+    risen = {event.agent_id: risks[event.agent_id] for event in events if event.agent_id in risks}
+    if not risen:
+        return {}
+    return {"risen": list(risen), "risks": list(risen.values()), "now": events[-1].received_at}
+
+
+def _opened(events: Sequence[ScoredEvent]) -> str:
+    """The rows for those that are not low, as JSON; nothing if all are."""
+    found = [
+        {name: getattr(event, "id" if name == "event_id" else name) for name in _OPENED}
+        for event in events
+        if event.risk_band != RiskBand.LOW
+    ]
+    return _encode(found).decode() if found else ""

@@ -1,10 +1,10 @@
 """On Citus, statements that name their tenants, sent to the node that holds the tenants' rows.
 
-The coordinator would plan each statement and send it on as text, to be planned once more. Writes are Citus's
-at the node: every node knows where all rows are, and passes on what has moved away. Reads are of the shards
-themselves, which PostgreSQL plans once, and count only while the shard is at that node. What the shards do
-not have is asked of the coordinator, as is everything inside a transaction, behind a pooler and while a node
-cannot be reached. Each thread keeps its connections.
+Citus plans a statement for its shard each time it runs. Here statements name the shards' own tables, which
+PostgreSQL plans once: reads count only while the shard is at that node, and writes hold Citus's lock on the
+shard, for which a move waits (`tenancy_hold_shard`). What the shards do not have is asked of the
+coordinator, as is everything inside a transaction, behind a pooler and while a node cannot be reached. Each
+thread keeps its connections.
 """
 
 import logging
@@ -12,13 +12,14 @@ import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
 from django.conf import settings
-from django.db import DatabaseError, InternalError, OperationalError, connections
+from django.db import DatabaseError, InternalError, OperationalError, ProgrammingError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from compliance.core import environments
@@ -49,6 +50,13 @@ WHERE logicalrelid = ANY(%s::regclass[])
 _IS_HERE: Final = (
     " AND EXISTS (SELECT FROM pg_dist_placement WHERE shardid = {0.number} AND groupid = {0.group})"
 )
+# Asked once for the statement; an error unless the shard is there, and then for as long as the transaction.
+_HOLD: Final = " WHERE (SELECT tenancy_hold_shard({0.number}, {0.group}))"
+
+Row = TypeVar("Row")
+Found = TypeVar("Found")
+Statement = tuple[str, Any]
+"""Its text and its parameters."""
 
 
 class Node(NamedTuple):
@@ -80,7 +88,6 @@ class TenantQuery:
     def __init__(self, text: str, *, ids: str, tenants: str, tables: Sequence[str]) -> None:
         self._tables = tables
         self._text = f"{text} WHERE {ids} = ANY(%s::uuid[]) AND {tenants}"
-        self._texts: dict[tuple[str, Shard], str] = {}
 
     @property
     def routed(self) -> str:
@@ -89,13 +96,7 @@ class TenantQuery:
 
     def at(self, shard: Shard) -> str:
         """Return the text for tenants of a shard; it finds nothing once the shard is elsewhere."""
-        key = environments.alias(), shard
-        if key not in self._texts:
-            beside = _map().beside(self._tables, shard)
-            named = re.compile(rf"\b({'|'.join(map(re.escape, self._tables))})\b")
-            text = named.sub(lambda match: f"{match[1]}_{beside[match[1]]}", self._text)
-            self._texts[key] = f"{text} = ANY(%s::uuid[]){_IS_HERE.format(shard)}"
-        return self._texts[key]
+        return f"{_map().at(shard, self._text, self._tables)} = ANY(%s::uuid[]){_IS_HERE.format(shard)}"
 
 
 class _Map:
@@ -104,6 +105,7 @@ class _Map:
     def __init__(self) -> None:
         self._numbers: BoundedCache[str, int] = BoundedCache(KEPT_TENANTS)
         self._shards: dict[int, Shard] = {}
+        self._texts: dict[tuple[Shard, str], str] = {}
         self._read_at = -KNOWN_SECONDS
 
     def shards(self, tenant_ids: Collection[str]) -> dict[str, Shard | None]:
@@ -121,17 +123,22 @@ class _Map:
             self._numbers.put_all(dict(sql.query(_SHARD_OF, [sql.array(unknown)])))
         return {one: self._shards.get(self._numbers.get(one) or 0) for one in tenant_ids}
 
-    def beside(self, tables: Sequence[str], shard: Shard) -> dict[str, int]:
-        """Return the numbers of the tables' shards that lie with this one."""
-        rows = sql.query(_BESIDE, [list(tables)])
-        return {table: number for table, begins, number in rows if begins == shard.begins}
+    def at(self, shard: Shard, text: str, tables: Sequence[str]) -> str:
+        """Return the text with the shard's tables in place of those named."""
+        key = shard, text
+        if key not in self._texts:
+            rows = sql.query(_BESIDE, [list(tables)])
+            beside = {table: number for table, begins, number in rows if begins == shard.begins}
+            named = re.compile(rf"\b({'|'.join(map(re.escape, tables))})\b")
+            self._texts[key] = named.sub(lambda match: f"{match[1]}_{beside[match[1]]}", text)
+        return self._texts[key]
 
     def forget(self) -> None:
         """Have it read again where shards are."""
         self._read_at = -KNOWN_SECONDS
 
 
-class _Connections(dict[tuple[str, Node, bool], BaseDatabaseWrapper]):
+class _Connections(dict[tuple[str, Node], BaseDatabaseWrapper]):
     """Those of one thread to the nodes, which are closed when it ends."""
 
     def __del__(self) -> None:
@@ -175,32 +182,59 @@ def read(query: TenantQuery, wanted: Mapping[str, Collection[str]], *, first: Se
     found = {row[0] for row in rows}
     for tenant_id, ids in wanted.items():
         if missing := [one for one in ids if one not in found]:
-            late = _read_routed(query.routed, [*first, sql.array(missing), tenant_id])
+            params = [*first, sql.array(missing), tenant_id]
+            late = _routed(partial(sql.read_again, partial(sql.prepared, query.routed, params)))
             if late and by_shard:
                 _map().forget()
             rows += late
     return rows
 
 
-def write(tenant_id: str, statements: Sequence[tuple[str, Any]]) -> None:
-    """Run statements on rows of the tenants of the group that `divided()` has put this one in.
+def write(
+    rows: Mapping[str, Sequence[Row]],
+    statement: Callable[[Sequence[Row]], Statement],
+    *,
+    tables: Sequence[str],
+    routed: Callable[[], Sequence[Statement]],
+) -> None:
+    """Write the rows, given by tenant, of one group of `divided()`: all of it is stored, or nothing.
 
-    All of it is stored, or nothing.
+    `statement` makes the statement for rows of one shard, whose text names only `tables` and may be followed
+    by WHERE; `routed` makes those for all rows, as the coordinator takes them.
     """
     try:
-        _write(tenant_id, statements)
-    except InternalError as error:
-        # A statement may be planned for a shard that has just gone; nothing of it is stored.
-        if environments.in_transaction():
-            raise
-        log.info("written again, the shards have changed: %s", error)
+        if _write_shards(rows, statement, tables):
+            return
+    except (InternalError, ProgrammingError) as error:
+        # A shard has moved, and its old table may be gone; nothing is stored.
+        log.info("shards not written, asking the coordinator: %s", error)
         _map().forget()
-        _write(tenant_id, statements)
+    _routed(lambda: _send(sql.connected(), routed()))
 
 
-def _write(tenant_id: str, statements: Sequence[tuple[str, Any]]) -> None:
-    shard = _reached([tenant_id])[tenant_id]
-    connection = _connection(shard.node if shard else None)
+def _write_shards(
+    rows: Mapping[str, Sequence[Row]],
+    statement: Callable[[Sequence[Row]], Statement],
+    tables: Sequence[str],
+) -> bool:
+    """Write over one connection and commit; return False, and write nothing, where several are needed."""
+    by_shard: defaultdict[Shard | None, list[Row]] = defaultdict(list)
+    for tenant_id, shard in _reached(rows).items():
+        by_shard[shard] += rows[tenant_id]
+    shards = [shard for shard in by_shard if shard is not None]
+    if len(shards) < len(by_shard) or len({shard.node for shard in shards}) > 1:
+        return False
+    statements: list[Statement] = []
+    # In one order everywhere, as Citus takes its locks.
+    for shard in sorted(shards):
+        text, params = statement(by_shard[shard])
+        statements.append((_map().at(shard, text, tables) + _HOLD.format(shard), params))
+    _send(_connection(shards[0].node), statements)
+    return True
+
+
+def _send(connection: BaseDatabaseWrapper, statements: Sequence[Statement]) -> None:
+    """Run the statements together; outside a transaction they commit together, too."""
     with ExitStack() as stack:
         if len(statements) == 1:
             stack.enter_context(connection.wrap_database_errors)
@@ -210,6 +244,16 @@ def _write(tenant_id: str, statements: Sequence[tuple[str, Any]]) -> None:
                 stack.enter_context(connection.connection.transaction())
         for text, params in statements:
             sql.send(psycopg.Cursor(connection.connection), text, params)
+
+
+def _routed(ask: Callable[[], Found]) -> Found:
+    """Return what the coordinator answers, who may have planned it for a shard that has just gone."""
+    try:
+        return ask()
+    except InternalError:
+        if environments.in_transaction():
+            raise
+        return ask()
 
 
 def _read_shards(
@@ -224,7 +268,7 @@ def _read_shards(
         if shard is not None:
             ids = [one for tenant_id in tenant_ids for one in wanted[tenant_id]]
             asked.append((shard.node, query.at(shard), [*first, sql.array(ids), sql.array(tenant_ids)]))
-    used = {node: _connection(node, reads=True) for node, _, _ in asked}
+    used = {node: _connection(node) for node, _, _ in asked}
     with ExitStack() as stack:
         for connection in used.values():
             # One answer needs no pipeline, which costs a message more.
@@ -233,19 +277,6 @@ def _read_shards(
             sql.send(psycopg.Cursor(used[node].connection), text, params) for node, text, params in asked
         ]
         return [row for cursor in cursors for row in cursor.fetchall()]
-
-
-def _read_routed(text: str, params: Sequence[Any]) -> list[Any]:
-    def routed() -> list[Any]:
-        return sql.prepared(text, params)
-
-    try:
-        return sql.read_again(routed)
-    except InternalError:
-        # As in `write()`.
-        if environments.in_transaction():
-            raise
-        return routed()
 
 
 @contextmanager
@@ -274,15 +305,14 @@ def _reached(tenant_ids: Collection[str]) -> dict[str, Shard | None]:
 
 
 def _is_reached(node: Node) -> bool:
-    """Open this thread's connections unless that failed a moment ago; return whether they are open."""
+    """Open this thread's connection unless that failed a moment ago; return whether it is open."""
     if _avoided.get(node, 0.0) > time.monotonic():
         return False
+    connection = _connection(node)
     try:
-        for reads in (True, False):
-            connection = _connection(node, reads=reads)
-            connection.close_if_unusable_or_obsolete()
-            connection.close_if_health_check_failed()
-            connection.ensure_connection()
+        connection.close_if_unusable_or_obsolete()
+        connection.close_if_health_check_failed()
+        connection.ensure_connection()
     except OperationalError as error:
         log.warning("node %s:%d not reached, asking the coordinator: %s", *node, type(error).__name__)
         _avoided[node] = time.monotonic() + AVOIDED_SECONDS
@@ -290,17 +320,15 @@ def _is_reached(node: Node) -> bool:
     return True
 
 
-def _connection(node: Node | None, *, reads: bool = False) -> BaseDatabaseWrapper:
-    """Return this thread's connection to the node, None: to the coordinator; shards are read over another."""
-    if node is None:
-        return sql.connected()
+def _connection(node: Node) -> BaseDatabaseWrapper:
+    """Return this thread's connection to the node."""
     kept: _Connections = _own.__dict__.setdefault("connections", _Connections())
-    key = environments.alias(), node, reads
+    key = environments.alias(), node
     if key not in kept:
         made = connections.create_connection(environments.alias())
         options = dict(made.settings_dict["OPTIONS"])
-        if reads:
-            options["options"] = f"{options.get('options', '')} -c plan_cache_mode=force_generic_plan"
+        # The coordinator's are planned for their values; shards' are plain tables.
+        options["options"] = f"{options.get('options', '')} -c plan_cache_mode=force_generic_plan"
         own = {"HOST": node.host, "PORT": str(node.port), "OPTIONS": options}
         made.settings_dict = {**made.settings_dict, **own}
         kept[key] = made

@@ -1,0 +1,28 @@
+"""On Citus, the function by which the service writes to a shard's own table without losing rows to a move.
+
+Citus blocks writes to a shard with a lock of its own, which only the table's owner may take; on plain PostgreSQL
+the function is never called. `compliance/stores/postgresql/tenant_nodes.py` calls it.
+"""
+
+from django.db import migrations
+
+# 5 is ShareLock, which Citus takes for its own writes. The placement is looked at once the lock is held.
+HOLD = """
+CREATE FUNCTION tenancy_hold_shard(shard bigint, node_group integer) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM lock_shard_metadata(5, ARRAY[shard]);
+    IF NOT EXISTS (SELECT FROM pg_dist_placement WHERE shardid = shard AND groupid = node_group) THEN
+        RAISE EXCEPTION 'shard % is not on this node', shard;
+    END IF;
+    RETURN true;
+END
+$$;
+"""
+RELEASE = "DROP FUNCTION tenancy_hold_shard(bigint, integer);"
+
+
+class Migration(migrations.Migration):
+    dependencies = [("tenancy", "0004_scopes_by_name")]
+
+    operations = [migrations.RunSQL(HOLD, RELEASE)]
