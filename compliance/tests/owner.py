@@ -1,8 +1,10 @@
 """What tests do as the owner of the tables, beside the service's own connections."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
 
+import psycopg
 from django.conf import settings
 from django.db import connections
 
@@ -10,6 +12,11 @@ from compliance.core import environments
 from compliance.stores.database_owner import as_owner
 from compliance.tests.citus import ON_CITUS
 from compliance.tests.waiting import eventually
+
+_END_OTHERS: Final = (
+    "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"
+)
 
 
 @contextmanager
@@ -43,25 +50,69 @@ def quoted_service_role() -> str:
 
 @contextmanager
 def locked_table(lock: str) -> Iterator[None]:
-    """A table under a lock, as `LOCK TABLE` takes it, by the owner; it locks out the test, too."""
+    """A table under a lock, as `LOCK TABLE` takes it, by the owner; it locks out the test, too.
+
+    On Citus the table's shards are under it as well.
+    """
     alias = environments.current().alias
     owner = connections[alias].copy()
     owner.settings_dict.update(settings.DATABASE_OWNERS[alias])
-    try:
+    with ExitStack() as stack:
+        stack.callback(owner.close)
+        if ON_CITUS:
+            for worker in as_owner_at_workers():
+                stack.enter_context(worker)
+                _lock_shards(worker, lock)
         with owner.cursor() as cursor:
             cursor.execute(f"BEGIN; LOCK TABLE {lock}")
         yield
-    finally:
-        owner.close()
+
+
+def as_owner_at_workers() -> list["psycopg.Connection[tuple[Any, ...]]"]:
+    """Connections of the owner to each worker of Citus, in transactions that end with them."""
+    owner = settings.DATABASE_OWNERS[environments.current().alias]
+    return _at_workers(owner["USER"], owner["PASSWORD"])
 
 
 def end_sessions() -> None:
     """End every session of the service's role in the current environment's database but the test's own."""
     with connections[environments.current().alias].cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"
-        )
+        cursor.execute(_END_OTHERS)
+    if ON_CITUS:
+        end_sessions_at_workers()
+
+
+def end_sessions_at_workers() -> None:
+    """End every session of the service's role at each worker of Citus."""
+    given = connections[environments.current().alias].get_connection_params()
+    for worker in _at_workers(given["user"], given["password"]):
+        with worker:
+            worker.execute(_END_OTHERS)
+
+
+def _at_workers(user: str, password: str) -> list["psycopg.Connection[tuple[Any, ...]]"]:
+    connection = connections[environments.current().alias]
+    name = connection.get_connection_params()["dbname"]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0")
+        nodes = cursor.fetchall()
+    return [
+        psycopg.connect(dbname=name, host=host, port=port, user=user, password=password)
+        for host, port in nodes
+    ]
+
+
+def _lock_shards(worker: "psycopg.Connection[tuple[Any, ...]]", lock: str) -> None:
+    worker.execute("SET citus.enable_manual_changes_to_shards = on")
+    table, _, mode = lock.partition(" ")
+    shards = worker.execute(
+        "SELECT shard_name(logicalrelid, shardid) FROM pg_dist_shard JOIN pg_dist_placement USING (shardid)"
+        " WHERE logicalrelid = %s::regclass"
+        " AND groupid = (SELECT groupid FROM pg_dist_local_group)",
+        [table],
+    )
+    for (shard,) in shards.fetchall():
+        worker.execute(f"LOCK TABLE {shard} {mode}")
 
 
 def _lives(alias: str, pid: int) -> bool:

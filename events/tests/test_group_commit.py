@@ -128,7 +128,7 @@ def test_group_whose_session_dies_is_503_and_the_next_is_stored(world: World, we
     assert stored == len(down) - len(refused) + len(up)
 
 
-@not_on_citus("a worker's error reaches the coordinator's COPY without its code")
+@not_on_citus("an event alone goes through the coordinator, whose COPY loses the code of a worker's error")
 def test_row_that_postgresql_refuses_sinks_no_neighbour(
     world: World, web: Web, key: str, patient: None, refused_session: str
 ) -> None:
@@ -146,7 +146,7 @@ def test_row_that_postgresql_refuses_sinks_no_neighbour(
     assert world.events().filter(id__in=ids).count() == LARGEST_GROUP - 1
 
 
-@not_on_citus("a worker's error reaches the coordinator's COPY without its code")
+@not_on_citus("an event alone goes through the coordinator, whose COPY loses the code of a worker's error")
 @pytest.mark.parametrize("headers", [{}, {"Idempotency_Key": "k"}], ids=["plain", "idempotent"])
 def test_refused_row_fails_alone_in_a_batch(
     world: World, refused_session: str, headers: dict[str, str]

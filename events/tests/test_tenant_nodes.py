@@ -1,11 +1,12 @@
 """On Citus, events are stored and agents read where the tenants' rows are."""
 
-import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from uuid import UUID
 
-import psycopg
 import pytest
-from django.db import connections
+from django.db import ProgrammingError
 from pytest_django.fixtures import Settings
 
 from agents.models import Agent
@@ -16,13 +17,17 @@ from compliance.core.identifiers import new_id
 from compliance.stores import sql
 from compliance.stores.postgresql import tenant_nodes
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.citus import on_citus
+from compliance.tests.owner import as_owner_at_workers, end_sessions_at_workers
+from compliance.tests.threads import in_thread, somebody_waits_for_a_lock
+from compliance.tests.waiting import eventually
 from events.ingest import standing
 from events.ingest.event_input import EventInput
 from events.ingest.ingestion import Submission, ingest_all
 from events.ingest.storage import ScoredEvent
 from events.models import BehaviorEvent
 
-on_citus = pytest.mark.skipif(os.environ.get("TEST_DATABASE") != "citus", reason="needs Citus")
+SHARD = "SELECT get_shard_id_for_distribution_column('agents_agent', %s)"
 
 
 def submission(agent: Agent, *, tenant_id: UUID | None = None) -> Submission:
@@ -33,19 +38,6 @@ def submission(agent: Agent, *, tenant_id: UUID | None = None) -> Submission:
 def standings(*agents: Agent) -> dict[str, bool]:
     wanted = {(agent.tenant_id, str(agent.id)) for agent in agents}
     return {name: one.may_report for name, one in standing.of_agents(wanted, now=now()).items()}
-
-
-def end_sessions_of_nodes() -> None:
-    """End the service's other sessions at each worker."""
-    nodes = sql.query("SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0")
-    given = connections["default"].get_connection_params()
-    for host, port in nodes:
-        wanted = {name: given[name] for name in ("dbname", "user", "password")}
-        with psycopg.connect(**wanted, host=host, port=port, autocommit=True) as connection:
-            connection.execute(
-                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-                " WHERE usename = current_user AND datname = current_database() AND pid <> pg_backend_pid()"
-            )
 
 
 def test_all_tenants_are_one_group_without_citus(committed: None, settings: Settings) -> None:
@@ -97,10 +89,45 @@ def test_nodes_that_ended_their_sessions_are_asked_again(committed: None) -> Non
     agents = [make_certified_agent(make_tenant()) for _ in range(8)]
     ingest_all([submission(agent) for agent in agents])
 
-    end_sessions_of_nodes()
+    end_sessions_at_workers()
 
     stored = ingest_all([submission(agent) for agent in agents])
     assert all(isinstance(row, ScoredEvent) for row in stored)
+
+
+@contextmanager
+def blocked(tenant_id: UUID) -> Iterator[None]:
+    """Block writes to the tenant's shard at the nodes, as a move does."""
+    ((shard,),) = sql.query(SHARD, [tenant_id])
+    with ExitStack() as stack:
+        for worker in as_owner_at_workers():
+            stack.enter_context(worker).execute("SELECT lock_shard_metadata(7, ARRAY[%s::bigint])", [shard])
+        yield
+
+
+@on_citus
+def test_events_wait_while_their_shard_moves(committed: None) -> None:
+    agent = make_certified_agent(make_tenant())
+    ingest_all([submission(agent)])
+    stored = BehaviorEvent.objects.for_tenant(agent.tenant_id)
+
+    with ThreadPoolExecutor(1) as pool:
+        with blocked(agent.tenant_id):
+            later = pool.submit(in_thread, lambda: ingest_all([submission(agent)]))
+            assert eventually(somebody_waits_for_a_lock)
+            assert stored.count() == 1
+
+        assert isinstance(later.result(20)[0], ScoredEvent)
+    assert stored.count() == 2
+
+
+@on_citus
+def test_shard_that_is_elsewhere_is_not_written(committed: None) -> None:
+    agent = make_certified_agent(make_tenant())
+    ((shard,),) = sql.query(SHARD, [agent.tenant_id])
+
+    with pytest.raises(ProgrammingError, match=f"shard {shard} is not on this node"):
+        sql.query("SELECT tenancy_hold_shard(%s, 0)", [shard])
 
 
 @on_citus
