@@ -8,9 +8,10 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compliance.settings")
 
@@ -37,7 +38,12 @@ from compliance.core.clock import now  # noqa: E402
 from compliance.core.environments import Environment  # noqa: E402
 from compliance.core.identifiers import new_id  # noqa: E402
 from compliance.keys import KeyRef, KeyStorage, backend_for  # noqa: E402
+from compliance.keys.base import WrappedKey  # noqa: E402
+from compliance.keys.pkcs11.module import module_at  # noqa: E402
+from compliance.keys.pkcs11.token import TokenConfig, TokenSessions  # noqa: E402
 from compliance.keys.pkcs11.unwrapped import MOST_UNWRAPPED  # noqa: E402
+from compliance.keys.pkcs11.wrapping import unwrap  # noqa: E402
+from compliance.keys.sharding import main_token  # noqa: E402
 from compliance.keys.uri import build, parse  # noqa: E402
 
 ACTOR = Actor.system("bench")
@@ -91,11 +97,25 @@ def sign(samples: str) -> Figures:
         for name, certificates in signers.items():
             certificate = certificates[number % len(certificates)]
             found[name].append(_timed(lambda one=certificate: messages.sign_octets(one, OCTETS)))  # type: ignore[misc]
+    found["unwrapping"] = _unwrapping(signers["miss"])
     figures = {"check_s": checked, "first_s": first, "memory_mb": machine.resident_mb(os.getpid())}
     for name, seconds in found.items():
         ordered = sorted(seconds)
         figures |= {f"{name}_{share}": percentile(ordered, share / 100) * 1e3 for share in (50, 99)}
     return figures
+
+
+def _unwrapping(certificates: Sequence[Certificate]) -> list[float]:
+    """What the module alone takes to unwrap each key and to destroy the object: no miss can take less."""
+    label, pin = main_token(environments.current())
+    token = TokenSessions(module_at(settings.PKCS11_MODULE), TokenConfig(label, pin))
+    named = (KeyRef(one.kms_key_arn, wrapped_keys.certified_spki(one)) for one in certificates)
+    keys = [wrapped_keys.read(key) for key in named]
+
+    def unwrap_one(key: WrappedKey) -> None:
+        token.use(lambda session: unwrap(session, key).destroy())
+
+    return [_timed(partial(unwrap_one, key)) for key in keys]
 
 
 def _resident() -> list[Certificate]:
