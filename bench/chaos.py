@@ -1,8 +1,12 @@
-"""`./run bench chaos`: drive the cluster, break it, and audit the rows. 0, or 1 with a broken promise."""
+"""`./run bench chaos`: drive the cluster, break it, and audit the rows. 0, or 1 with a broken promise.
+
+With `--citus` its nodes share loopback, so that no link between them is cut.
+"""
 
 import argparse
 import sys
 
+from bench.citus.ground import is_skipped
 from bench.cluster.__main__ import find_cluster
 from bench.cluster.drive import Drive
 from bench.cluster.log_disk import LogDisk
@@ -22,6 +26,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--agents", type=int, default=60, help="certified agents (60)")
     parser.add_argument("--revocations", type=int, default=5000, help="revocations at the end (%(default)s)")
     parser.add_argument("--only", default="", help="strike only faults whose name holds this text")
+    parser.add_argument("--citus", action="store_true", help="on a coordinator and two workers (CITUS_BUILD)")
     found = parser.parse_args()
     if found.rounds is None:
         found.rounds = 2 if found.minutes >= SHORT_MINUTES else 1
@@ -31,12 +36,14 @@ def options() -> argparse.Namespace:
 def main() -> int:
     """Run it on a fresh cluster, which is stopped at the end."""
     chosen = options()
+    if chosen.citus:
+        return 0 if is_skipped() else ended(lambda: _run(chosen))
     enter_namespaces("bench.chaos", sys.argv[1:])
     return ended(lambda: _run(chosen))
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    cluster = find_cluster()
+    cluster = find_cluster(citus=chosen.citus)
     if has_namespaces():
         cluster.network = Namespaces(NODES)
         cluster.log_disk = LogDisk(cluster.log, cluster.folder / "log-kept")

@@ -14,13 +14,12 @@ from typing import Any
 
 from bench.citus.conversation import conversation
 from bench.citus.costs import FORMS, Costs
-from bench.citus.ground import CITUS, KINDS, Ground, find_build
+from bench.citus.ground import CITUS, KINDS, Ground, find_build, is_skipped
 from bench.citus.moving import Moving
 from bench.harness import machine
 from bench.harness.command import ended, tell
-from compliance.localdev.console import StepFailed, say, step
+from compliance.localdev.console import StepFailed, step
 from compliance.localdev.layout import find_layout
-from compliance.localdev.servers.citus import BUILD, citus_build
 from compliance.localdev.servers.servers import Servers
 from compliance.localdev.state import LockBusy, locked
 
@@ -31,8 +30,7 @@ MODES = ("force_logical", "block_writes")
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; the exit code."""
     options = _options(arguments)
-    if citus_build() is None:
-        say(f"  … skipped: {BUILD} names no build of Citus")
+    if is_skipped():
         return 0
     return ended(lambda: _run(options))
 

@@ -14,7 +14,7 @@ import psycopg
 from bench.cluster.members import clean
 from bench.harness import machine
 from bench.harness.command import manage
-from compliance.localdev.console import StepFailed, step
+from compliance.localdev.console import StepFailed, say, step
 from compliance.localdev.environment import service_name
 from compliance.localdev.servers.citus import BUILD, SETTINGS, CitusCluster, citus_build
 from compliance.localdev.servers.databases import ensure_database
@@ -33,6 +33,14 @@ def find_build() -> Path:
     if found is None:
         raise StepFailed(f"{BUILD} names no build of Citus", hint=f"{BUILD}=/folder ./run bench citus")
     return found
+
+
+def is_skipped() -> bool:
+    """Whether the environment names no build of Citus; says so."""
+    if citus_build() is None:
+        say(f"  … skipped: {BUILD} names no build of Citus")
+        return True
+    return False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 
+from bench.citus.ground import find_build, is_skipped
 from bench.cluster.programs import find_programs
 from bench.cluster.topology import Cluster
 from compliance.localdev.console import StepFailed, complain, say
@@ -11,17 +12,22 @@ from compliance.localdev.layout import find_layout
 from compliance.localdev.servers.servers import Servers
 
 
-def find_cluster() -> Cluster:
-    """Return the cluster of this checkout. Raises StepFailed if a program is missing."""
+def find_cluster(*, citus: bool = False) -> Cluster:
+    """Return the cluster of this checkout. Raises StepFailed if a program or build is missing."""
     layout = find_layout()
-    return Cluster(Servers(layout), find_programs(layout), layout.local / "cluster")
+    install = find_build() if citus else None
+    return Cluster(Servers(layout), find_programs(layout), layout.local / "cluster", install=install)
 
 
 def main() -> int:
     """Start everything, print where it is, and stay."""
-    argparse.ArgumentParser(prog="./run bench cluster", description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(prog="./run bench cluster", description=__doc__)
+    parser.add_argument("--citus", action="store_true", help="a coordinator and two workers (CITUS_BUILD)")
+    chosen = parser.parse_args()
+    if chosen.citus and is_skipped():
+        return 0
     try:
-        cluster = find_cluster()
+        cluster = find_cluster(citus=chosen.citus)
         with cluster.running():
             rows = {
                 "API": f"{cluster.base_url}/v1",

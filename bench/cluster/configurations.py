@@ -94,9 +94,15 @@ def etcd_arguments(node: NodeAddress, nodes: Sequence[NodeAddress], data: Path) 
 
 
 def patroni(
-    node: NodeAddress, nodes: Sequence[NodeAddress], *, data: Path, programs: Path, passwords: dict[str, str]
+    node: NodeAddress,
+    nodes: Sequence[NodeAddress],
+    *,
+    data: Path,
+    programs: Path,
+    passwords: dict[str, str],
+    more: dict[str, Any] | None = None,
 ) -> str:
-    """Return a member's configuration (JSON, which is YAML); `passwords` by role."""
+    """Return a member's configuration (JSON, which is YAML); `passwords` by role, `more` parameters."""
     names = {"superuser": "service", "replication": "replicator", "rewind": "rewinder"}
     network = "0.0.0.0/0"
     return json.dumps(
@@ -111,7 +117,11 @@ def patroni(
             "bootstrap": {
                 "dcs": {
                     **DYNAMIC,
-                    "postgresql": {"use_pg_rewind": True, "use_slots": True, "parameters": PARAMETERS},
+                    "postgresql": {
+                        "use_pg_rewind": True,
+                        "use_slots": True,
+                        "parameters": PARAMETERS | (more or {}),
+                    },
                 },
                 "initdb": [
                     {"encoding": "UTF8"},

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 
@@ -25,6 +25,17 @@ class Finding:
     def holds(self) -> bool:
         """Whether it was tested at all, and never broken."""
         return self.tested > 0 and self.broken == 0
+
+
+STRIKES: Final = (
+    "SELECT agent_id::text, count(*) FROM events_behaviorevent"
+    " WHERE agent_id = ANY(%s::uuid[]) AND risk_band = 'high' GROUP BY 1",
+    "SELECT affected_id, count(*) FROM auditlog_auditentry"
+    " WHERE affected_id = ANY(%s) AND event_type = 'agent.suspended' GROUP BY 1",
+    "SELECT agent_id::text, count(*) FROM certificates_certificate"
+    " WHERE agent_id = ANY(%s::uuid[]) AND status = 'revoked' GROUP BY 1",
+)
+"""How many high-risk events, suspensions and revoked certificates each agent has."""
 
 
 class RowAudit:
@@ -117,22 +128,15 @@ class RowAudit:
         agents = sorted(
             {str((one.found or {})["agent"]) for one in self._attempts if one.kind == "high-risk event"}
         )
-        rows = ask(
-            """
-            SELECT agent.id::text, agent.status,
-                (SELECT count(*) FROM events_behaviorevent
-                 WHERE agent_id = agent.id AND risk_band = 'high'),
-                (SELECT count(*) FROM auditlog_auditentry
-                 WHERE affected_id = agent.id::text AND event_type = 'agent.suspended'),
-                (SELECT count(*) FROM certificates_certificate
-                 WHERE agent_id = agent.id AND status = 'revoked')
-            FROM agents_agent AS agent WHERE agent.id = ANY(%s::uuid[])
-            """,
-            agents,
-        )
+        statuses = dict(ask("SELECT id::text, status FROM agents_agent WHERE id = ANY(%s::uuid[])", agents))
+        # Each by itself: on Citus the audit log is not where the agents are.
+        counted = [dict(ask(statement, agents)) for statement in STRIKES]
+        found = {
+            agent: (status, *(one.get(agent, 0) for one in counted)) for agent, status in statuses.items()
+        }
         right = {("suspended", 3, 1, 1), *(("active", number, 0, 0) for number in range(3))}
-        wrong = {f"{row[0]} {row[1:]}" for row in rows if tuple(row[1:]) not in right}
-        return _finding("third high-risk event stops an agent, once", len(rows), wrong)
+        wrong = {f"{agent} {seen}" for agent, seen in found.items() if seen not in right}
+        return _finding("third high-risk event stops an agent, once", len(found), wrong)
 
     def _messages(self, ask: Callable[..., Rows], delivered: Sequence[str]) -> list[Finding]:
         """Webhooks: one message for an issued certificate, every message delivered, under its own id."""

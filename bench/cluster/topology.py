@@ -1,13 +1,10 @@
 """The cluster as a whole: what is started in which order, and where everything is."""
 
-import json
 import os
 import secrets
 import shutil
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +16,8 @@ from urllib.parse import quote
 import psycopg
 
 from bench.cluster import configurations, members
+from bench.cluster.answers import etcd_status, rest_status, status_of
+from bench.cluster.citus_workers import CitusWorkers
 from bench.cluster.configurations import NodeAddress, WebAddress
 from bench.cluster.log_disk import LogDisk
 from bench.cluster.members import Keeper, Member, Program, clean
@@ -31,11 +30,11 @@ from compliance.localdev.environment import service_name
 from compliance.localdev.parts import commands
 from compliance.localdev.ports import HOST, private_port
 from compliance.localdev.servers import processes
-from compliance.localdev.servers.databases import ensure_assumable_role, ensure_database, ensure_role
+from compliance.localdev.servers.databases import ensure_database
 from compliance.localdev.servers.postgres import DatabaseRole
 from compliance.localdev.servers.redis import RedisServer
 from compliance.localdev.servers.redis_cluster import RedisCluster
-from compliance.localdev.servers.servers import DEVELOPMENT_ROLES, Servers
+from compliance.localdev.servers.servers import Servers
 from compliance.localdev.servers.softhsm import SoftHsm
 from compliance.localdev.state import read_json, write_json, write_private
 
@@ -49,13 +48,17 @@ READY_SECONDS = 120.0
 
 @dataclass
 class Cluster:
-    """One cluster in `folder`; `network` says where its database nodes are."""
+    """One cluster in `folder`; `network` says where its database nodes are.
+
+    With `install`, a program that lays Citus into PostgreSQL's, they are a coordinator with two workers.
+    """
 
     servers: Servers
     programs: Programs
     folder: Path
     network: Network = LOOPBACK
     log_disk: LogDisk | None = None
+    install: Path | None = None
     keeper: Keeper = field(default_factory=Keeper)
 
     # --- Where everything is -----------------------------------------------------------------------
@@ -95,6 +98,12 @@ class Cluster:
             self.folder / "softhsm", shards=8, hosts=1, sockets=self.folder / "sockets"
         )
 
+    @cached_property
+    def workers(self) -> CitusWorkers | None:
+        if self.install is None:
+            return None
+        return CitusWorkers(self.servers, self.folder, self.install, self._secret("superuser"))
+
     @property
     def demo(self) -> dict[str, Any]:
         """The tenant and its API keys."""
@@ -128,6 +137,7 @@ class Cluster:
             "PYTHONPATH": str(self.servers.layout.root),
             "SERVICE_NAME": service_name(os.environ),
             "DATABASE_URL": self.url(live, role),
+            "DATABASE_CITUS": str(self.workers is not None).lower(),
             "TEST_DATABASE_URL": self.url(test, role),
             "REDIS_URL": self.valkey.url(),
             "BROKER_URL": self.broker.url(),
@@ -180,10 +190,15 @@ class Cluster:
         for one in reversed(self.keeper.members):
             if isinstance(one, Program):
                 one.stop()
-        self.valkey.stop()
-        self.broker.stop()
+        self._stop_servers()
         if self.log_disk is not None:
             self.log_disk.keep()
+
+    def _stop_servers(self) -> None:
+        self.valkey.stop()
+        self.broker.stop()
+        if self.workers is not None:
+            self.workers.stop()
 
     def manage(self, *arguments: str, accepted: tuple[int, ...] = (0,)) -> str:
         """Run a command of the service as its operator; return what it printed.
@@ -228,12 +243,13 @@ class Cluster:
         """Remove all data, and end what a killed run left."""
         self._end_leftovers()
         shutil.rmtree(self.folder, ignore_errors=True)
+        # The next ones have another password.
+        vars(self).pop("workers", None)
 
     def _end_leftovers(self) -> None:
         members.end_leftovers(self.folder)
         if self.folder.exists():
-            self.valkey.stop()
-            self.broker.stop()
+            self._stop_servers()
 
     def _prepare(self) -> None:
         for folder in (self.folder, self.log, self.folder / "archive", self.folder / "sockets"):
@@ -252,6 +268,8 @@ class Cluster:
             self.tokens.ensure()
             self._make_databases()
             self._add(self._key_host())
+            if self.workers is not None:
+                self._distribute()
             self.manage("bootstrap_dev", "--migrate", "--state", str(self.folder / "demo.json"))
         with step("two web nodes, and two of each part behind them"):
             self._add(*self._parts())
@@ -262,6 +280,10 @@ class Cluster:
         with step("etcd: three members"):
             self._add(*(self._etcd(node) for node in self.nodes))
             self._wait("etcd elected no leader", lambda: self.etcd_leader() is not None)
+        if self.workers is not None:
+            with step("two workers of Citus"):
+                self.workers.lay()
+                self.workers.start()
         with step("PostgreSQL: a primary and two standbys under Patroni"):
             self._add(self._balancer(), *(self._patroni(node) for node in self.nodes))
             self._wait("PostgreSQL has no primary with a synchronous standby", self._is_replicated)
@@ -286,13 +308,17 @@ class Cluster:
         return all(status_of(f"http://{HOST}:{port}/health/ready") == 200 for port in ports)
 
     def _make_databases(self) -> None:
-        owner = self.servers.role("owner")
-        ensure_role(self, owner, attributes="CREATEDB", member_of=DEVELOPMENT_ROLES)
-        ensure_role(self, self.servers.role("service"))
-        ensure_role(self, self.servers.role("reader"))
-        ensure_assumable_role(self, self.servers.auditor(), by=self.servers.role("service"))
+        self.servers.make_roles(self)
         for name in self.servers.database_names():
-            ensure_database(self, name, owner=owner)
+            if self.workers is not None:
+                self.workers.make_database(name, coordinator=self, port=self._port("primary"))
+            else:
+                ensure_database(self, name, owner=self.servers.role("owner"))
+
+    def _distribute(self) -> None:
+        for command in ("migrate", "distribute"):
+            for alias in ("default", "test"):
+                self.manage(command, "--database", alias, "--verbosity", "0")
 
     # --- The members -------------------------------------------------------------------------------
 
@@ -312,12 +338,16 @@ class Cluster:
         conf, data = folder / "patroni.json", folder / "data"
         roles = ("superuser", "replication", "rewind")
         passwords = {role: self._secret(role) for role in roles}
+        programs, more, environment = self.programs.postgres, dict[str, Any](), clean(os.environ)
+        if self.workers is not None:
+            programs, more = self.workers.programs, self.workers.parameters
+            environment |= self.workers.variables
         text = configurations.patroni(
-            node, self.nodes, data=data, programs=self.programs.postgres, passwords=passwords
+            node, self.nodes, data=data, programs=programs, passwords=passwords, more=more
         )
         write_private(conf, text)
         command = [*self.network.inside(node.name), *unprivileged(), str(self.programs.patroni), str(conf)]
-        return self._program(f"patroni-{node.name}", command, clean(os.environ), works_in=data)
+        return self._program(f"patroni-{node.name}", command, environment, works_in=data)
 
     def _balancer(self) -> Program:
         conf = self.folder / "haproxy.cfg"
@@ -366,33 +396,3 @@ class Cluster:
             kept[name] = secrets.token_hex(16)
             write_json(path, kept)
         return str(kept[name])
-
-
-def rest_status(node: NodeAddress, path: str) -> int | None:
-    """Return the status that Patroni's REST API answers; None if it does not."""
-    return status_of(f"http://{node.host}:{node.rest}{path}", seconds=1.0)
-
-
-def status_of(url: str, *, seconds: float = 5.0) -> int | None:
-    """Return the status of a GET; None without an answer."""
-    try:
-        with urllib.request.urlopen(url, timeout=seconds) as response:  # noqa: S310  (ours)
-            return int(response.status)
-    except urllib.error.HTTPError as error:
-        error.close()
-        return error.code
-    except (OSError, ValueError):
-        return None
-
-
-def etcd_status(node: NodeAddress) -> dict[str, Any] | None:
-    """Return what an etcd member says of itself; None without an answer."""
-    request = urllib.request.Request(
-        f"http://{node.host}:{node.etcd}/v3/maintenance/status", data=b"{}", method="POST"
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=1.0) as response:  # noqa: S310  (ours)
-            found: dict[str, Any] = json.load(response)
-            return found
-    except (OSError, ValueError):
-        return None

@@ -127,7 +127,7 @@ def test_shard_that_is_elsewhere_is_not_written(committed: None) -> None:
     ((shard,),) = sql.query(SHARD, [agent.tenant_id])
 
     with pytest.raises(ProgrammingError, match=f"shard {shard} is not on this node"):
-        sql.query("SELECT tenancy_hold_shard(%s, 0)", [shard])
+        sql.query("SELECT tenancy_hold_shard(%s)", [shard])
 
 
 @on_citus

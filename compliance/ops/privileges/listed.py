@@ -122,7 +122,7 @@ FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
     "auditlog_erase(uuid,text[],bytea)": frozenset({"EXECUTE"}),
     "auditlog_drop(timestamp with time zone,bigint)": frozenset({"EXECUTE"}),
     "delegation_next_status_index()": frozenset({"EXECUTE"}),
-    "tenancy_hold_shard(bigint,integer)": frozenset({"EXECUTE"}),
+    "tenancy_hold_shard(bigint)": frozenset({"EXECUTE"}),
     # PostgreSQL runs a trigger's function without a privilege on it.
     "auditlog_refuse_change()": NOTHING,
     "auditlog_only_grows()": NOTHING,

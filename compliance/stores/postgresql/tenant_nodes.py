@@ -39,7 +39,7 @@ _SHARD_OF: Final = """
 SELECT given::text, get_shard_id_for_distribution_column('agents_agent', given) FROM unnest(%s::uuid[]) given
 """
 _SHARDS: Final = """
-SELECT shardid, shardminvalue, groupid, nodename, nodeport
+SELECT shardid, shardminvalue, nodename, nodeport
 FROM pg_dist_shard JOIN pg_dist_placement USING (shardid) JOIN pg_dist_node USING (groupid)
 WHERE logicalrelid = 'agents_agent'::regclass AND groupid <> 0 AND noderole = 'primary'
 """
@@ -48,10 +48,11 @@ SELECT logicalrelid::regclass::text, shardminvalue, shardid FROM pg_dist_shard
 WHERE logicalrelid = ANY(%s::regclass[])
 """
 _IS_HERE: Final = (
-    " AND EXISTS (SELECT FROM pg_dist_placement WHERE shardid = {0.number} AND groupid = {0.group})"
+    " AND EXISTS (SELECT FROM pg_dist_placement JOIN pg_dist_local_group USING (groupid)"
+    " WHERE shardid = {0.number})"
 )
 # Asked once for the statement; an error unless the shard is there, and then for as long as the transaction.
-_HOLD: Final = " WHERE (SELECT tenancy_hold_shard({0.number}, {0.group}))"
+_HOLD: Final = " WHERE (SELECT tenancy_hold_shard({0.number}))"
 
 Row = TypeVar("Row")
 Found = TypeVar("Found")
@@ -67,14 +68,10 @@ class Node(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """The rows of a range of tenants: its number among the agents' shards, and where its range begins.
-
-    `group` is the node's number, which a node that takes its place inherits.
-    """
+    """The rows of a range of tenants: its number among the agents' shards, and where its range begins."""
 
     number: int
     begins: str
-    group: int
     node: Node
 
 
@@ -113,8 +110,7 @@ class _Map:
         if time.monotonic() - self._read_at >= KNOWN_SECONDS:
             rows = sql.query(_SHARDS)
             self._shards = {
-                number: Shard(number, begins, group, Node(host, port))
-                for number, begins, group, host, port in rows
+                number: Shard(number, begins, Node(host, port)) for number, begins, host, port in rows
             }
             self._read_at = time.monotonic()
         # A tenant that was given a shard of its own has one with another number.

@@ -8,18 +8,20 @@ from django.db import migrations
 
 # 5 is ShareLock, which Citus takes for its own writes. The placement is looked at once the lock is held.
 HOLD = """
-CREATE FUNCTION tenancy_hold_shard(shard bigint, node_group integer) RETURNS boolean
+CREATE FUNCTION tenancy_hold_shard(shard bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM lock_shard_metadata(5, ARRAY[shard]);
-    IF NOT EXISTS (SELECT FROM pg_dist_placement WHERE shardid = shard AND groupid = node_group) THEN
+    IF NOT EXISTS (
+        SELECT FROM pg_dist_placement JOIN pg_dist_local_group USING (groupid) WHERE shardid = shard
+    ) THEN
         RAISE EXCEPTION 'shard % is not on this node', shard;
     END IF;
     RETURN true;
 END
 $$;
 """
-RELEASE = "DROP FUNCTION tenancy_hold_shard(bigint, integer);"
+RELEASE = "DROP FUNCTION tenancy_hold_shard(bigint);"
 
 
 class Migration(migrations.Migration):
