@@ -128,9 +128,11 @@ class RowAudit:
         agents = sorted(
             {str((one.found or {})["agent"]) for one in self._attempts if one.kind == "high-risk event"}
         )
-        statuses = dict(ask("SELECT id::text, status FROM agents_agent WHERE id = ANY(%s::uuid[])", agents))
+        statuses: dict[str, str] = dict(
+            ask("SELECT id::text, status FROM agents_agent WHERE id = ANY(%s::uuid[])", agents)
+        )
         # Each by itself: on Citus the audit log is not where the agents are.
-        counted = [dict(ask(statement, agents)) for statement in STRIKES]
+        counted: list[dict[str, int]] = [dict(ask(statement, agents)) for statement in STRIKES]
         found = {
             agent: (status, *(one.get(agent, 0) for one in counted)) for agent, status in statuses.items()
         }
