@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from uuid import UUID
 
 import pytest
-from django.db import ProgrammingError
+from django.db import ProgrammingError, connections
 from pytest_django.fixtures import Settings
 
 from agents.models import Agent
@@ -119,6 +119,19 @@ def test_events_wait_while_their_shard_moves(committed: None) -> None:
 
         assert isinstance(later.result(20)[0], ScoredEvent)
     assert stored.count() == 2
+
+
+@on_citus
+def test_service_alone_may_hold_shards(committed: None) -> None:
+    service = connections["default"].settings_dict["USER"]
+    for worker in as_owner_at_workers():
+        with worker:
+            rows = worker.execute(
+                "SELECT coalesce(rolname, 'PUBLIC') FROM pg_proc, aclexplode(proacl) AS granted"
+                " LEFT JOIN pg_roles ON pg_roles.oid = grantee"
+                " WHERE proname = 'tenancy_hold_shard' AND grantee <> proowner"
+            )
+            assert rows.fetchall() == [(service,)]
 
 
 @on_citus

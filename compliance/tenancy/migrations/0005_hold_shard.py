@@ -20,6 +20,8 @@ BEGIN
     RETURN true;
 END
 $$;
+-- Workers know nothing of the default privileges.
+REVOKE ALL ON FUNCTION tenancy_hold_shard(bigint) FROM PUBLIC;
 """
 RELEASE = "DROP FUNCTION tenancy_hold_shard(bigint);"
 
