@@ -34,6 +34,7 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.stores import sql
 from compliance.tenancy.models import Tenant
+from compliance.tests.citus import not_on_citus
 from compliance.tests.client import ApiClient
 
 
@@ -276,6 +277,7 @@ def test_rate_limit_is_100_in_60_seconds_with_headers(api: ApiClient) -> None:
 
 
 @pytest.mark.skipif(bool(settings.DATABASES_DIRECT), reason="a pooler may keep no prepared statements")
+@not_on_citus("it plans each statement for its values")
 def test_statement_is_planned_once(tenant: Tenant) -> None:
     certificate = make_certificate(make_agent(tenant))
     for _ in range(3):

@@ -6,15 +6,17 @@ counted, and what follows commits with it. The names in it may not be those of t
 once for each agent. The state of its agent has to be rebuilt. Or it follows such an event.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
+from typing import Final
 from uuid import UUID
 
 import msgspec
-from django.db import DataError, IntegrityError, InterfaceError, OperationalError
+from django.db import DataError, IntegrityError, InterfaceError, InternalError, OperationalError
 
 from agents.errors import AgentNotActive, AgentNotFound
 from agents.models import Agent
@@ -36,6 +38,8 @@ from events.risk.scoring.habits.learning import relearn
 from events.risk.scoring.habits.state import AgentState, encode_state
 from events.risk.scoring.model import fold
 from events.risk.state_cache import CachedState, StateUpdate
+
+log = logging.getLogger(__name__)
 
 
 class Submission(msgspec.Struct, frozen=True, gc=False):
@@ -97,6 +101,8 @@ class DeferredEvent(msgspec.Struct, frozen=True):
     scored: _Draft | None = None
 
 
+AWAY: Final = OperationalError, InterfaceError, InternalError
+"""What the database answers when it is away; the last, when shards of Citus have just moved."""
 Outcome = ScoredEvent | ServiceError | DeferredEvent
 
 
@@ -120,9 +126,10 @@ def ingest_all(submissions: Sequence[Submission]) -> list[ScoredEvent | ServiceE
                 elif not isinstance(outcome, DeferredEvent):
                     outcomes[index] = outcome
             pending = [index for index in pending if outcomes[index] is None]
-    except (OperationalError, InterfaceError):
+    except AWAY as error:
         if environments.in_transaction() or all(outcome is None for outcome in outcomes):
             raise
+        log.warning("the rest of a request not stored: %s", type(error).__name__)
     return [
         outcome if isinstance(outcome, ScoredEvent | ServiceError) else Unavailable() for outcome in outcomes
     ]
@@ -202,9 +209,10 @@ def _store_all(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> dict[str, 
     for part in parts:
         try:
             failed |= dict.fromkeys(_store_or_split(part, uncommitted))
-        except (OperationalError, InterfaceError):
+        except AWAY as error:
             if len(parts) == 1:
                 raise
+            log.warning("events of a node not stored: %s", type(error).__name__)
             failed |= {draft.agent.id: Unavailable() for draft in part}
     return failed
 
@@ -287,6 +295,11 @@ def _store(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> bool:
         with environments.atomic() if environments.in_transaction() else nullcontext():
             storage.insert(rows, risks=risks)
     except (DataError, IntegrityError):
+        return False
+    except InternalError:
+        # Citus has this for many rows of which a node refuses one, too.
+        if len(rows) == 1:
+            raise
         return False
     _save_states(drafts, uncommitted)
     _count(rows)

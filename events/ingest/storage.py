@@ -4,13 +4,14 @@ On Citus it is one for each shard, in one transaction of the node that holds the
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
 import msgspec
 from django.conf import settings
+from django.db.models import Model
 
 from agents.models import Agent
 from compliance.stores import sql
@@ -98,9 +99,13 @@ def _together(events: Sequence[ScoredEvent], *, risks: Mapping[str, float]) -> S
 def _apart(by_tenant: Mapping[str, Sequence[ScoredEvent]], *, risks: Mapping[str, float]) -> list[Statement]:
     """The same in several statements: Citus changes rows of one table, or of one tenant, in each."""
     events = [event for own in by_tenant.values() for event in own]
-    found: list[Statement] = [(_INSERT, {"rows": _encode(events).decode()})]
-    if opened := _opened(events):
-        found.append((_OPEN, {"opened": opened}))
+    if len(events) == 1:
+        # Citus copies the rows of a SELECT to their nodes; values it sends on, and tells why one is refused.
+        found: list[Statement] = [one for row in _models(events[0]) for one in sql.insertions([row])]
+    else:
+        found = [(_INSERT, {"rows": _encode(events).decode()})]
+        if opened := _opened(events):
+            found.append((_OPEN, {"opened": opened}))
     for tenant, own in by_tenant.items():
         if risen := _risen(own, risks):
             found.append((RAISE_RISKS_OF_TENANT, risen | {"tenant": tenant}))
@@ -117,9 +122,17 @@ def _risen(events: Sequence[ScoredEvent], risks: Mapping[str, float]) -> dict[st
 
 def _opened(events: Sequence[ScoredEvent]) -> str:
     """The rows for those that are not low, as JSON; nothing if all are."""
-    found = [
-        {name: getattr(event, "id" if name == "event_id" else name) for name in _OPENED}
-        for event in events
-        if event.risk_band != RiskBand.LOW
-    ]
+    found = [_open_event(event) for event in events if event.risk_band != RiskBand.LOW]
     return _encode(found).decode() if found else ""
+
+
+def _open_event(event: ScoredEvent) -> dict[str, Any]:
+    return {name: getattr(event, "id" if name == "event_id" else name) for name in _OPENED}
+
+
+def _models(event: ScoredEvent) -> Iterator[Model]:
+    """The same rows, as of models."""
+    reasons = {"reasons": msgspec.to_builtins(event.reasons)}
+    yield BehaviorEvent(**msgspec.structs.asdict(event) | reasons)
+    if event.risk_band != RiskBand.LOW:
+        yield OpenEvent(**_open_event(event))

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 import orjson
+from django.conf import settings
 
 from agents.models import Agent
 from compliance.api.pagination import FULL_PAGE, Cursor, read_choice, read_cursor, read_id, read_limit
@@ -79,6 +80,7 @@ def statement(asked: EventQuery) -> Query:
         by_agent=asked.agent_id is not None,
         band=RiskBand(asked.band) if asked.band else None,
         by_type=asked.action_type is not None,
+        is_divided=settings.DATABASE_CITUS,
         past="nothing" if cursor is None else "moment" if cursor.id is None else "row",
         limit=asked.limit + 1,
     )
@@ -94,7 +96,7 @@ def statement(asked: EventQuery) -> Query:
 
 @lru_cache(maxsize=1024)
 def _sql(
-    *, by_agent: bool, band: RiskBand | None, by_type: bool, past: str, limit: int
+    *, by_agent: bool, band: RiskBand | None, by_type: bool, is_divided: bool, past: str, limit: int
 ) -> tuple[str, tuple[str, ...]]:
     """The text, into which only names, bands and numbers of our own are put, and what its parameters are."""
     names = ["tenant"]
@@ -107,9 +109,9 @@ def _sql(
     if by_agent:
         agent = place("agent")
         own = f"agent.id = {agent} AND agent.tenant_id = $1"
-        conditions = [
-            f"agent_id = {agent} AND EXISTS (SELECT 1 FROM {Agent._meta.db_table} agent WHERE {own})"  # noqa: S608
-        ]
+        exists = f"EXISTS (SELECT 1 FROM {Agent._meta.db_table} agent WHERE {own})"  # noqa: S608
+        # Citus asks the nodes of the tenants that the rows themselves are to have.
+        conditions = [*(conditions if is_divided else []), f"agent_id = {agent}", exists]
     if band:
         conditions.append(f"risk_band = '{band.value}'")
     if by_type:

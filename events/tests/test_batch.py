@@ -14,7 +14,6 @@ from certificates.tests.factories import make_certified_agent
 from compliance.core.identifiers import new_id
 from compliance.stores import redis
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
-from compliance.tests.citus import not_on_citus
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import execute_as_owner
 from events.models import BehaviorEvent
@@ -327,7 +326,6 @@ def backend_dies_at(committed: None, world: World) -> Iterator[str]:
     execute_as_owner("DROP TRIGGER die ON events_behaviorevent", "DROP FUNCTION die()")
 
 
-@not_on_citus("a worker's error reaches the coordinator's COPY without its code")
 def test_postgresql_dying_before_anything_is_stored_is_503(
     committed: None, world: World, backend_dies_at: str
 ) -> None:
@@ -342,7 +340,6 @@ def test_postgresql_dying_before_anything_is_stored_is_503(
     assert world.events().count() == before
 
 
-@not_on_citus("a worker's error reaches the coordinator's COPY without its code")
 def test_postgresql_dying_in_between_leaves_the_rest_503_and_tells_the_truth(
     committed: None, world: World, backend_dies_at: str
 ) -> None:

@@ -9,7 +9,6 @@ from agents.models import Agent, AgentStatus
 from certificates.tests.factories import make_certified_agent
 from compliance.api.answers import Answer
 from compliance.core.identifiers import new_id
-from compliance.tests.citus import not_on_citus
 from compliance.tests.owner import end_sessions, execute_as_owner, locked_table
 from events.endpoints import RECORD_EVENT
 from events.models import BehaviorEvent
@@ -128,7 +127,6 @@ def test_group_whose_session_dies_is_503_and_the_next_is_stored(world: World, we
     assert stored == len(down) - len(refused) + len(up)
 
 
-@not_on_citus("an event alone goes through the coordinator, whose COPY loses the code of a worker's error")
 def test_row_that_postgresql_refuses_sinks_no_neighbour(
     world: World, web: Web, key: str, patient: None, refused_session: str
 ) -> None:
@@ -146,7 +144,6 @@ def test_row_that_postgresql_refuses_sinks_no_neighbour(
     assert world.events().filter(id__in=ids).count() == LARGEST_GROUP - 1
 
 
-@not_on_citus("an event alone goes through the coordinator, whose COPY loses the code of a worker's error")
 @pytest.mark.parametrize("headers", [{}, {"Idempotency_Key": "k"}], ids=["plain", "idempotent"])
 def test_refused_row_fails_alone_in_a_batch(
     world: World, refused_session: str, headers: dict[str, str]

@@ -102,8 +102,11 @@ def test_migrating_is_the_owners_and_leaves_the_services_connection(environment:
     with owning():
         assert connections[environment.alias] is not before
         with connections[environment.alias].cursor() as cursor:
-            cursor.execute("SELECT bool_and(pg_has_role(relowner, 'USAGE')) FROM pg_class"
-                           " WHERE relnamespace = 'public'::regnamespace")  # fmt: skip
+            cursor.execute(
+                "SELECT bool_and(pg_has_role(relowner, 'USAGE')) FROM pg_class"
+                " WHERE relnamespace = 'public'::regnamespace AND NOT EXISTS"
+                " (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')"
+            )
             assert cursor.fetchone() == (True,)
 
 

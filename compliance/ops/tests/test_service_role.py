@@ -56,7 +56,7 @@ REFUSED = [
     "DELETE FROM events_eventreview",
     "DELETE FROM agents_agent",
     "DELETE FROM certificates_certificate",
-    "UPDATE tenancy_tenant SET id = gen_random_uuid()",
+    "UPDATE tenancy_tenant SET id = '00000000-0000-4000-8000-000000000000'",
     "TRUNCATE api_idempotencyrecord",
     "DELETE FROM django_migrations",
     # Triggers, rules and functions.
