@@ -179,6 +179,8 @@ def _run_shares(runs: Sequence[TestRun], command: Sequence[str], *, cwd: Path) -
     """Run the shares in parallel, and print their output in turn; return the first bad exit code."""
     queue = runs[0].folder / "taken"
     queue.mkdir()
+    # None of them runs all that it collects: a percentage would mislead.
+    command = [*command, "-o", "console_output_style=classic"]
     with ExitStack() as stack:
         children = []
         for number, run in enumerate(runs, 1):
