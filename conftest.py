@@ -5,10 +5,13 @@ on_commit, other processes) asks for `committed` instead: nothing is cleaned up 
 with a tenant of its own.
 """
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +27,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from compliance.api import health, rate_limits, unauthenticated
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.serving.garbage_collection import spare_garbage_collection
 from compliance.stores import redis
 from compliance.stores.database_owner import as_owner
 from compliance.tests.citus import ON_CITUS
@@ -35,35 +39,64 @@ settings.register_profile("service", deadline=None, suppress_health_check=[Healt
 settings.load_profile("service")
 
 COMMITTED_WEIGHT = 5  # what a test that commits for real takes, in others
+QUEUE = "TEST_QUEUE"
+"""The variable that names the folder where runs that share the suite say which files they have taken."""
 
 
 def pytest_collection() -> None:
     """Load the console's pages, as web processes do with its routes: tests are generated from them."""
+    # Modules and tests stay: looking for garbage among them takes a quarter of the collection's time.
+    gc.disable()
     admin.autodiscover()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Take this run's share, mark what runs in transactions, and put last what commits for real."""
-    share, _, shares = os.environ.get("TEST_SHARE", "1/1").partition("/")
-    mine = files_of_share(items, int(share), int(shares))
-    config.hook.pytest_deselected(items=[item for item in items if item.path not in mine])
-    items[:] = sorted((item for item in items if item.path in mine), key=commits)
+def pytest_collection_finish() -> None:
+    gc.enable()
+    spare_garbage_collection()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what runs in transactions, and put last what commits for real.
+
+    Runs that share the suite begin with the longest files, so that they end together.
+    """
+    lengths: Counter[tuple[bool, str]] = Counter()
     for item in items:
+        lengths[file_of(item)] += COMMITTED_WEIGHT if commits(item) else 1
         if not commits(item):
             item.add_marker(pytest.mark.django_db(databases=["default", "test"]))
+    if QUEUE in os.environ:
+        items.sort(key=lambda item: (-lengths[file_of(item)], file_of(item)))
+    items.sort(key=commits)
 
 
-def files_of_share(items: list[pytest.Item], share: int, shares: int) -> set[Any]:
-    """The files of one share: each goes to the share that has the least to do so far, the longest first."""
-    weights: Counter[Any] = Counter()
-    for item in items:
-        weights[item.path] += COMMITTED_WEIGHT if commits(item) else 1
-    loads, files = [0] * shares, [set[Any]() for _ in range(shares)]
-    for path, weight in sorted(weights.items(), key=lambda pair: (-pair[1], str(pair[0]))):
-        lightest = loads.index(min(loads))
-        loads[lightest] += weight
-        files[lightest].add(path)
-    return files[share - 1]
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Run the files that no other run of the suite has begun."""
+    if QUEUE not in os.environ or session.testsfailed or session.config.option.collectonly:
+        return None
+    items = taken(session.items, Path(os.environ[QUEUE]))
+    item = next(items, None)
+    while item is not None:
+        following = next(items, None)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        item = following
+    return True
+
+
+def taken(items: list[pytest.Item], queue: Path) -> Iterator[pytest.Item]:
+    """The tests of each file that nobody has taken before; who takes one leaves its name in `queue`."""
+    for (is_committed, path), tests in groupby(items, file_of):
+        try:
+            (queue / f"{path.replace('/', '-')}-{is_committed}").touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        yield from tests
+
+
+def file_of(item: pytest.Item) -> tuple[bool, str]:
+    """Whether the test commits for real, and its file: tests that do are taken by themselves."""
+    return commits(item), item.nodeid.partition("::")[0]
 
 
 def commits(item: pytest.Item) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from auditlog.sealing import keys
-from auditlog.tests.factories import ACTOR
+from auditlog.tests.factories import make_log_key
 from auditlog.tests.witness_process import WitnessProcess, start_witness
 from auditlog.tests.witnessed import write_policy
 from auditlog.tlog.policy import Policy
@@ -17,7 +17,7 @@ from compliance.core.clock import now
 @pytest.fixture
 def witness(tmp_path: Path) -> Iterator[WitnessProcess]:
     """A running witness of the current environment's log."""
-    keys.bootstrap(actor=ACTOR, now=now())
+    make_log_key()
     found = start_witness(tmp_path / "witness", keys.verifier_keys(now=now()))
     yield found
     found.kill()

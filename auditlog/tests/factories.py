@@ -1,18 +1,22 @@
 """Entries, sealed and signed logs, for the tests of every room."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from auditlog import services
-from auditlog.models import AuditEntry, SignedHead
+from auditlog.models import AuditEntry, LogKey, SignedHead
 from auditlog.sealing import keys, sealer
 from auditlog.sealing.tree import latest_checkpoint
 from auditlog.vocabulary import Actor, AuditAction
+from compliance.core import environments
 from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
 from compliance.observing import correlation
 
 ACTOR = Actor.system("tests")
+
+_log_keys: Final[dict[Environment, LogKey]] = {}
 
 
 def make_entries(count: int = 1, *, at: datetime | None = None) -> list[AuditEntry]:
@@ -24,9 +28,31 @@ def make_entries(count: int = 1, *, at: datetime | None = None) -> list[AuditEnt
     ]
 
 
+def make_log_key(*, at: datetime | None = None) -> LogKey:
+    """The key that signs the current environment's log, generated once in a test run: that is slow.
+
+    A test that destroys keys makes one of its own, by `keys.bootstrap()`.
+    """
+    moment = at or now()
+    known = _log_keys.get(environments.current())
+    if known and not LogKey.objects.exists():
+        row = LogKey(
+            name=keys.origin(),
+            public_key=known.public_key,
+            key_uri=known.key_uri,
+            created_at=moment,
+            active_from=moment,
+        )
+        row.save(force_insert=True)
+        keys._record(AuditAction.LOG_KEY_CREATED, row, f"Log key {row} signs", ACTOR, moment)
+    key = keys.bootstrap(actor=ACTOR, now=moment)
+    _log_keys.setdefault(environments.current(), key)
+    return key
+
+
 def seal_and_sign(*, at: datetime | None = None) -> SignedHead:
     """Seal all that is queued, sign the head, and return the newest checkpoint."""
-    keys.bootstrap(actor=ACTOR, now=at or now())
+    make_log_key(at=at)
     sealer.seal_all()
     sealer.sign_head(now=at or now())
     found = latest_checkpoint()

@@ -7,10 +7,9 @@ from typing import Any
 from auditlog import services
 from auditlog.leaves import commitments
 from auditlog.models import AuditEntry
-from auditlog.sealing import keys
 from auditlog.sealing.stored_rows import sealed_between
 from auditlog.sealing.tree import head
-from auditlog.tests.factories import ACTOR, seal_and_sign
+from auditlog.tests.factories import make_log_key, seal_and_sign
 from auditlog.tlog.merkle import Frontier
 from auditlog.tlog.tiles import extended
 from auditlog.verifying.contents import recomputed
@@ -50,7 +49,7 @@ def make_log(count: int, *, tenant_id: Any = None, at: datetime | None = None) -
 
 def empty_log() -> None:
     """Do as an owner who tampers: disable the triggers but for that of the queue, and delete everything."""
-    keys.bootstrap(actor=ACTOR, now=now())
+    make_log_key()
     sql.execute("DELETE FROM auditlog_pendingentry")
     for table in TABLES:
         sql.execute(f"ALTER TABLE auditlog_{table} DISABLE TRIGGER USER")

@@ -12,10 +12,10 @@ from auditlog import services
 from auditlog.disposal import erasing
 from auditlog.exporting.formats import ExportReader
 from auditlog.models import AuditEntry, Leaf, LogKey, PendingEntry, SignedHead, WitnessState
-from auditlog.sealing import keys, sealer
+from auditlog.sealing import sealer
 from auditlog.sealing.tree import head
 from auditlog.submitting import gathering
-from auditlog.tests.factories import ACTOR, seal_and_sign
+from auditlog.tests.factories import ACTOR, make_log_key, seal_and_sign
 from auditlog.tests.witnessed import NOBODY, unguarded
 from auditlog.tlog.policy import Policy
 from auditlog.tlog.proof_file import ProofFile
@@ -53,7 +53,7 @@ def make_entry(tenant: Tenant, **fields: Any) -> AuditEntry:
 
 
 def make_sealed_entry(tenant: Tenant, **fields: Any) -> AuditEntry:
-    keys.bootstrap(actor=ACTOR, now=now())
+    make_log_key()
     entry = make_entry(tenant, **fields)
     seal_and_sign()
     return entry

@@ -10,10 +10,9 @@ from pytest_django.fixtures import Settings
 from auditlog.errors import WitnessPolicyInvalid
 from auditlog.models import SignedHead, WitnessState
 from auditlog.proving import proofs
-from auditlog.sealing import keys
 from auditlog.sealing.tree import latest_checkpoint, published_checkpoint
 from auditlog.submitting import gathering
-from auditlog.tests.factories import ACTOR
+from auditlog.tests.factories import make_log_key
 from auditlog.tests.witness_process import WitnessProcess
 from auditlog.tests.witnessed import NOBODY, grow, write_policy
 from auditlog.tlog.notes import Note
@@ -160,7 +159,7 @@ def test_policy_that_cannot_be_read_is_unavailable(tmp_path: Path, settings: Set
 
 def test_without_a_policy_nothing_is_asked(settings: Settings, api: ApiClient) -> None:
     settings.AUDIT_WITNESS_POLICY = ""
-    keys.bootstrap(actor=ACTOR, now=now())
+    make_log_key()
     grow()
 
     assert gathering.gather(now=now()) == 0

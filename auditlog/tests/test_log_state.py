@@ -9,10 +9,9 @@ from pytest_django.fixtures import Settings
 from auditlog import services
 from auditlog.models import WitnessState
 from auditlog.proving.state import log_state
-from auditlog.sealing import keys
 from auditlog.sealing.tree import Backlog
 from auditlog.submitting import gathering
-from auditlog.tests.factories import ACTOR
+from auditlog.tests.factories import ACTOR, make_log_key
 from auditlog.tests.witness_process import WitnessProcess
 from auditlog.tests.witnessed import NOBODY, grow, write_policy
 from auditlog.tlog.policy import Policy
@@ -30,7 +29,7 @@ MINUTE = timedelta(minutes=1)
 @pytest.mark.parametrize("environment", list(Environment))
 def test_status_tells_the_sizes_to_everyone(environment: Environment, api: ApiClient) -> None:
     with environments.use(environment):
-        keys.bootstrap(actor=ACTOR, now=now())
+        make_log_key()
         size = grow(3).size
 
     status = api.get(PATHS[environment])
@@ -48,7 +47,7 @@ def test_status_tells_the_sizes_to_everyone(environment: Environment, api: ApiCl
 
 
 def test_status_of_an_environment_is_its_own(api: ApiClient) -> None:
-    keys.bootstrap(actor=ACTOR, now=now())
+    make_log_key()
     before = api.get(PATHS[Environment.TEST]).json()
 
     grow(3)
@@ -87,7 +86,7 @@ def test_status_survives_a_policy_that_cannot_be_read(
 
 
 def test_queue_is_told_with_its_oldest_entry() -> None:
-    keys.bootstrap(actor=ACTOR, now=now())
+    make_log_key()
     sealed = grow()
     recorded_at = now() - MINUTE
     for moment in (recorded_at, now()):

@@ -15,7 +15,7 @@ from auditlog.models import AuditEntry, Leaf
 from auditlog.sealing import keys, sealer
 from auditlog.sealing.tree import StoredTiles, latest_checkpoint
 from auditlog.submitting import gathering
-from auditlog.tests.factories import ACTOR, seal_and_sign
+from auditlog.tests.factories import ACTOR, make_log_key, seal_and_sign
 from auditlog.tests.log_keys import SigningKey, signed
 from auditlog.tests.witness_process import WitnessProcess
 from auditlog.tests.witnessed import grow, unguarded, write_policy
@@ -47,7 +47,7 @@ def make_entry() -> AuditEntry:
 
 def make_sealed_entry() -> AuditEntry:
     """An entry among others, under a signed checkpoint."""
-    keys.bootstrap(actor=ACTOR, now=now())
+    make_log_key()
     entry = make_entry()
     grow(3)
     return entry

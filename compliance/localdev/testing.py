@@ -1,6 +1,7 @@
 """`./test`: run pytest over databases, tokens and a Valkey of its own, and remove them.
 
-The whole suite is shared between as many runs as there are processors, up to `MOST_SHARES`.
+The whole suite is shared between runs, one more than there are processors, up to `MOST_SHARES`: tests also
+wait for processes, sockets and disks. Each run takes the next file that no other has taken.
 """
 
 import os
@@ -29,9 +30,9 @@ from .servers.softhsm import SoftHsm
 from .setup.compilation import compile_scorer
 from .state import LockBusy, locked
 
-MOST_SHARES = 2
-SHARE = "TEST_SHARE"
-"""The variable that tells a run its share of the suite, as `1/2`; the root's `conftest.py` reads it."""
+MOST_SHARES = 3
+QUEUE = "TEST_QUEUE"
+"""The variable that names the folder by which runs share the suite; the root's `conftest.py` reads it."""
 TEST_REDIS = "TEST_REDIS"
 """The variable that chooses what stands behind REDIS_URL: `cluster`, or one server."""
 TEST_POOLER = "TEST_POOLER"
@@ -162,7 +163,7 @@ def run_tests(layout: Layout, arguments: list[str]) -> int:
         return 0
     servers = Servers(layout)
     alone = bool(arguments) or has_own_tokens(os.environ)
-    shares = 1 if alone else min(os.cpu_count() or 1, MOST_SHARES)
+    shares = 1 if alone else min((os.cpu_count() or 1) + 1, MOST_SHARES)
     command = [sys.executable, "-m", "pytest", *arguments]
     compile_scorer(layout)
     with in_use(servers, start=servers.start_postgres):
@@ -176,11 +177,15 @@ def run_tests(layout: Layout, arguments: list[str]) -> int:
 
 def _run_shares(runs: Sequence[TestRun], command: Sequence[str], *, cwd: Path) -> int:
     """Run the shares in parallel, and print their output in turn; return the first bad exit code."""
+    queue = runs[0].folder / "taken"
+    queue.mkdir()
+    # None of them runs all that it collects: a percentage would mislead.
+    command = [*command, "-o", "console_output_style=classic"]
     with ExitStack() as stack:
         children = []
         for number, run in enumerate(runs, 1):
             output = None if number == 1 else stack.enter_context((run.folder / "output").open("wb"))
-            environment = {**run.environment(), SHARE: f"{number}/{len(runs)}"}
+            environment = {**run.environment(), QUEUE: str(queue)}
             children.append(subprocess.Popen(command, cwd=cwd, env=environment, stdout=output, stderr=output))
         codes = wait_for(children)
     for number, run in enumerate(runs[1:], 2):

@@ -20,8 +20,8 @@ from compliance.core.identifiers import canonical_id, new_id, parse_id
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from compliance.tests.console import populate
-from delegation import services as delegation
 from delegation.issued.status_entries import LIST_SIZE
+from delegation.tests.factories import make_token_key
 
 ARABIC_INDIC = str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
 FULL_WIDTH = str.maketrans("0123456789", "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19")
@@ -75,7 +75,7 @@ def parameters() -> Iterator[Parameter]:
 def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
     """A client, and by name of the parameter the id of something that is there."""
     tenant = make_tenant()
-    delegation.bootstrap(now=now())
+    make_token_key()
     rows = populate(tenant, Environment.LIVE)
     agent, certificate = rows["agents_agent"], rows["certificates_certificate"]
     carded = make_carded_agent(tenant)

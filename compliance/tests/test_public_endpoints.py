@@ -19,15 +19,13 @@ from certificates.tests.factories import make_carded_agent, make_certificate, re
 from compliance.api.rest.views import ApiViewSet
 from compliance.console.addresses import CONSOLE_PREFIX
 from compliance.core import environments
-from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tenancy import keys
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
-from delegation import services as delegation
 from delegation.issued import status_lists
 from delegation.issuing.groups import IssuedDelegation
-from delegation.tests.factories import make_token
+from delegation.tests.factories import make_token, make_token_key
 from delegation.token_keys import keyring
 
 PAYLOAD = {"order": 17}
@@ -59,7 +57,7 @@ def asks(settings: Any) -> dict[Environment, list[Ask]]:
 def asked() -> Iterator[Ask]:
     """What anyone may ask of one environment's certificates (in force and revoked), CA, token and agent."""
     tenant = make_tenant()
-    delegation.bootstrap(now=now())
+    make_token_key()
     carded = make_carded_agent(tenant)
     yield Ask("v1/agent-cards/<str:did>", "GET", f"v1/agent-cards/{carded.did}")
     active = make_certificate(make_agent(tenant))

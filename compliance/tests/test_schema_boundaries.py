@@ -20,16 +20,14 @@ from auditlog.tests.factories import make_entries, seal_and_sign
 from certificates.tests.factories import make_certificate
 from compliance.api.rest.description import draw
 from compliance.core import environments
-from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.incidents.duties.statements import MOMENTS
 from compliance.incidents.tests.factories import make_incident
 from compliance.signals.vocabulary import DeliveryMethod
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
-from delegation import services as delegation
 from delegation.issued.status_entries import LIST_SIZE
-from delegation.tests.factories import make_issued_token
+from delegation.tests.factories import make_issued_token, make_token_key
 from delegation.token_keys import keyring
 
 DESCRIPTION: dict[str, Any] = json.loads(draw()["json"][0])
@@ -78,7 +76,7 @@ def world(api: ApiClient, settings: Settings) -> World:
     settings.RATE_LIMITS = dict.fromkeys(settings.RATE_LIMITS, 1_000_000)
     settings.SIGNALS_LONG_POLL_SECONDS = 0.0
     keyring.forget()
-    delegation.bootstrap(now=now())
+    make_token_key()
     tenant = make_tenant()
     client = api.as_key(make_key(tenant))
     agent = make_agent(tenant, metadata={"permitted_actions": ["read"]})

@@ -20,6 +20,7 @@ from certificates.lists import list_audit
 from certificates.models import Certificate, CertificateAuthority
 from certificates.tests.factories import (
     CARD,
+    make_authorities,
     make_certificate,
     reinstate_agent,
     revoke_certificate,
@@ -28,9 +29,8 @@ from certificates.tests.factories import (
 from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
-from delegation import services as delegation
 from delegation.issuing.groups import IssuedDelegation
-from delegation.tests.factories import CHAIN, make_token
+from delegation.tests.factories import CHAIN, make_token, make_token_key
 from events.tests.factories import make_high_event
 
 DOCUMENT = settings.BASE_DIR / "docs" / "states.md"
@@ -65,8 +65,8 @@ class Subject:
 @pytest.fixture
 def subject(api: ApiClient) -> Subject:
     tenant = make_tenant()
-    delegation.bootstrap(now=now())
-    services.bootstrap(now=now())
+    make_token_key()
+    make_authorities()
     agent = make_agent(tenant, agent_card=CARD, metadata=METADATA)
     return Subject(api.as_key(make_key(tenant)), agent, token=make_token(agent))
 

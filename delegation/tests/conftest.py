@@ -5,11 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from compliance.core import environments
-from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from delegation import services
+from delegation.tests.factories import make_token_key
 from delegation.token_keys import keyring
 
 
@@ -25,7 +24,7 @@ def empty_rings() -> Iterator[None]:
 def tenant() -> Tenant:
     """A tenant, with a token key in either environment."""
     made = make_tenant()
-    services.bootstrap(now=now())
+    make_token_key()
     with environments.use(Environment.TEST):
-        services.bootstrap(now=now())
+        make_token_key()
     return made

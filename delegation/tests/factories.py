@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from django.conf import settings
+from django.db.models import Q
 
 from agents.models import Agent
-from auditlog.vocabulary import Actor
+from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
 from delegation import services
 from delegation.issued import rows
@@ -18,7 +20,9 @@ from delegation.issuing.applications import Grant
 from delegation.issuing.groups import IssuedDelegation
 from delegation.jose.jwks import public_jwk
 from delegation.jose.tokens import Chain, ChainActor, ChainActorType, Delegation, SubjectIdentifier
-from delegation.models import IssuedToken
+from delegation.lifecycle import KeyStatus
+from delegation.models import IssuedToken, TokenKey
+from delegation.token_keys import keys
 
 ACTOR = Actor.system("tests")
 
@@ -31,6 +35,31 @@ CHAIN = [
 JKT = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"
 """The thumbprint of the key in RFC 9449's examples."""
 VERIFIED = SubjectIdentifier("https://issuer.example", "248289761001")
+
+_token_keys: Final[dict[Environment, TokenKey]] = {}
+
+
+def make_token_key() -> TokenKey:
+    """The active token key of the current environment, generated once in a test run: that is slow.
+
+    A test that destroys keys makes one of its own, by `services.bootstrap()`.
+    """
+    moment = now()
+    known = _token_keys.get(environments.current())
+    if known and not TokenKey.objects.filter(Q(status=KeyStatus.ACTIVE) | Q(kid=known.kid)).exists():
+        row = TokenKey(
+            kid=known.kid,
+            uri=known.uri,
+            public_jwk=known.public_jwk,
+            status=KeyStatus.ACTIVE,
+            published_at=moment,
+            active_from=moment,
+        )
+        row.save(force_insert=True)
+        keys._record(AuditAction.TOKEN_KEY_CREATED, row, ACTOR, moment)
+    key = services.bootstrap(now=moment)
+    _token_keys.setdefault(environments.current(), key)
+    return key
 
 
 def as_chain(actors: list[dict[str, str]]) -> Chain:

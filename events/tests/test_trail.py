@@ -19,8 +19,7 @@ from compliance.tenancy import services as tenancy
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import ACTOR, make_tenant
 from compliance.tests.console import address_in, console_of, make_member, make_operator
-from delegation import services as delegation
-from delegation.tests.factories import make_token
+from delegation.tests.factories import make_token, make_token_key
 from events.inbox import reviewing
 from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict, RiskBand
 from events.trail.steps import Place, trail_of
@@ -56,7 +55,7 @@ def test_trail_joins_every_kind_of_step_newest_first(acme: Tenant) -> None:
     event = make_event(agent, score=0.9)
     given: dict[str, Any] = {"tenant_id": acme.id, "actor": ACTOR}
     reviewing.review(event_id=event.id, verdict=ReviewVerdict.CONFIRMED, note="bad", now=now(), **given)
-    delegation.bootstrap(now=now())
+    make_token_key()
     make_token(agent)
     certificate = agent.certificates.get()
     certificates.revoke(certificate_id=certificate.id, reason="stolen", now=now(), **given)

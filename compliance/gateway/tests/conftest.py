@@ -5,11 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from agents.models import Agent
-from compliance.core.clock import now
 from compliance.gateway.tests.factories import Gateway, make_permitted_agent
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from delegation import services as delegation
+from delegation.tests.factories import make_token_key
 from delegation.token_keys import keyring
 
 
@@ -23,7 +22,7 @@ def empty_rings() -> Iterator[None]:
 
 @pytest.fixture
 def tenant() -> Tenant:
-    delegation.bootstrap(now=now())
+    make_token_key()
     return make_tenant()
 
 

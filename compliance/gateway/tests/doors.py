@@ -134,7 +134,7 @@ def protected_api() -> Iterator[ProtectedApi]:
     with ThreadingHTTPServer((HOST, 0), Handler) as server:
         server.daemon_threads = True
         api.port = server.server_address[1]
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield api

@@ -29,9 +29,8 @@ from compliance.gateway.tests.factories import (
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from delegation import proofs
-from delegation import services as delegation
 from delegation.models import IssuedToken
-from delegation.tests.factories import CHAIN, VERIFIED, as_chain
+from delegation.tests.factories import CHAIN, VERIFIED, as_chain, make_token_key
 from delegation.tests.holders import Holder
 
 pytestmark = pytest.mark.django_db(databases="__all__")
@@ -87,7 +86,7 @@ def test_expired_token_is_refused(gateway: Gateway, agent: Agent) -> None:
 
 def test_token_of_the_other_environment_is_refused(gateway: Gateway, tenant: Tenant) -> None:
     with environments.use(Environment.TEST):
-        delegation.bootstrap(now=now())
+        make_token_key()
         token = token_of(make_permitted_agent(Tenant.objects.get(id=tenant.id)))
 
     assert refusal(gateway.ask_bearer(token)) == (401, "The token is not valid", "invalid_issuer")

@@ -8,7 +8,8 @@ from pytest_django.fixtures import Settings
 
 from auditlog import services
 from auditlog.models import WitnessState
-from auditlog.sealing import keys, sealer
+from auditlog.sealing import sealer
+from auditlog.tests.factories import make_log_key
 from auditlog.tests.log_keys import make_witness_key
 from auditlog.vocabulary import AuditAction
 from compliance.core.clock import now
@@ -32,7 +33,7 @@ def test_without_witnesses_there_is_no_finding() -> None:
 
 
 def test_missing_quorum_is_a_finding_after_five_minutes(policy: None) -> None:
-    keys.bootstrap(actor=ACTOR, now=now())
+    make_log_key()
     services.record(tenant_id=new_id(), action=AuditAction.AGENT_UPDATED, actor=ACTOR, now=now())
     sealer.seal_all()
     signed = sealer.sign_head(now=now())

@@ -38,7 +38,7 @@ from compliance.ops.restoring import checks, secrets, signing
 from compliance.ops.restoring.checks import KeptElsewhere
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import ACTOR, make_tenant
-from delegation import services as delegation
+from delegation.tests.factories import make_token_key
 from webhooks.tests.factories import make_delivery, make_webhook
 
 
@@ -63,7 +63,7 @@ def published() -> x509.CertificateRevocationList:
 def test_sound_installation_passes_what_was_kept_of_it(tmp_path: Path) -> None:
     tenant = make_tenant()
     make_certified_agent(tenant)
-    delegation.bootstrap(now=now())
+    make_token_key()
     make_webhook(tenant)
     (tmp_path / "crl").write_bytes(published().public_bytes(Encoding.DER))
     (tmp_path / "checkpoint").write_text(seal_and_sign().note)
@@ -124,7 +124,7 @@ def test_half_of_the_sample_is_the_newest_certificates() -> None:
 
 def test_keys_of_authorities_tokens_and_log_sign() -> None:
     make_authorities()
-    delegation.bootstrap(now=now())
+    make_token_key()
     make_entries()
     seal_and_sign()
 

@@ -28,8 +28,7 @@ from compliance.reports.tests.factories import make_frame
 from compliance.tenancy.models import Tenant
 from compliance.tests.citus import ON_CITUS
 from compliance.tests.owner import owning
-from delegation import services as delegation
-from delegation.tests.factories import make_token
+from delegation.tests.factories import make_token, make_token_key
 from events import partitions
 from events.inbox import reviewing
 from events.models import ReviewVerdict
@@ -156,7 +155,7 @@ def _populate(tenant: Tenant) -> None:
         )
     _change(tenant, idle, {"version": "2"})
     _change(tenant, idle, {"enforcement": "observe"})
-    delegation.bootstrap(now=now())
+    make_token_key()
     make_token(trader)
     make_token(idle)
     seal_and_sign()

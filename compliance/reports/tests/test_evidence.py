@@ -23,8 +23,7 @@ from compliance.reports.content.facts import Facts, Frame
 from compliance.reports.tests.factories import make_frame
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from delegation import services as delegation
-from delegation.tests.factories import CHAIN, as_chain, make_token
+from delegation.tests.factories import CHAIN, as_chain, make_token, make_token_key
 from events import partitions
 from events.archiving import archive_file, restoring
 from events.inbox import reviewing
@@ -279,7 +278,7 @@ def test_oldest_event_is_the_first_received_whatever_its_agent_says(tenant: Tena
 
 
 def test_delegations_are_counted_by_root_and_scope(tenant: Tenant) -> None:
-    delegation.bootstrap(now=now())
+    make_token_key()
     make_token(make_agent(tenant, metadata={"permitted_actions": ["read"]}))
     make_token(make_agent(tenant))
     make_token(make_agent(tenant), chain=as_chain(CHAIN[1:]))

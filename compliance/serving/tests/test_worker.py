@@ -58,13 +58,17 @@ def running() -> Iterator[Running]:
             *(sys.executable, "-m", "gunicorn", "--config", "python:compliance.serving.config"),
             *("--bind", f"fd://{descriptor}", "--workers", "1", "compliance.serving.tests.tiny:site"),
         ]
-        process = subprocess.Popen(command, cwd=settings.BASE_DIR, pass_fds=[descriptor])
+        process = subprocess.Popen(
+            command, cwd=settings.BASE_DIR, pass_fds=[descriptor], start_new_session=True
+        )
     try:
         found = Running(process, port)
         assert eventually(found.is_answering, seconds=SECONDS)
         yield found
     finally:
-        process.kill()
+        # Workers outlive a master that is killed.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 

@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from compliance.core import environments
-from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.signals.models import Signal, Stream
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
-from delegation import services
+from delegation.tests.factories import make_token_key
 
 
 @pytest.fixture(autouse=True)
@@ -31,9 +30,9 @@ def loopback(strict: None, settings: Any) -> None:
 def tenant() -> Tenant:
     """A tenant, with a token key in either environment."""
     made = make_tenant()
-    services.bootstrap(now=now())
+    make_token_key()
     with environments.use(Environment.TEST):
-        services.bootstrap(now=now())
+        make_token_key()
     return made
 
 

@@ -14,6 +14,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from compliance.core.clock import now
+from compliance.tests.http_server import QuickServer
 
 RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -45,7 +46,7 @@ class Provider:
     @classmethod
     @contextmanager
     def serving(cls) -> Iterator["Provider"]:
-        with HTTPServer(host="127.0.0.1") as server:
+        with QuickServer(host="127.0.0.1") as server:
             found = cls(server)
             found.document = {"issuer": found.issuer, "jwks_uri": f"{found.issuer}/keys"}
             server.expect_request("/.well-known/openid-configuration").respond_with_handler(found.describe)

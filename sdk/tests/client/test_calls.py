@@ -94,7 +94,7 @@ def test_list_that_leads_nowhere_ends() -> None:
             return [each async for each in client.agents.list()]
 
     with HTTPServer(("127.0.0.1", 0), Endless) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         address = f"http://127.0.0.1:{server.server_address[1]}"
         with Client(address) as client, pytest.raises(UnexpectedAnswer):
             list(client.agents.list())

@@ -17,6 +17,7 @@ from werkzeug import Request, Response
 from compliance.core.clock import now
 from compliance.people.sso.tests import toolkit
 from compliance.people.sso.tests.providers import begin, follow, parameters_of
+from compliance.tests.http_server import QuickServer
 
 RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -45,7 +46,7 @@ class Forger:
     @classmethod
     @contextmanager
     def serving(cls, tls: ssl.SSLContext | None = None) -> Iterator["Forger"]:
-        with HTTPServer(host="127.0.0.1", ssl_context=tls) as server:
+        with QuickServer(host="127.0.0.1", ssl_context=tls) as server:
             forger = cls(server)
             forger.document = forger.honest_document()
             server.expect_request("/.well-known/openid-configuration").respond_with_handler(
