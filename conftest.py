@@ -27,6 +27,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from compliance.api import health, rate_limits, unauthenticated
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.localdev.testing import CLAIMS
 from compliance.serving.garbage_collection import spare_garbage_collection
 from compliance.stores import redis
 from compliance.stores.database_owner import as_owner
@@ -38,14 +39,10 @@ from compliance.tests.owner import owning
 settings.register_profile("service", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("service")
 
-COMMITTED_WEIGHT = 5  # what a test that commits for real takes, in others
-QUEUE = "TEST_QUEUE"
-"""The variable that names the folder where runs that share the suite say which files they have taken."""
-
 
 def pytest_collection() -> None:
     """Load the console's pages, as web processes do with its routes: tests are generated from them."""
-    # Modules and tests stay: looking for garbage among them takes a quarter of the collection's time.
+    # What is loaded stays: collecting garbage among it is slow.
     gc.disable()
     admin.autodiscover()
 
@@ -58,44 +55,48 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what runs in transactions, and put last what commits for real.
 
-    Runs that share the suite begin with the longest files, so that they end together.
+    Runs that share the suite begin with the files that have most tests, so that they end together.
     """
-    lengths: Counter[tuple[bool, str]] = Counter()
     for item in items:
-        lengths[file_of(item)] += COMMITTED_WEIGHT if commits(item) else 1
         if not commits(item):
             item.add_marker(pytest.mark.django_db(databases=["default", "test"]))
-    if QUEUE in os.environ:
-        items.sort(key=lambda item: (-lengths[file_of(item)], file_of(item)))
+    if CLAIMS in os.environ:
+        sizes = Counter(map(part_of, items))
+        items.sort(key=lambda item: (-sizes[part_of(item)], part_of(item)))
     items.sort(key=commits)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Run the files that no other run of the suite has begun."""
-    if QUEUE not in os.environ or session.testsfailed or session.config.option.collectonly:
+    if CLAIMS not in os.environ or session.testsfailed or session.config.option.collectonly:
         return None
-    items = taken(session.items, Path(os.environ[QUEUE]))
+    items = claimed(session.items, Path(os.environ[CLAIMS]))
     item = next(items, None)
     while item is not None:
+        # What is torn down after a test depends on the next one: its file is claimed one test ahead.
         following = next(items, None)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
         item = following
     return True
 
 
-def taken(items: list[pytest.Item], queue: Path) -> Iterator[pytest.Item]:
-    """The tests of each file that nobody has taken before; who takes one leaves its name in `queue`."""
-    for (is_committed, path), tests in groupby(items, file_of):
+def claimed(items: list[pytest.Item], claims: Path) -> Iterator[pytest.Item]:
+    """Yield the tests of each part that no other run has claimed, and leave a file in `claims` for it."""
+    for (is_committed, path), tests in groupby(items, part_of):
         try:
-            (queue / f"{path.replace('/', '-')}-{is_committed}").touch(exist_ok=False)
+            (claims / f"{path.replace('/', '-')}-{is_committed}").touch(exist_ok=False)
         except FileExistsError:
             continue
         yield from tests
 
 
-def file_of(item: pytest.Item) -> tuple[bool, str]:
-    """Whether the test commits for real, and its file: tests that do are taken by themselves."""
+def part_of(item: pytest.Item) -> tuple[bool, str]:
+    """Return whether the test commits for real, and its file: what runs claim at once."""
     return commits(item), item.nodeid.partition("::")[0]
 
 

@@ -126,6 +126,12 @@ def destroy_ended(*, now: datetime) -> int:
     return len(ended)
 
 
+def add(key: LogKey, *, actor: Actor, now: datetime) -> None:
+    """Insert a key that is in the HSM, with its audit entry. Raises: IntegrityError if there is another."""
+    key.save(force_insert=True)
+    _record(AuditAction.LOG_KEY_CREATED, key, f"Log key {key} signs", actor, now)
+
+
 def _generate(name: str, *, others_end: datetime | None = None, actor: Actor, now: datetime) -> LogKey | None:
     """Generate a key; None, and no key left in the HSM, if another process has made one."""
     ref = backend_for(environments.current()).generate_ed25519(label=LABEL)
@@ -134,8 +140,7 @@ def _generate(name: str, *, others_end: datetime | None = None, actor: Actor, no
         with environments.atomic():
             if others_end is not None:
                 _retire_all(others_end, actor, now)
-            key.save(force_insert=True)
-            _record(AuditAction.LOG_KEY_CREATED, key, f"Log key {key} signs", actor, now)
+            add(key, actor=actor, now=now)
     except IntegrityError:
         destroy_if_present(ref.uri)
         return None

@@ -29,9 +29,9 @@ def make_entries(count: int = 1, *, at: datetime | None = None) -> list[AuditEnt
 
 
 def make_log_key(*, at: datetime | None = None) -> LogKey:
-    """The key that signs the current environment's log, generated once in a test run: that is slow.
+    """Return the key that signs the current environment's log; generated once in a test run, as that is slow.
 
-    A test that destroys keys makes one of its own, by `keys.bootstrap()`.
+    A test that destroys keys calls `keys.bootstrap()` instead.
     """
     moment = at or now()
     known = _log_keys.get(environments.current())
@@ -43,8 +43,7 @@ def make_log_key(*, at: datetime | None = None) -> LogKey:
             created_at=moment,
             active_from=moment,
         )
-        row.save(force_insert=True)
-        keys._record(AuditAction.LOG_KEY_CREATED, row, f"Log key {row} signs", ACTOR, moment)
+        keys.add(row, actor=ACTOR, now=moment)
     key = keys.bootstrap(actor=ACTOR, now=moment)
     _log_keys.setdefault(environments.current(), key)
     return key

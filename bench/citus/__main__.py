@@ -14,12 +14,13 @@ from typing import Any
 
 from bench.citus.conversation import conversation
 from bench.citus.costs import FORMS, Costs
-from bench.citus.ground import CITUS, KINDS, Ground, find_build, is_skipped
+from bench.citus.ground import CITUS, KINDS, Ground, find_build
 from bench.citus.moving import Moving
 from bench.harness import machine
 from bench.harness.command import ended, tell
 from compliance.localdev.console import StepFailed, step
 from compliance.localdev.layout import find_layout
+from compliance.localdev.servers.citus import tell_if_missing
 from compliance.localdev.servers.servers import Servers
 from compliance.localdev.state import LockBusy, locked
 
@@ -30,7 +31,7 @@ MODES = ("force_logical", "block_writes")
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; the exit code."""
     options = _options(arguments)
-    if is_skipped():
+    if tell_if_missing():
         return 0
     return ended(lambda: _run(options))
 

@@ -14,11 +14,11 @@ import psycopg
 from bench.cluster.members import clean
 from bench.harness import machine
 from bench.harness.command import manage
-from compliance.localdev.console import StepFailed, say, step
+from compliance.localdev.console import StepFailed, step
 from compliance.localdev.environment import service_name
 from compliance.localdev.servers.citus import BUILD, SETTINGS, CitusCluster, citus_build
 from compliance.localdev.servers.databases import ensure_database
-from compliance.localdev.servers.postgres import DatabaseRole, PostgresServer
+from compliance.localdev.servers.postgres import PostgresServer
 from compliance.localdev.servers.redis import RedisServer
 from compliance.localdev.servers.servers import Servers
 
@@ -31,16 +31,8 @@ def find_build() -> Path:
     """Return the program that installs Citus. Raises StepFailed."""
     found = citus_build()
     if found is None:
-        raise StepFailed(f"{BUILD} names no build of Citus", hint=f"{BUILD}=/folder ./run bench citus")
+        raise StepFailed(f"{BUILD} names no build of Citus", hint=f"set {BUILD}=/folder")
     return found
-
-
-def is_skipped() -> bool:
-    """Whether the environment names no build of Citus; says so."""
-    if citus_build() is None:
-        say(f"  … skipped: {BUILD} names no build of Citus")
-        return True
-    return False
 
 
 @dataclass(frozen=True)
@@ -55,10 +47,8 @@ class Ground:
 
     @cached_property
     def cluster(self) -> CitusCluster:
-        auditor = DatabaseRole(self.servers.auditor(), self.servers.secrets["postgres_reader_password"])
-        roles = [*(self.servers.role(kind) for kind in ("owner", "service", "reader")), auditor]
         password = self.servers.secrets["postgres_password"]
-        return CitusCluster(self.folder / "citus", self.install, password, roles)
+        return CitusCluster(self.folder / "citus", self.install, password, self.servers.citus_roles())
 
     @cached_property
     def plain(self) -> PostgresServer:
@@ -133,7 +123,7 @@ class Ground:
         """Stop the servers and remove their data."""
         self.plain.stop()
         self.redis.stop()
-        self.cluster.stop()
+        self.cluster.clear()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _start(self) -> None:
@@ -143,12 +133,10 @@ class Ground:
             self.plain.outside.mkdir(mode=0o755, exist_ok=True)
         self.plain.start()
         self.redis.start()
-        for node in (self.plain, *cluster.nodes):
+        for node in (self.plain, cluster.coordinator):
             self.servers.make_roles(node)
-        auditor = cluster.roles[-1]
-        for node in cluster.nodes[1:]:
-            with psycopg.connect(node.url("postgres"), autocommit=True) as connection:
-                connection.execute(f"ALTER ROLE {auditor.name} LOGIN PASSWORD '{auditor.password}'")
+        for worker in cluster.worker_nodes:
+            self.servers.make_roles_of_worker(worker)
         ensure_database(self.plain, DATABASE, owner=owner)
         cluster.make_database(DATABASE, owner=owner)
 

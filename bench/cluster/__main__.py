@@ -4,19 +4,23 @@ import argparse
 import sys
 import time
 
-from bench.citus.ground import find_build, is_skipped
+from bench.citus.ground import find_build
 from bench.cluster.programs import find_programs
 from bench.cluster.topology import Cluster
 from compliance.localdev.console import StepFailed, complain, say
 from compliance.localdev.layout import find_layout
+from compliance.localdev.servers.citus import tell_if_missing
 from compliance.localdev.servers.servers import Servers
 
 
 def find_cluster(*, citus: bool = False) -> Cluster:
     """Return the cluster of this checkout. Raises StepFailed if a program or build is missing."""
     layout = find_layout()
-    install = find_build() if citus else None
-    return Cluster(Servers(layout), find_programs(layout), layout.local / "cluster", install=install)
+    servers, programs = Servers(layout), find_programs(layout)
+    if not citus:
+        return Cluster(servers, programs, layout.local / "cluster")
+    # Parameters are set when the nodes are first made.
+    return Cluster(servers, programs, layout.local / "cluster-citus", citus_install=find_build())
 
 
 def main() -> int:
@@ -24,7 +28,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./run bench cluster", description=__doc__)
     parser.add_argument("--citus", action="store_true", help="a coordinator and two workers (CITUS_BUILD)")
     chosen = parser.parse_args()
-    if chosen.citus and is_skipped():
+    if chosen.citus and tell_if_missing():
         return 0
     try:
         cluster = find_cluster(citus=chosen.citus)

@@ -1,15 +1,12 @@
-"""Two workers of Citus beside the cluster's nodes, which Patroni keeps and which are then the coordinator."""
+"""Two Citus workers; the cluster's own nodes, under Patroni, are their coordinator."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 from compliance.localdev.servers.citus import SETTINGS, CitusCluster
 from compliance.localdev.servers.databases import Addressed
-from compliance.localdev.servers.postgres import DatabaseRole
 from compliance.localdev.servers.servers import Servers
 from compliance.localdev.state import write_private
 
@@ -25,9 +22,7 @@ class CitusWorkers:
 
     @cached_property
     def _cluster(self) -> CitusCluster:
-        auditor = DatabaseRole(self.servers.auditor(), self.servers.secrets["postgres_reader_password"])
-        roles = [*(self.servers.role(kind) for kind in ("owner", "service", "reader")), auditor]
-        return CitusCluster(self.folder / "citus", self.install, self.password, roles)
+        return CitusCluster(self.folder / "citus", self.install, self.password, self.servers.citus_roles())
 
     @property
     def programs(self) -> Path:
@@ -37,6 +32,7 @@ class CitusWorkers:
     @property
     def parameters(self) -> dict[str, Any]:
         """What the coordinator's nodes need besides their own parameters."""
+        # Memory is not that of small test nodes.
         return {name: value for name, value in SETTINGS.items() if name != "shared_buffers"}
 
     @property
@@ -44,23 +40,24 @@ class CitusWorkers:
         """The environment of the coordinator's nodes, by which they sign in to the workers."""
         return {"PGPASSFILE": str(self.folder / "citus-passwords"), **self._cluster.libraries}
 
-    def lay(self) -> None:
+    def install_programs(self) -> None:
         """Install the programs. Raises StepFailed."""
-        self._cluster.lay()
-        # The coordinator runs as whoever owns the cluster's folder, workers of root's as somebody else.
+        self._cluster.install_programs()
+        # A file of the coordinator's own: as root, its user is not that of the workers.
         write_private(Path(self.variables["PGPASSFILE"]), self._cluster.passwords())
 
     def start(self) -> None:
         """Start the workers, with the service's roles."""
         self._cluster.start_nodes(self._cluster.worker_nodes)
-        auditor = self._cluster.roles[-1]
-        for node in self._cluster.worker_nodes:
-            self.servers.make_roles(node)
-            with psycopg.connect(node.url("postgres"), autocommit=True) as connection:
-                connection.execute(f"ALTER ROLE {auditor.name} LOGIN PASSWORD '{auditor.password}'")
+        for worker in self._cluster.worker_nodes:
+            self.servers.make_roles_of_worker(worker)
 
     def stop(self) -> None:
         self._cluster.stop()
+
+    def clear(self) -> None:
+        """Stop the workers and remove what lies outside of `folder`."""
+        self._cluster.clear()
 
     def make_database(self, name: str, *, coordinator: Addressed, port: int) -> None:
         """Make a database on all nodes; the workers reach the coordinator's primary at that port."""

@@ -102,7 +102,10 @@ def patroni(
     passwords: dict[str, str],
     more: dict[str, Any] | None = None,
 ) -> str:
-    """Return a member's configuration (JSON, which is YAML); `passwords` by role, `more` parameters."""
+    """Return a member's configuration (JSON, which is YAML).
+
+    `passwords` by role; `more`: further parameters of PostgreSQL.
+    """
     names = {"superuser": "service", "replication": "replicator", "rewind": "rewinder"}
     network = "0.0.0.0/0"
     return json.dumps(

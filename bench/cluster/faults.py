@@ -70,11 +70,11 @@ class Faults:
         """Return what this machine does not allow, in words."""
         found = []
         if self._cluster.log_disk is None:
-            found.append("a full log disk (needs root)")
+            found.append("a full log disk (needs root, and not --citus)")
         if self._clock is None:
             found.append("a wrong clock (needs libfaketime)")
         if not self._cluster.network.can_cut:
-            found.append("a cut between two nodes (needs root)")
+            found.append("a cut between two nodes (needs root, and not --citus)")
         return found
 
     def _lasting(self) -> Iterator[Fault]:

@@ -27,7 +27,7 @@ class Finding:
         return self.tested > 0 and self.broken == 0
 
 
-STRIKES: Final = (
+_COUNTS: Final = (
     "SELECT agent_id::text, count(*) FROM events_behaviorevent"
     " WHERE agent_id = ANY(%s::uuid[]) AND risk_band = 'high' GROUP BY 1",
     "SELECT affected_id, count(*) FROM auditlog_auditentry"
@@ -132,7 +132,7 @@ class RowAudit:
             ask("SELECT id::text, status FROM agents_agent WHERE id = ANY(%s::uuid[])", agents)
         )
         # Each by itself: on Citus the audit log is not where the agents are.
-        counted: list[dict[str, int]] = [dict(ask(statement, agents)) for statement in STRIKES]
+        counted: list[dict[str, int]] = [dict(ask(statement, agents)) for statement in _COUNTS]
         found = {
             agent: (status, *(one.get(agent, 0) for one in counted)) for agent, status in statuses.items()
         }

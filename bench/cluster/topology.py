@@ -50,7 +50,7 @@ READY_SECONDS = 120.0
 class Cluster:
     """One cluster in `folder`; `network` says where its database nodes are.
 
-    With `install`, a program that lays Citus into PostgreSQL's, they are a coordinator with two workers.
+    With `citus_install`, which adds Citus to a copy of PostgreSQL, they are the coordinator of two workers.
     """
 
     servers: Servers
@@ -58,7 +58,7 @@ class Cluster:
     folder: Path
     network: Network = LOOPBACK
     log_disk: LogDisk | None = None
-    install: Path | None = None
+    citus_install: Path | None = None
     keeper: Keeper = field(default_factory=Keeper)
 
     # --- Where everything is -----------------------------------------------------------------------
@@ -99,10 +99,11 @@ class Cluster:
         )
 
     @cached_property
-    def workers(self) -> CitusWorkers | None:
-        if self.install is None:
+    def citus(self) -> CitusWorkers | None:
+        """The Citus workers; None for plain PostgreSQL."""
+        if self.citus_install is None:
             return None
-        return CitusWorkers(self.servers, self.folder, self.install, self._secret("superuser"))
+        return CitusWorkers(self.servers, self.folder, self.citus_install, self._secret("superuser"))
 
     @property
     def demo(self) -> dict[str, Any]:
@@ -137,7 +138,7 @@ class Cluster:
             "PYTHONPATH": str(self.servers.layout.root),
             "SERVICE_NAME": service_name(os.environ),
             "DATABASE_URL": self.url(live, role),
-            "DATABASE_CITUS": str(self.workers is not None).lower(),
+            "DATABASE_CITUS": str(self.citus is not None).lower(),
             "TEST_DATABASE_URL": self.url(test, role),
             "REDIS_URL": self.valkey.url(),
             "BROKER_URL": self.broker.url(),
@@ -197,8 +198,8 @@ class Cluster:
     def _stop_servers(self) -> None:
         self.valkey.stop()
         self.broker.stop()
-        if self.workers is not None:
-            self.workers.stop()
+        if self.citus is not None:
+            self.citus.stop()
 
     def manage(self, *arguments: str, accepted: tuple[int, ...] = (0,)) -> str:
         """Run a command of the service as its operator; return what it printed.
@@ -243,8 +244,9 @@ class Cluster:
         """Remove all data, and end what a killed run left."""
         self._end_leftovers()
         shutil.rmtree(self.folder, ignore_errors=True)
-        # The next ones have another password.
-        vars(self).pop("workers", None)
+        if self.citus is not None:
+            self.citus.clear()
+        vars(self).pop("citus", None)  # with the superuser's password, which is made anew
 
     def _end_leftovers(self) -> None:
         members.end_leftovers(self.folder)
@@ -268,7 +270,7 @@ class Cluster:
             self.tokens.ensure()
             self._make_databases()
             self._add(self._key_host())
-            if self.workers is not None:
+            if self.citus is not None:
                 self._distribute()
             self.manage("bootstrap_dev", "--migrate", "--state", str(self.folder / "demo.json"))
         with step("two web nodes, and two of each part behind them"):
@@ -280,10 +282,10 @@ class Cluster:
         with step("etcd: three members"):
             self._add(*(self._etcd(node) for node in self.nodes))
             self._wait("etcd elected no leader", lambda: self.etcd_leader() is not None)
-        if self.workers is not None:
+        if self.citus is not None:
             with step("two workers of Citus"):
-                self.workers.lay()
-                self.workers.start()
+                self.citus.install_programs()
+                self.citus.start()
         with step("PostgreSQL: a primary and two standbys under Patroni"):
             self._add(self._balancer(), *(self._patroni(node) for node in self.nodes))
             self._wait("PostgreSQL has no primary with a synchronous standby", self._is_replicated)
@@ -310,8 +312,8 @@ class Cluster:
     def _make_databases(self) -> None:
         self.servers.make_roles(self)
         for name in self.servers.database_names():
-            if self.workers is not None:
-                self.workers.make_database(name, coordinator=self, port=self._port("primary"))
+            if self.citus is not None:
+                self.citus.make_database(name, coordinator=self, port=self._port("primary"))
             else:
                 ensure_database(self, name, owner=self.servers.role("owner"))
 
@@ -338,10 +340,10 @@ class Cluster:
         conf, data = folder / "patroni.json", folder / "data"
         roles = ("superuser", "replication", "rewind")
         passwords = {role: self._secret(role) for role in roles}
-        programs, more, environment = self.programs.postgres, dict[str, Any](), clean(os.environ)
-        if self.workers is not None:
-            programs, more = self.workers.programs, self.workers.parameters
-            environment |= self.workers.variables
+        citus = self.citus
+        programs = citus.programs if citus else self.programs.postgres
+        more = citus.parameters if citus else {}
+        environment = clean(os.environ) | (citus.variables if citus else {})
         text = configurations.patroni(
             node, self.nodes, data=data, programs=programs, passwords=passwords, more=more
         )

@@ -33,7 +33,7 @@ from compliance.core.environments import Environment
 from compliance.keys import KeyRef, KeyStorage
 from compliance.tenancy.models import Tenant
 
-CHAIN: Final[tuple[Any, ...]] = (CertificateAuthority, OcspResponder, RevocationList, RevocationListPart)
+_CHAIN: Final[tuple[Any, ...]] = (CertificateAuthority, OcspResponder, RevocationList, RevocationListPart)
 _chains: Final[dict[Environment, list[tuple[Any, list[Any]]]]] = {}
 _keys: Final[dict[Environment, list[KeyRef]]] = defaultdict(list)
 
@@ -46,24 +46,24 @@ def make_authorities() -> CertificateAuthority:
     if environment in _chains and not CertificateAuthority.objects.exists():
         for model, rows in _chains[environment]:
             model.objects.bulk_create(rows)
-        if _is_complete():
+        if _has_chain():
             return CertificateAuthority.objects.issuing()
     issuing = services.bootstrap(now=now())
     if environment not in _chains:
-        _chains[environment] = [(model, list(model.objects.all())) for model in CHAIN]
+        _chains[environment] = [(model, list(model.objects.all())) for model in _CHAIN]
     return issuing
 
 
 def make_certificate(agent: Agent, *, at: datetime | None = None) -> Certificate:
     """An active certificate of the agent, issued now (or `at`); a pending agent becomes active."""
-    if not _is_complete():
+    if not _has_chain():
         make_authorities()
     _stock_pool()
     return services.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=at or now())
 
 
-def _is_complete() -> bool:
-    """Whether `services.bootstrap` would make nothing new: it asks for much, and most tests call it."""
+def _has_chain() -> bool:
+    """Whether the issuing CA is there, and no wrapping key is needed; to ask `services.bootstrap` is slow."""
     is_wrapped = key_pool.storage() is KeyStorage.WRAPPED
     return not is_wrapped and CertificateAuthority.objects.filter(role=AuthorityRole.ISSUING).exists()
 

@@ -3,7 +3,6 @@
 The statements are plain SQL: what they find is tested without Citus, too.
 """
 
-import os
 from collections.abc import Iterator
 from uuid import UUID, uuid4
 
@@ -29,9 +28,9 @@ from compliance.stores import sql
 from compliance.stores.hash_ranges import bucket_of
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.citus import on_citus
 
 LIVE = Environment.LIVE
-on_citus = pytest.mark.skipif(os.environ.get("TEST_DATABASE") != "citus", reason="needs Citus")
 
 
 @pytest.fixture(autouse=True)

@@ -5,15 +5,14 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.db import InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from redis.exceptions import RedisError
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
 from compliance.core.errors import ServiceError
+from compliance.stores import sql
 
 log = logging.getLogger(__name__)
 
@@ -59,19 +58,11 @@ def error_parts(error: BaseException) -> tuple[int, str, dict[str, str]] | None:
         return 413, "Request body is too large", {}
     if isinstance(error, SuspiciousOperation):
         return 400, "Bad request", {}
-    if isinstance(error, OperationalError | InterfaceError) or _is_moved_shard(error):
+    if isinstance(error, sql.outages()):
         return 503, DATABASE_DOWN, {"Retry-After": str(RETRY_SECONDS)}
     if isinstance(error, RedisError):
         return 503, BROKER_DOWN, {"Retry-After": str(RETRY_SECONDS)}
     return None
-
-
-def _is_moved_shard(error: BaseException) -> bool:
-    """Whether Citus had planned a statement for a shard that has just moved; nothing of it is stored."""
-    if not (settings.DATABASE_CITUS and isinstance(error, InternalError)):
-        return False
-    log.warning("the shards have changed: %s", error)
-    return True
 
 
 def rate_limited(seconds: int | None) -> str:
@@ -110,7 +101,7 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
         return None
     status, message, headers = found
     if status == 503:
-        log.warning("answered 503: %s", type(error).__name__)
+        log.warning("answered 503: %s", sql.named(error))
     return Response({"error": message}, status=status, headers=headers)
 
 

@@ -1,7 +1,7 @@
 """`./test`: run pytest over databases, tokens and a Valkey of its own, and remove them.
 
-The whole suite is shared between runs, one more than there are processors, up to `MOST_SHARES`: tests also
-wait for processes, sockets and disks. Each run takes the next file that no other has taken.
+The whole suite is shared between runs, one more than there are processors, up to `MOST_RUNS`: tests also
+wait for processes, sockets and disks. Each run claims the next file that no other has claimed.
 """
 
 import os
@@ -19,9 +19,8 @@ from .console import StepFailed, say, step
 from .environment import has_own_tokens, merged
 from .layout import Layout
 from .servers.citus import BUILD, CitusCluster, citus_build
-from .servers.databases import drop_databases, query, set_defaults
+from .servers.databases import drop_databases, set_defaults
 from .servers.pgbouncer import PgBouncer, keeps_prepared_statements, pgbouncer_program
-from .servers.postgres import DatabaseRole
 from .servers.processes import run_foreground, wait_for
 from .servers.redis import RedisServer
 from .servers.redis_cluster import RedisCluster
@@ -30,9 +29,9 @@ from .servers.softhsm import SoftHsm
 from .setup.compilation import compile_scorer
 from .state import LockBusy, locked
 
-MOST_SHARES = 3
-QUEUE = "TEST_QUEUE"
-"""The variable that names the folder by which runs share the suite; the root's `conftest.py` reads it."""
+MOST_RUNS = 3
+CLAIMS = "TEST_CLAIMS"
+"""The variable that names the folder where each run of the suite leaves a file for what it has taken."""
 TEST_REDIS = "TEST_REDIS"
 """The variable that chooses what stands behind REDIS_URL: `cluster`, or one server."""
 TEST_POOLER = "TEST_POOLER"
@@ -90,11 +89,8 @@ class TestRun:
         return None if install is None else self._citus(install)
 
     def _citus(self, install: Path) -> CitusCluster:
-        servers = self.servers
-        # The auditor signs in to workers, which the coordinator reaches as the role in force.
-        auditor = DatabaseRole(servers.auditor(), servers.secrets["postgres_reader_password"])
-        roles = [*(servers.role(kind) for kind in ("owner", "service", "reader")), auditor]
-        return CitusCluster(self.folder / "citus", install, servers.secrets["postgres_password"], roles)
+        password = self.servers.secrets["postgres_password"]
+        return CitusCluster(self.folder / "citus", install, password, self.servers.citus_roles())
 
     def start(self) -> None:
         self.redis.start()
@@ -108,11 +104,9 @@ class TestRun:
 
     def _start_citus(self, citus: CitusCluster) -> None:
         citus.start()
-        auditor = citus.roles[-1]
-        for node in citus.nodes:
-            self.servers.make_roles(node)
-        for node in citus.nodes[1:]:
-            query(node.url("postgres"), f"ALTER ROLE {auditor.name} LOGIN PASSWORD '{auditor.password}'")
+        self.servers.make_roles(citus.coordinator)
+        for worker in citus.worker_nodes:
+            self.servers.make_roles_of_worker(worker)
         for name in self.servers.database_names():
             # Django takes a database of this name for its own.
             citus.make_database(f"test_{name}_{self.name}", owner=self.servers.role("owner"))
@@ -151,7 +145,7 @@ class TestRun:
         self.redis.stop()
         RedisCluster(self.folder / "cluster", "").stop()
         PgBouncer(self.folder / "pgbouncer", self.folder / "ports.json", 0, []).stop()
-        self._citus(Path("install")).stop()
+        self._citus(Path("install")).clear()
         drop_databases(self.servers.owner_urls()[0], self.name)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -163,33 +157,33 @@ def run_tests(layout: Layout, arguments: list[str]) -> int:
         return 0
     servers = Servers(layout)
     alone = bool(arguments) or has_own_tokens(os.environ)
-    shares = 1 if alone else min((os.cpu_count() or 1) + 1, MOST_SHARES)
+    count = 1 if alone else min((os.cpu_count() or 1) + 1, MOST_RUNS)
     command = [sys.executable, "-m", "pytest", *arguments]
     compile_scorer(layout)
     with in_use(servers, start=servers.start_postgres):
         _clear_dead_runs(servers)
         with ExitStack() as stack:
-            runs = [stack.enter_context(_own_run(servers)) for _ in range(shares)]
-            if shares == 1:
+            runs = [stack.enter_context(_own_run(servers)) for _ in range(count)]
+            if count == 1:
                 return run_foreground(command, cwd=layout.root, env=runs[0].environment())
-            return _run_shares(runs, command, cwd=layout.root)
+            return _run_together(runs, command, cwd=layout.root)
 
 
-def _run_shares(runs: Sequence[TestRun], command: Sequence[str], *, cwd: Path) -> int:
-    """Run the shares in parallel, and print their output in turn; return the first bad exit code."""
-    queue = runs[0].folder / "taken"
-    queue.mkdir()
+def _run_together(runs: Sequence[TestRun], command: Sequence[str], *, cwd: Path) -> int:
+    """Run the suite by all runs at once, and print their output in turn; return the first bad exit code."""
+    claims = runs[0].folder / "claims"
+    claims.mkdir()
     # None of them runs all that it collects: a percentage would mislead.
     command = [*command, "-o", "console_output_style=classic"]
     with ExitStack() as stack:
         children = []
         for number, run in enumerate(runs, 1):
             output = None if number == 1 else stack.enter_context((run.folder / "output").open("wb"))
-            environment = {**run.environment(), QUEUE: str(queue)}
+            environment = {**run.environment(), CLAIMS: str(claims)}
             children.append(subprocess.Popen(command, cwd=cwd, env=environment, stdout=output, stderr=output))
         codes = wait_for(children)
     for number, run in enumerate(runs[1:], 2):
-        say(f"\n  … share {number} of {len(runs)}, which ran beside it")
+        say(f"\n  … run {number} of {len(runs)}, beside it")
         sys.stdout.write((run.folder / "output").read_text(errors="replace"))
         sys.stdout.flush()
     return next(filter(None, codes), 0)

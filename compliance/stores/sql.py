@@ -10,7 +10,8 @@ from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import psycopg
-from django.db import DatabaseError, InterfaceError, OperationalError, connections
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, Model
 
@@ -28,6 +29,20 @@ Params = Sequence[Any] | Mapping[str, Any] | None
 
 Question = tuple[type[Model], str, Params]
 """A model, what follows `FROM <table>`, and its parameters."""
+
+
+def outages() -> tuple[type[Exception], ...]:
+    """Django's errors of a database that did not answer, for `except`.
+
+    On Citus also the error of a statement that was planned for a shard that has just moved.
+    """
+    moved = (InternalError,) if settings.DATABASE_CITUS else ()
+    return (OperationalError, InterfaceError, *moved)
+
+
+def named(error: BaseException) -> str:
+    """Return the error's type for a log, and the text of what may be more than an outage."""
+    return f"{type(error).__name__}: {error}" if isinstance(error, InternalError) else type(error).__name__
 
 
 def query(sql: str, params: Params = None) -> list[Any]:

@@ -1,4 +1,4 @@
-"""An HTTP server of a test that ends at once."""
+"""A test's HTTP server that stops at once."""
 
 from pytest_httpserver import HTTPServer
 
@@ -6,7 +6,7 @@ POLL_SECONDS = 0.01
 
 
 class QuickServer(HTTPServer):
-    """The plugin's server, which looks every half second whether it shall stop; this one every 10 ms."""
+    """pytest-httpserver's server; it looks every 10 ms, not every 500, whether to stop."""
 
     def thread_target(self) -> None:
         assert self.server is not None

@@ -13,6 +13,7 @@ from compliance.stores.database_owner import as_owner
 from compliance.tests.citus import ON_CITUS
 from compliance.tests.waiting import eventually
 
+Worker = psycopg.Connection[tuple[Any, ...]]
 _END_OTHERS: Final = (
     "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"
@@ -50,32 +51,37 @@ def quoted_service_role() -> str:
 
 @contextmanager
 def locked_table(lock: str) -> Iterator[None]:
-    """A table under a lock, as `LOCK TABLE` takes it, by the owner; it locks out the test, too.
+    """A table under a lock by the owner, which locks out the test, too; on Citus its shards as well.
 
-    On Citus the table's shards are under it as well.
+    `lock`: the table and the mode, as `agents_agent IN SHARE MODE`.
     """
     alias = environments.current().alias
     owner = connections[alias].copy()
     owner.settings_dict.update(settings.DATABASE_OWNERS[alias])
     with ExitStack() as stack:
         stack.callback(owner.close)
-        if ON_CITUS:
-            for worker in as_owner_at_workers():
-                stack.enter_context(worker)
-                _lock_shards(worker, lock)
+        for worker in stack.enter_context(workers_as_owner()) if ON_CITUS else ():
+            _lock_shards(worker, lock)
         with owner.cursor() as cursor:
             cursor.execute(f"BEGIN; LOCK TABLE {lock}")
         yield
 
 
-def as_owner_at_workers() -> list["psycopg.Connection[tuple[Any, ...]]"]:
-    """Connections of the owner to each worker of Citus, in transactions that end with them."""
+@contextmanager
+def workers_as_owner() -> Iterator[list[Worker]]:
+    """Connections of the owner to each worker of Citus; what they do is undone at the end."""
     owner = settings.DATABASE_OWNERS[environments.current().alias]
-    return _at_workers(owner["USER"], owner["PASSWORD"])
+    with _workers(owner["USER"], owner["PASSWORD"]) as found:
+        yield found
+        for worker in found:
+            worker.rollback()
 
 
 def end_sessions() -> None:
-    """End every session of the service's role in the current environment's database but the test's own."""
+    """End every session of the service's role in the current environment's database but the test's own.
+
+    On Citus also at the workers.
+    """
     with connections[environments.current().alias].cursor() as cursor:
         cursor.execute(_END_OTHERS)
     if ON_CITUS:
@@ -85,24 +91,28 @@ def end_sessions() -> None:
 def end_sessions_at_workers() -> None:
     """End every session of the service's role at each worker of Citus."""
     given = connections[environments.current().alias].get_connection_params()
-    for worker in _at_workers(given["user"], given["password"]):
-        with worker:
+    with _workers(given["user"], given["password"]) as found:
+        for worker in found:
             worker.execute(_END_OTHERS)
 
 
-def _at_workers(user: str, password: str) -> list["psycopg.Connection[tuple[Any, ...]]"]:
+@contextmanager
+def _workers(user: str, password: str) -> Iterator[list[Worker]]:
     connection = connections[environments.current().alias]
     name = connection.get_connection_params()["dbname"]
     with connection.cursor() as cursor:
         cursor.execute("SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0")
         nodes = cursor.fetchall()
-    return [
-        psycopg.connect(dbname=name, host=host, port=port, user=user, password=password)
-        for host, port in nodes
-    ]
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(
+                psycopg.connect(dbname=name, host=host, port=port, user=user, password=password)
+            )
+            for host, port in nodes
+        ]
 
 
-def _lock_shards(worker: "psycopg.Connection[tuple[Any, ...]]", lock: str) -> None:
+def _lock_shards(worker: Worker, lock: str) -> None:
     worker.execute("SET citus.enable_manual_changes_to_shards = on")
     table, _, mode = lock.partition(" ")
     shards = worker.execute(

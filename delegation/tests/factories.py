@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from agents.models import Agent
-from auditlog.vocabulary import Actor, AuditAction
+from auditlog.vocabulary import Actor
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -40,9 +40,9 @@ _token_keys: Final[dict[Environment, TokenKey]] = {}
 
 
 def make_token_key() -> TokenKey:
-    """The active token key of the current environment, generated once in a test run: that is slow.
+    """Return the environment's active token key; generated once in a test run, as that is slow.
 
-    A test that destroys keys makes one of its own, by `services.bootstrap()`.
+    A test that destroys keys calls `services.bootstrap()` instead.
     """
     moment = now()
     known = _token_keys.get(environments.current())
@@ -55,8 +55,7 @@ def make_token_key() -> TokenKey:
             published_at=moment,
             active_from=moment,
         )
-        row.save(force_insert=True)
-        keys._record(AuditAction.TOKEN_KEY_CREATED, row, ACTOR, moment)
+        keys.add(row, actor=ACTOR, now=moment)
     key = services.bootstrap(now=moment)
     _token_keys.setdefault(environments.current(), key)
     return key

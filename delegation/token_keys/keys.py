@@ -143,6 +143,12 @@ def _publish_next(*, active_from: datetime, actor: Actor, now: datetime) -> Toke
     raise RotationUnderWay()
 
 
+def add(key: TokenKey, *, actor: Actor, now: datetime) -> None:
+    """Insert a key that is in the HSM, with its audit entry. Raises: IntegrityError if there is another."""
+    key.save(force_insert=True)
+    _record(AuditAction.TOKEN_KEY_CREATED, key, actor, now)
+
+
 def _generate(status: KeyStatus, *, active_from: datetime, actor: Actor, now: datetime) -> TokenKey | None:
     """Generate a key; None, and no key left in the HSM, if another process has made one of this status."""
     backend = backend_for(environments.current())
@@ -153,8 +159,7 @@ def _generate(status: KeyStatus, *, active_from: datetime, actor: Actor, now: da
     )
     try:
         with environments.atomic():
-            key.save(force_insert=True)
-            _record(AuditAction.TOKEN_KEY_CREATED, key, actor, now)
+            add(key, actor=actor, now=now)
     except IntegrityError:
         backend.destroy(ref.uri)
         return None

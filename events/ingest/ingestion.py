@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
-from typing import Final
 from uuid import UUID
 
 import msgspec
-from django.db import DataError, IntegrityError, InterfaceError, InternalError, OperationalError
+from django.conf import settings
+from django.db import DataError, IntegrityError, InternalError
 
 from agents.errors import AgentNotActive, AgentNotFound
 from agents.models import Agent
@@ -25,6 +25,7 @@ from compliance.core import environments
 from compliance.core.errors import Invalid, ServiceError, Unavailable
 from compliance.core.identifiers import new_id_at
 from compliance.observing import logs, metrics
+from compliance.stores import sql
 from compliance.stores.postgresql import tenant_nodes
 from events.ingest import mismatch, standing, storage, threshold
 from events.ingest.event_input import EventInput
@@ -101,8 +102,8 @@ class DeferredEvent(msgspec.Struct, frozen=True):
     scored: _Draft | None = None
 
 
-AWAY: Final = OperationalError, InterfaceError, InternalError
-"""What the database answers when it is away; the last, when shards of Citus have just moved."""
+Failed = dict[str, Unavailable | None]
+"""Agents of which no row is stored: with an error, or None where PostgreSQL rejects a row."""
 Outcome = ScoredEvent | ServiceError | DeferredEvent
 
 
@@ -117,19 +118,20 @@ def ingest_all(submissions: Sequence[Submission]) -> list[ScoredEvent | ServiceE
     try:
         while pending:
             together = ingest_together([submissions[index] for index in pending], uncommitted)
-            done: set[str] = set()
+            deferred: dict[str, tuple[int, DeferredEvent]] = {}
             for index, outcome in zip(pending, together, strict=True):
-                agent_id = submissions[index].event.agent_id
-                if isinstance(outcome, DeferredEvent) and agent_id not in done:
-                    done.add(agent_id)
-                    outcomes[index] = ingest_deferred(outcome, uncommitted)
-                elif not isinstance(outcome, DeferredEvent):
+                if isinstance(outcome, DeferredEvent):
+                    # Of an agent the first; those behind it follow in the next turn.
+                    deferred.setdefault(submissions[index].event.agent_id, (index, outcome))
+                else:
                     outcomes[index] = outcome
+            for index, first in deferred.values():
+                outcomes[index] = ingest_deferred(first, uncommitted)
             pending = [index for index in pending if outcomes[index] is None]
-    except AWAY as error:
+    except sql.outages() as error:
         if environments.in_transaction() or all(outcome is None for outcome in outcomes):
             raise
-        log.warning("the rest of a request not stored: %s", type(error).__name__)
+        log.warning("the rest of a request not stored: %s", sql.named(error))
     return [
         outcome if isinstance(outcome, ScoredEvent | ServiceError) else Unavailable() for outcome in outcomes
     ]
@@ -141,8 +143,8 @@ def ingest_together(
     """Store the ordinary events of a group in one insert; return `DeferredEvent` in place of the others.
 
     `uncommitted` has the states made before in the same request. On return outside a transaction, what has a
-    row is durable. Raises: OperationalError when PostgreSQL is away; then no event is stored. On Citus events
-    of a node that goes away meanwhile are `Unavailable`.
+    row is durable. Raises: `sql.outages()`; then no event is stored. Events are `Unavailable` where
+    PostgreSQL went away after others were stored.
     """
     uncommitted = {} if uncommitted is None else uncommitted
     now = submissions[-1].received_at
@@ -199,21 +201,21 @@ def _agent_id(draft: _Draft) -> str:
     return draft.agent.id
 
 
-def _store_all(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> dict[str, Unavailable | None]:
+def _store_all(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> Failed:
     """Store the drafts; return the agents none of whose rows is stored.
 
-    With None, since PostgreSQL rejects one of them; with an error, since their node of several is away.
+    The value is None where PostgreSQL rejects one of the rows, and an error where it, or the node of several
+    that holds the agent, went away.
     """
-    failed: dict[str, Unavailable | None] = {}
+    failed: Failed = {}
     parts = _divided(drafts)
     for part in parts:
         try:
-            failed |= dict.fromkeys(_store_or_split(part, uncommitted))
-        except AWAY as error:
+            failed |= _store_or_split(part, uncommitted)
+        except sql.outages() as error:
             if len(parts) == 1:
                 raise
-            log.warning("events of a node not stored: %s", type(error).__name__)
-            failed |= {draft.agent.id: Unavailable() for draft in part}
+            failed |= _unavailable(part, error)
     return failed
 
 
@@ -229,14 +231,28 @@ def _divided(drafts: Sequence[_Draft]) -> list[Sequence[_Draft]]:
     return [*parts]
 
 
-def _store_or_split(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> set[str]:
-    """Store the drafts; return the agents that have a row PostgreSQL rejects, of which no row is stored."""
+def _store_or_split(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> Failed:
+    """As `_store_all()`, of one transaction; where PostgreSQL rejects a row, halves have one each.
+
+    Raises: `sql.outages()`; then nothing is stored.
+    """
     if not drafts or _store(drafts, uncommitted):
-        return set()
+        return {}
     if len(drafts) == 1:
-        return {drafts[0].agent.id}
+        return {drafts[0].agent.id: None}
     half = len(drafts) // 2
-    return _store_or_split(drafts[:half], uncommitted) | _store_or_split(drafts[half:], uncommitted)
+    failed = _store_or_split(drafts[:half], uncommitted)
+    try:
+        return failed | _store_or_split(drafts[half:], uncommitted)
+    except sql.outages() as error:
+        if environments.in_transaction() or len(failed) == half:
+            raise
+        return failed | _unavailable(drafts[half:], error)
+
+
+def _unavailable(drafts: Sequence[_Draft], error: Exception) -> Failed:
+    log.warning("events not stored: %s", sql.named(error))
+    return {draft.agent.id: Unavailable() for draft in drafts}
 
 
 def _drafts(agents: Iterable[AgentStanding], uncommitted: Uncommitted, *, now: datetime) -> dict[str, _Draft]:
@@ -297,8 +313,8 @@ def _store(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> bool:
     except (DataError, IntegrityError):
         return False
     except InternalError:
-        # Citus has this for many rows of which a node refuses one, too.
-        if len(rows) == 1:
+        # Through Citus's coordinator, a row that a node rejects among several has no code; alone it has.
+        if len(rows) == 1 or not settings.DATABASE_CITUS:
             raise
         return False
     _save_states(drafts, uncommitted)

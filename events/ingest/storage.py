@@ -1,6 +1,7 @@
-"""Writing events: rows, the rolling risks they raise and what waits for review, in one prepared statement.
+"""Writing events: rows, the rolling risks they raise and what waits for review.
 
-On Citus it is one for each shard, in one transaction of the node that holds the tenants' rows.
+Plain PostgreSQL takes one prepared statement. On Citus a node takes one for each shard, or the coordinator
+one for each table and each tenant whose risks rise, in one transaction.
 """
 
 from collections import defaultdict
@@ -97,10 +98,10 @@ def _together(events: Sequence[ScoredEvent], *, risks: Mapping[str, float]) -> S
 
 
 def _apart(by_tenant: Mapping[str, Sequence[ScoredEvent]], *, risks: Mapping[str, float]) -> list[Statement]:
-    """The same in several statements: Citus changes rows of one table, or of one tenant, in each."""
+    """The same in several statements, for the coordinator: it changes one table, or one tenant, in each."""
     events = [event for own in by_tenant.values() for event in own]
     if len(events) == 1:
-        # Citus copies the rows of a SELECT to their nodes; values it sends on, and tells why one is refused.
+        # Rows of a SELECT reach nodes by COPY, whose errors have no code; VALUES do as a statement.
         found: list[Statement] = [one for row in _models(events[0]) for one in sql.insertions([row])]
     else:
         found = [(_INSERT, {"rows": _encode(events).decode()})]
@@ -131,7 +132,7 @@ def _open_event(event: ScoredEvent) -> dict[str, Any]:
 
 
 def _models(event: ScoredEvent) -> Iterator[Model]:
-    """The same rows, as of models."""
+    """The event's rows as unsaved models: the event, and what waits for review."""
     reasons = {"reasons": msgspec.to_builtins(event.reasons)}
     yield BehaviorEvent(**msgspec.structs.asdict(event) | reasons)
     if event.risk_band != RiskBand.LOW:

@@ -110,7 +110,7 @@ def _sql(
         agent = place("agent")
         own = f"agent.id = {agent} AND agent.tenant_id = $1"
         exists = f"EXISTS (SELECT 1 FROM {Agent._meta.db_table} agent WHERE {own})"  # noqa: S608
-        # Citus asks the nodes of the tenants that the rows themselves are to have.
+        # Citus finds the node only by a condition on the events' own tenant.
         conditions = [*(conditions if is_divided else []), f"agent_id = {agent}", exists]
     if band:
         conditions.append(f"risk_band = '{band.value}'")

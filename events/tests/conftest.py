@@ -5,6 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
+from django.db import connection
 from django.db.models import QuerySet
 
 from agents.models import Agent
@@ -16,6 +17,7 @@ from compliance.tenancy import recent_keys
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
+from compliance.tests.owner import execute_as_owner
 from events.models import BehaviorEvent
 from events.querysets import BehaviorEventQuerySet
 from events.tests.web import Web, warm
@@ -79,3 +81,30 @@ def key(world: World, web: Web) -> str:
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a slow machine look no key up again."""
     monkeypatch.setattr(recent_keys, "FRESH_SECONDS", 60.0)
+
+
+@pytest.fixture
+def refused_session(committed: None) -> Iterator[str]:
+    """A session id whose rows PostgreSQL refuses."""
+    execute_as_owner(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE EXCEPTION 'refused' USING ERRCODE = 'invalid_parameter_value'; END $$",
+        "CREATE TRIGGER refuse BEFORE INSERT ON events_behaviorevent FOR EACH ROW"
+        " WHEN (NEW.session_id = 'refused') EXECUTE FUNCTION refuse()",
+    )
+    yield "refused"
+    execute_as_owner("DROP TRIGGER refuse ON events_behaviorevent", "DROP FUNCTION refuse()")
+
+
+@pytest.fixture
+def backend_dies_at(committed: None) -> Iterator[str]:
+    """A session id whose row takes its connection down with it."""
+    execute_as_owner(
+        "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(5); RETURN NEW; END $$",
+        "CREATE TRIGGER die BEFORE INSERT ON events_behaviorevent FOR EACH ROW"
+        " WHEN (NEW.session_id = 'die') EXECUTE FUNCTION die()",
+    )
+    yield "die"
+    connection.close()
+    execute_as_owner("DROP TRIGGER die ON events_behaviorevent", "DROP FUNCTION die()")

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from compliance.core.identifiers import new_id
 from compliance.stores import redis
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
-from compliance.tests.owner import execute_as_owner
 from events.models import BehaviorEvent
 from events.tests.conftest import World
 
@@ -310,20 +308,6 @@ def test_single_events_are_no_lines(world: World) -> None:
     answer = world.api.raw("POST", "/v1/events", json.dumps(world.report()).encode(), "application/x-ndjson")
 
     assert answer.status_code == 415
-
-
-@pytest.fixture
-def backend_dies_at(committed: None, world: World) -> Iterator[str]:
-    """A session id whose row takes its connection down with it."""
-    execute_as_owner(
-        "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        " PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(5); RETURN NEW; END $$",
-        "CREATE TRIGGER die BEFORE INSERT ON events_behaviorevent FOR EACH ROW"
-        " WHEN (NEW.session_id = 'die') EXECUTE FUNCTION die()",
-    )
-    yield "die"
-    connection.close()
-    execute_as_owner("DROP TRIGGER die ON events_behaviorevent", "DROP FUNCTION die()")
 
 
 def test_postgresql_dying_before_anything_is_stored_is_503(

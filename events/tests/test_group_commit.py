@@ -1,15 +1,15 @@
 """Events that arrive together share a commit, and nothing of each other's fate."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
+from django.db import connection
 
 from agents.models import Agent, AgentStatus
 from certificates.tests.factories import make_certified_agent
 from compliance.api.answers import Answer
 from compliance.core.identifiers import new_id
-from compliance.tests.owner import end_sessions, execute_as_owner, locked_table
+from compliance.tests.owner import end_sessions, locked_table
 from events.endpoints import RECORD_EVENT
 from events.models import BehaviorEvent
 from events.tests.conftest import World
@@ -18,19 +18,6 @@ from events.tests.web import Web, assert_unavailable, body_of, report, warm
 LARGEST_GROUP, LONGEST_QUEUE = RECORD_EVENT.largest_group, RECORD_EVENT.longest_queue
 
 pytestmark = pytest.mark.usefixtures("committed")
-
-
-@pytest.fixture
-def refused_session(world: World) -> Iterator[str]:
-    """A session id whose rows PostgreSQL refuses."""
-    execute_as_owner(
-        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        " RAISE EXCEPTION 'refused' USING ERRCODE = 'invalid_parameter_value'; END $$",
-        "CREATE TRIGGER refuse BEFORE INSERT ON events_behaviorevent FOR EACH ROW"
-        " WHEN (NEW.session_id = 'refused') EXECUTE FUNCTION refuse()",
-    )
-    yield "refused"
-    execute_as_owner("DROP TRIGGER refuse ON events_behaviorevent", "DROP FUNCTION refuse()")
 
 
 def agents_of(world: World, count: int) -> list[Agent]:
@@ -156,6 +143,23 @@ def test_refused_row_fails_alone_in_a_batch(
 
     assert [result["status"] for result in answer.json()["data"]] == [201, 201, 201, 400, *[201] * 5]
     assert world.events().filter(agent__in=agents).count() == 8
+
+
+def test_rows_stored_before_postgresql_died_are_told(
+    world: World, refused_session: str, backend_dies_at: str
+) -> None:
+    """The refused row splits the group in halves; the connection dies with the second."""
+    agents = sorted(agents_of(world, 4), key=lambda agent: str(agent.id))
+    sessions = [refused_session, "first", "second", backend_dies_at]
+    events = [report(agent, session_id=name) for agent, name in zip(agents, sessions, strict=True)]
+
+    answer = world.api.post("/v1/events/batch", {"events": events})
+
+    connection.close()
+    refused, *others = [result["status"] for result in answer.json()["data"]]
+    assert refused in (400, 503)
+    assert others == [201, 503, 503]
+    assert [event.session_id for event in world.events().filter(agent__in=agents)] == ["first"]
 
 
 def test_more_than_the_queue_holds_is_turned_away_at_once(

@@ -23,7 +23,7 @@ from events.tests.conftest import World
 from events.tests.factories import store_event
 
 PATH = "/v1/events"
-plain_plan = not_on_citus("reads what an execution did, which Citus explains in no valid JSON")
+plain_plan = not_on_citus("reads what an execution did, which Citus does not explain as valid JSON")
 FILTERS: list[dict[str, Any]] = [
     {},
     {"agent_id": True},
@@ -68,7 +68,7 @@ def nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def explained(asked: EventQuery, how: str) -> Any:
-    """The plan that a prepared statement settles on for the question's page."""
+    """The plan of the question's page as JSON, as the service has it made; `how`: options of EXPLAIN."""
     sql, params = statement(asked)
     with psycopg.Cursor(connection.connection) as cursor:
         cursor.execute(f"SET LOCAL plan_cache_mode = {settings.DATABASE_SESSION['plan_cache_mode']}")
@@ -116,7 +116,8 @@ def test_page_is_an_index_range_scan_at_one_node(filled: None, world: World, fil
 
     assert "Subplans" not in asked
     assert asked["Job"]["Task Count"] == 1
-    (((remote,),),) = (task["Remote Plan"] for task in asked["Job"]["Tasks"])
+    (task,) = asked["Job"]["Tasks"]
+    ((remote,),) = task["Remote Plan"]
     found = nodes(remote["Plan"])
     on_events = [node for node in found if str(node.get("Relation Name", "")).startswith("events_")]
     assert {node["Node Type"] for node in on_events} <= {"Index Scan", "Index Only Scan"}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from uuid import UUID
 
 import pytest
@@ -18,7 +18,7 @@ from compliance.stores import sql
 from compliance.stores.postgresql import tenant_nodes
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.citus import on_citus
-from compliance.tests.owner import as_owner_at_workers, end_sessions_at_workers
+from compliance.tests.owner import end_sessions_at_workers, workers_as_owner
 from compliance.tests.threads import in_thread, somebody_waits_for_a_lock
 from compliance.tests.waiting import eventually
 from events.ingest import standing
@@ -99,9 +99,9 @@ def test_nodes_that_ended_their_sessions_are_asked_again(committed: None) -> Non
 def blocked(tenant_id: UUID) -> Iterator[None]:
     """Block writes to the tenant's shard at the nodes, as a move does."""
     ((shard,),) = sql.query(SHARD, [tenant_id])
-    with ExitStack() as stack:
-        for worker in as_owner_at_workers():
-            stack.enter_context(worker).execute("SELECT lock_shard_metadata(7, ARRAY[%s::bigint])", [shard])
+    with workers_as_owner() as workers:
+        for worker in workers:
+            worker.execute("SELECT lock_shard_metadata(7, ARRAY[%s::bigint])", [shard])
         yield
 
 
@@ -124,8 +124,8 @@ def test_events_wait_while_their_shard_moves(committed: None) -> None:
 @on_citus
 def test_service_alone_may_hold_shards(committed: None) -> None:
     service = connections["default"].settings_dict["USER"]
-    for worker in as_owner_at_workers():
-        with worker:
+    with workers_as_owner() as workers:
+        for worker in workers:
             rows = worker.execute(
                 "SELECT coalesce(rolname, 'PUBLIC') FROM pg_proc, aclexplode(proacl) AS granted"
                 " LEFT JOIN pg_roles ON pg_roles.oid = grantee"

@@ -1,6 +1,5 @@
 """The statements for tables that Citus divides choose and change what PostgreSQL's one statement does."""
 
-import os
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -10,15 +9,14 @@ from pytest_django.fixtures import Settings
 
 from compliance.core import environments
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.citus import not_on_citus
 from webhooks.models import FAILING_AFTER, Attempt, Delivery, Pace, Webhook
 from webhooks.sending import claims
 from webhooks.sending.http_client import Outcome
 from webhooks.tests.factories import make_delivery, make_webhook_of_pace
 from webhooks.tests.steps import claim, settle
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("TEST_DATABASE") == "citus", reason="Citus takes only one of the two forms"
-)
+pytestmark = not_on_citus("it takes only one of the two forms")
 
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -1,6 +1,5 @@
 """Deliveries and attempts have their tenant, whichever version of the service inserted them."""
 
-import os
 from importlib import import_module
 from typing import Any
 
@@ -11,15 +10,13 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.stores import sql
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.citus import not_on_citus
 from webhooks.models import Attempt, Delivery, Webhook
 from webhooks.tests.factories import make_delivery, make_webhook
 
 filling: Any = import_module("webhooks.migrations.0007_fill_tenants")
 
-# Citus divides by the column: there it has a value in each row from the start.
-pytestmark = pytest.mark.skipif(
-    os.environ.get("TEST_DATABASE") == "citus", reason="is about plain PostgreSQL"
-)
+pytestmark = not_on_citus("there the column has a value in each row from the start")
 
 OLD_DELIVERY = """
 INSERT INTO webhooks_delivery (id, webhook_id, message_id, status, trigger, attempt_count, max_attempts,

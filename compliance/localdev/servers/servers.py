@@ -136,6 +136,19 @@ class Servers:
         ensure_role(server, self.role("reader"))
         ensure_assumable_role(server, self.auditor(), by=self.role("service"))
 
+    def citus_roles(self) -> list[DatabaseRole]:
+        """Return the roles as which nodes of Citus sign in to each other."""
+        roles = [self.role(kind) for kind in ("owner", "service", "reader")]
+        return [*roles, self._auditor_at_workers()]
+
+    def make_roles_of_worker(self, worker: Addressed) -> None:
+        """As `make_roles()`; the auditor signs in: the coordinator reaches workers as the role in force."""
+        self.make_roles(worker)
+        ensure_role(worker, self._auditor_at_workers())
+
+    def _auditor_at_workers(self) -> DatabaseRole:
+        return DatabaseRole(self.auditor(), self.secrets["postgres_reader_password"])
+
     def start_key_hosts(self, *, wait: bool = True) -> None:
         """Start the key hosts, if there are any; `wait` until they serve."""
         hosts = self.key_hosts

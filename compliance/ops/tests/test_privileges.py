@@ -102,6 +102,7 @@ def test_migrating_is_the_owners_and_leaves_the_services_connection(environment:
     with owning():
         assert connections[environment.alias] is not before
         with connections[environment.alias].cursor() as cursor:
+            # Those of an extension, such as Citus, are of its own owner.
             cursor.execute(
                 "SELECT bool_and(pg_has_role(relowner, 'USAGE')) FROM pg_class"
                 " WHERE relnamespace = 'public'::regnamespace AND NOT EXISTS"

@@ -1,10 +1,10 @@
-"""On Citus, statements that name their tenants, sent to the node that holds the tenants' rows.
+"""Statements for tenants' rows, sent to the Citus nodes that hold them.
 
-Citus plans a statement for its shard each time it runs. Here statements name the shards' own tables, which
-PostgreSQL plans once: reads count only while the shard is at that node, and writes hold Citus's lock on the
-shard, for which a move waits (`tenancy_hold_shard`). What the shards do not have is asked of the
-coordinator, as is everything inside a transaction, behind a pooler and while a node cannot be reached. Each
-thread keeps its connections.
+Citus would plan a statement for its shard each time it runs. So statements name the shards' own tables,
+which PostgreSQL plans once: a read finds rows only while the shard is at that node, and a write holds Citus's
+lock on the shard (`tenancy_hold_shard`), for which a move waits. The coordinator gets what the nodes do not
+find, everything inside a transaction or behind a pooler, and everything for a node that cannot be reached.
+Each thread keeps a connection to each node.
 """
 
 import logging
@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
@@ -29,12 +30,12 @@ from compliance.stores import sql
 log = logging.getLogger(__name__)
 
 KNOWN_SECONDS: Final = 30.0
-"""How long it is believed where shards are; what moved meanwhile takes a detour."""
+"""How long the map of shards is used; statements for one that moved meanwhile go through the coordinator."""
 AVOIDED_SECONDS: Final = 10.0
 """How long a node that could not be reached is left alone."""
 KEPT_TENANTS: Final = 20_000
 
-# All distributed tables lie as that of the agents does.
+# Distributed tables are co-located: the agents' table stands for all.
 _SHARD_OF: Final = """
 SELECT given::text, get_shard_id_for_distribution_column('agents_agent', given) FROM unnest(%s::uuid[]) given
 """
@@ -43,21 +44,23 @@ SELECT shardid, shardminvalue, nodename, nodeport
 FROM pg_dist_shard JOIN pg_dist_placement USING (shardid) JOIN pg_dist_node USING (groupid)
 WHERE logicalrelid = 'agents_agent'::regclass AND groupid <> 0 AND noderole = 'primary'
 """
-_BESIDE: Final = """
+_COLOCATED: Final = """
 SELECT logicalrelid::regclass::text, shardminvalue, shardid FROM pg_dist_shard
 WHERE logicalrelid = ANY(%s::regclass[])
 """
 _IS_HERE: Final = (
     " AND EXISTS (SELECT FROM pg_dist_placement JOIN pg_dist_local_group USING (groupid)"
-    " WHERE shardid = {0.number})"
+    " WHERE shardid = {0.id})"
 )
-# Asked once for the statement; an error unless the shard is there, and then for as long as the transaction.
-_HOLD: Final = " WHERE (SELECT tenancy_hold_shard({0.number}))"
+# Evaluated once for a statement: an error unless the shard is here; it stays until the transaction ends.
+_HOLD: Final = " WHERE (SELECT tenancy_hold_shard({0.id}))"
 
 Row = TypeVar("Row")
 Found = TypeVar("Found")
 Statement = tuple[str, Any]
-"""Its text and its parameters."""
+"""The text of a statement, and its parameters."""
+_MOVED: Final = InternalError, ProgrammingError
+"""Errors of a node that no longer has a shard: of `tenancy_hold_shard`, or since the table is gone."""
 
 
 class Node(NamedTuple):
@@ -68,18 +71,18 @@ class Node(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """The rows of a range of tenants: its number among the agents' shards, and where its range begins."""
+    """A range of tenants at one node: the id of its agents' shard, and the first hash of the range."""
 
-    number: int
-    begins: str
+    id: int
+    first_hash: str
     node: Node
 
 
 class TenantQuery:
-    """A statement that ends in a condition on rows' ids; the id as text begins each row it finds.
+    """A query by ids and tenants.
 
-    `text` ends before that condition; `ids` and `tenants` are the columns it compares. `tables`: those that
-    the statement reads.
+    `text` is what precedes WHERE, and selects the row's id, as text, first. `ids` and `tenants` are the
+    columns compared; `tables` are all the tables named.
     """
 
     def __init__(self, text: str, *, ids: str, tenants: str, tables: Sequence[str]) -> None:
@@ -109,9 +112,8 @@ class _Map:
         """Return each tenant's shard; None for one that is with the coordinator."""
         if time.monotonic() - self._read_at >= KNOWN_SECONDS:
             rows = sql.query(_SHARDS)
-            self._shards = {
-                number: Shard(number, begins, Node(host, port)) for number, begins, host, port in rows
-            }
+            shards = [Shard(one, first_hash, Node(host, port)) for one, first_hash, host, port in rows]
+            self._shards = {shard.id: shard for shard in shards}
             self._read_at = time.monotonic()
         # A tenant that was given a shard of its own has one with another number.
         unknown = [one for one in tenant_ids if self._numbers.get(one) not in self._shards]
@@ -123,8 +125,8 @@ class _Map:
         """Return the text with the shard's tables in place of those named."""
         key = shard, text
         if key not in self._texts:
-            rows = sql.query(_BESIDE, [list(tables)])
-            beside = {table: number for table, begins, number in rows if begins == shard.begins}
+            rows = sql.query(_COLOCATED, [list(tables)])
+            beside = {table: one for table, first_hash, one in rows if first_hash == shard.first_hash}
             named = re.compile(rf"\b({'|'.join(map(re.escape, tables))})\b")
             self._texts[key] = named.sub(lambda match: f"{match[1]}_{beside[match[1]]}", text)
         return self._texts[key]
@@ -150,11 +152,11 @@ _own: Final = threading.local()
 
 
 def divided(tenant_ids: Collection[str]) -> list[list[str]]:
-    """Divide the tenants into groups that may be written in one transaction each: those of one node.
+    """Divide the tenants into groups, each of which one transaction at one node can write.
 
-    All are one group unless DATABASE_CITUS, and inside a transaction, which is the coordinator's.
+    Without DATABASE_CITUS, and inside a transaction, all tenants are one group.
     """
-    if not settings.DATABASE_CITUS or _is_coordinators():
+    if not settings.DATABASE_CITUS or _asks_only_coordinator():
         return [list(tenant_ids)]
     found: defaultdict[Node | None, list[str]] = defaultdict(list)
     for tenant_id, shard in _reached(tenant_ids).items():
@@ -163,11 +165,14 @@ def divided(tenant_ids: Collection[str]) -> list[list[str]]:
 
 
 def read(query: TenantQuery, wanted: Mapping[str, Collection[str]], *, first: Sequence[Any]) -> list[Any]:
-    """Return the rows of the `wanted` ids, given by tenant; `first` are the query's other parameters."""
-    by_shard: defaultdict[Shard | None, list[str]] = defaultdict(list)
+    """Return the rows of the `wanted` ids, given by tenant, in no order.
+
+    `first`: the parameters before the ids. Raises: Django's errors, of the coordinator.
+    """
+    by_shard: defaultdict[Shard, list[str]] = defaultdict(list)
     for tenant_id, shard in _reached(wanted).items():
-        by_shard[shard].append(tenant_id)
-    by_shard.pop(None, None)
+        if shard is not None:
+            by_shard[shard].append(tenant_id)
     rows: list[Any] = []
     if by_shard:
         try:
@@ -193,17 +198,16 @@ def write(
     tables: Sequence[str],
     routed: Callable[[], Sequence[Statement]],
 ) -> None:
-    """Write the rows, given by tenant, of one group of `divided()`: all of it is stored, or nothing.
+    """Write the rows of one group of `divided()`, given by tenant: all of them, or none.
 
-    `statement` makes the statement for rows of one shard, whose text names only `tables` and may be followed
-    by WHERE; `routed` makes those for all rows, as the coordinator takes them.
+    `statement` makes the statement for rows of one shard: its text names no tables but `tables`, and WHERE
+    may be appended to it. `routed` makes the coordinator's statements for all rows. Raises: Django's errors.
     """
     try:
         if _write_shards(rows, statement, tables):
             return
-    except (InternalError, ProgrammingError) as error:
-        # A shard has moved, and its old table may be gone; nothing is stored.
-        log.info("shards not written, asking the coordinator: %s", error)
+    except _MOVED as error:
+        log.warning("shards not written, asking the coordinator: %s", error)
         _map().forget()
     _routed(lambda: _send(sql.connected(), routed()))
 
@@ -213,19 +217,21 @@ def _write_shards(
     statement: Callable[[Sequence[Row]], Statement],
     tables: Sequence[str],
 ) -> bool:
-    """Write over one connection and commit; return False, and write nothing, where several are needed."""
-    by_shard: defaultdict[Shard | None, list[Row]] = defaultdict(list)
+    """Write at the one node that has all shards, and commit; return False if there is none."""
+    by_shard: defaultdict[Shard, list[Row]] = defaultdict(list)
     for tenant_id, shard in _reached(rows).items():
+        if shard is None:
+            return False
         by_shard[shard] += rows[tenant_id]
-    shards = [shard for shard in by_shard if shard is not None]
-    if len(shards) < len(by_shard) or len({shard.node for shard in shards}) > 1:
+    node, *others = {shard.node for shard in by_shard}
+    if others:
         return False
     statements: list[Statement] = []
     # In one order everywhere, as Citus takes its locks.
-    for shard in sorted(shards):
-        text, params = statement(by_shard[shard])
+    for shard, own in sorted(by_shard.items(), key=itemgetter(0)):
+        text, params = statement(own)
         statements.append((_map().at(shard, text, tables) + _HOLD.format(shard), params))
-    _send(_connection(shards[0].node), statements)
+    _send(_connection(node), statements)
     return True
 
 
@@ -243,7 +249,7 @@ def _send(connection: BaseDatabaseWrapper, statements: Sequence[Statement]) -> N
 
 
 def _routed(ask: Callable[[], Found]) -> Found:
-    """Return what the coordinator answers, who may have planned it for a shard that has just gone."""
+    """Ask the coordinator; ask again if it had planned for a shard that has just moved."""
     try:
         return ask()
     except InternalError:
@@ -256,14 +262,13 @@ def _read_shards(
     query: TenantQuery,
     wanted: Mapping[str, Collection[str]],
     first: Sequence[Any],
-    by_shard: Mapping[Shard | None, Sequence[str]],
+    by_shard: Mapping[Shard, Sequence[str]],
 ) -> list[Any]:
     """Ask all nodes at the same time, each for its shards."""
     asked: list[tuple[Node, str, list[Any]]] = []
     for shard, tenant_ids in by_shard.items():
-        if shard is not None:
-            ids = [one for tenant_id in tenant_ids for one in wanted[tenant_id]]
-            asked.append((shard.node, query.at(shard), [*first, sql.array(ids), sql.array(tenant_ids)]))
+        ids = [one for tenant_id in tenant_ids for one in wanted[tenant_id]]
+        asked.append((shard.node, query.at(shard), [*first, sql.array(ids), sql.array(tenant_ids)]))
     used = {node: _connection(node) for node, _, _ in asked}
     with ExitStack() as stack:
         for connection in used.values():
@@ -285,22 +290,22 @@ def _map() -> _Map:
     return _maps[environments.alias()]
 
 
-def _is_coordinators() -> bool:
-    """Whether only the coordinator may be asked."""
+def _asks_only_coordinator() -> bool:
+    """Whether nodes may not be asked."""
     return environments.in_transaction() or environments.alias() in settings.DATABASES_DIRECT
 
 
 def _reached(tenant_ids: Collection[str]) -> dict[str, Shard | None]:
     """Return each tenant's shard; None where the coordinator is to be asked."""
-    if _is_coordinators():
+    if _asks_only_coordinator():
         return dict.fromkeys(tenant_ids)
     found = _map().shards(tenant_ids)
     nodes = {shard.node for shard in found.values() if shard is not None}
-    away = {node for node in nodes if not _is_reached(node)}
+    away = {node for node in nodes if not _connects_to(node)}
     return {one: None if shard is None or shard.node in away else shard for one, shard in found.items()}
 
 
-def _is_reached(node: Node) -> bool:
+def _connects_to(node: Node) -> bool:
     """Open this thread's connection unless that failed a moment ago; return whether it is open."""
     if _avoided.get(node, 0.0) > time.monotonic():
         return False

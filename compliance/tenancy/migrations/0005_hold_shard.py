@@ -6,7 +6,9 @@ the function is never called. `compliance/stores/postgresql/tenant_nodes.py` cal
 
 from django.db import migrations
 
-# 5 is ShareLock, which Citus takes for its own writes. The placement is looked at once the lock is held.
+# 5 is ShareLock, Citus's own for writes; a move takes 7. The function is VOLATILE: its second statement sees what
+# was committed while the first waited. Citus moves the shards of tables that lie together at once: the lock on one
+# stands for all.
 HOLD = """
 CREATE FUNCTION tenancy_hold_shard(shard bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -20,7 +22,7 @@ BEGIN
     RETURN true;
 END
 $$;
--- Workers know nothing of the default privileges.
+-- The owner's default privileges are not set on workers.
 REVOKE ALL ON FUNCTION tenancy_hold_shard(bigint) FROM PUBLIC;
 """
 RELEASE = "DROP FUNCTION tenancy_hold_shard(bigint);"
