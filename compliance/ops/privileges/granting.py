@@ -64,6 +64,8 @@ AND NOT t.attisdropped AND c.relname = ANY(%(tables)s) GROUP BY 1
 """
 # PostgreSQL lets PUBLIC execute a new function, unless its owner's default privileges say otherwise.
 _NEW_FUNCTIONS: Final = psql.SQL("ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC")
+# On Citus those are the coordinator's alone: at workers PUBLIC may execute what was made since.
+_OLD_FUNCTIONS: Final = "REVOKE ALL ON FUNCTION {} FROM PUBLIC"
 
 
 @dataclass(frozen=True, order=True)
@@ -111,6 +113,8 @@ def grant(alias: str) -> list[Difference]:
         return []
     found = differences(alias)
     statements = [statement for difference in found for statement in _statements(difference)]
+    if functions := ", ".join(target.name for target, _ in objects(alias) if target.kind == "FUNCTION"):
+        statements.insert(0, psql.SQL(_OLD_FUNCTIONS).format(psql.SQL(functions)))
     with connections[alias].cursor() as cursor:
         # One command, hence one transaction: a running service never lacks a privilege.
         cursor.execute(psql.SQL("; ").join([_NEW_FUNCTIONS, *statements]))

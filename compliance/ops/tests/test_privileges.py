@@ -14,13 +14,18 @@ from compliance.ops.privileges import granting
 from compliance.ops.privileges.granting import DatabaseObject
 from compliance.ops.privileges.listed import CHANGE, FUNCTIONS, NOTHING, PARTITIONED, TABLES, Access
 from compliance.stores import sql
-from compliance.tests.owner import execute_as_owner, owning, quoted_service_role
+from compliance.tests.citus import on_citus
+from compliance.tests.owner import as_owner_at_workers, execute_as_owner, owning, quoted_service_role
 
 pytestmark = pytest.mark.skipif(
     not settings.DATABASE_OWNERS["default"], reason="the given databases have no owner of their own"
 )
 
 TABLE, SEQUENCE, FUNCTION = "scratch_table", "scratch_sequence", "scratch_function()"
+OPEN = """
+SELECT proname FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner)))
+WHERE pronamespace = 'public'::regnamespace AND proowner = current_user::regrole AND grantee = 0
+"""
 
 
 @pytest.fixture(params=list(Environment), ids=str)
@@ -60,6 +65,15 @@ def test_privileges_are_as_listed_after_migrating(environment: Environment) -> N
 def test_new_table_and_function_are_missed_and_nobodys(environment: Environment, scratch: None) -> None:
     assert unlisted(environment) == [DatabaseObject("FUNCTION", FUNCTION), DatabaseObject("TABLE", TABLE)]
     assert granting.differences(environment.alias) == []
+
+
+@on_citus
+def test_new_function_is_nobodys_at_workers_after_migrating(environment: Environment, scratch: None) -> None:
+    assert open_at_workers() == {"scratch_function"}
+
+    migrated(environment)
+
+    assert open_at_workers() == set()
 
 
 def test_migrating_sets_privileges_right_once(environment: Environment, scratch: None) -> None:
@@ -174,6 +188,15 @@ def unlisted(environment: Environment) -> list[DatabaseObject]:
         for target, parent in granting.objects(environment.alias)
         if target.kind in listed and target.name not in listed[target.kind] and parent != PARTITIONED
     ]
+
+
+def open_at_workers() -> set[str]:
+    """The functions that PUBLIC may execute at a worker of Citus."""
+    found: set[str] = set()
+    for worker in as_owner_at_workers():
+        with worker:
+            found |= {name for (name,) in worker.execute(OPEN).fetchall()}
+    return found
 
 
 def migrated(environment: Environment, **options: bool) -> str:
