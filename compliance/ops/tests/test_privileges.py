@@ -15,7 +15,7 @@ from compliance.ops.privileges.granting import DatabaseObject
 from compliance.ops.privileges.listed import CHANGE, FUNCTIONS, NOTHING, PARTITIONED, TABLES, Access
 from compliance.stores import sql
 from compliance.tests.citus import on_citus
-from compliance.tests.owner import as_owner_at_workers, execute_as_owner, owning, quoted_service_role
+from compliance.tests.owner import execute_as_owner, owning, quoted_service_role, workers_as_owner
 
 pytestmark = pytest.mark.skipif(
     not settings.DATABASE_OWNERS["default"], reason="the given databases have no owner of their own"
@@ -192,11 +192,8 @@ def unlisted(environment: Environment) -> list[DatabaseObject]:
 
 def open_at_workers() -> set[str]:
     """The functions that PUBLIC may execute at a worker of Citus."""
-    found: set[str] = set()
-    for worker in as_owner_at_workers():
-        with worker:
-            found |= {name for (name,) in worker.execute(OPEN).fetchall()}
-    return found
+    with workers_as_owner() as workers:
+        return {name for worker in workers for (name,) in worker.execute(OPEN).fetchall()}
 
 
 def migrated(environment: Environment, **options: bool) -> str:

@@ -34,6 +34,8 @@ KNOWN_SECONDS: Final = 30.0
 AVOIDED_SECONDS: Final = 10.0
 """How long a node that could not be reached is left alone."""
 KEPT_TENANTS: Final = 20_000
+KEPT_STATEMENTS: Final = 1_000
+"""Prepared on a connection to a node; each shard has up to five."""
 
 # Distributed tables are co-located: the agents' table stands for all.
 _SHARD_OF: Final = """
@@ -122,11 +124,13 @@ class _Map:
         return {one: self._shards.get(self._numbers.get(one) or 0) for one in tenant_ids}
 
     def at(self, shard: Shard, text: str, tables: Sequence[str]) -> str:
-        """Return the text with the shard's tables in place of those named."""
+        """Return the text with the shard's tables in place of those named. Raises: ProgrammingError."""
         key = shard, text
         if key not in self._texts:
             rows = sql.query(_COLOCATED, [list(tables)])
             beside = {table: one for table, first_hash, one in rows if first_hash == shard.first_hash}
+            if len(beside) < len(tables):
+                raise ProgrammingError(f"no shards of all tables beside {shard.id}")
             named = re.compile(rf"\b({'|'.join(map(re.escape, tables))})\b")
             self._texts[key] = named.sub(lambda match: f"{match[1]}_{beside[match[1]]}", text)
         return self._texts[key]
@@ -134,6 +138,7 @@ class _Map:
     def forget(self) -> None:
         """Have it read again where shards are."""
         self._read_at = -KNOWN_SECONDS
+        self._texts = {}
 
 
 class _Connections(dict[tuple[str, Node], BaseDatabaseWrapper]):
@@ -314,6 +319,7 @@ def _connects_to(node: Node) -> bool:
         connection.close_if_unusable_or_obsolete()
         connection.close_if_health_check_failed()
         connection.ensure_connection()
+        connection.connection.prepared_max = KEPT_STATEMENTS
     except OperationalError as error:
         log.warning("node %s:%d not reached, asking the coordinator: %s", *node, type(error).__name__)
         _avoided[node] = time.monotonic() + AVOIDED_SECONDS

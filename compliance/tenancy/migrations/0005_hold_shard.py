@@ -22,8 +22,6 @@ BEGIN
     RETURN true;
 END
 $$;
--- The owner's default privileges are not set on workers.
-REVOKE ALL ON FUNCTION tenancy_hold_shard(bigint) FROM PUBLIC;
 """
 RELEASE = "DROP FUNCTION tenancy_hold_shard(bigint);"
 
