@@ -101,7 +101,7 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
         return None
     status, message, headers = found
     if status == 503:
-        log.warning("answered 503: %s", sql.named(error))
+        log.warning("answered 503: %s", sql.error_name(error))
     return Response({"error": message}, status=status, headers=headers)
 
 

@@ -40,9 +40,10 @@ def outages() -> tuple[type[Exception], ...]:
     return (OperationalError, InterfaceError, *moved)
 
 
-def named(error: BaseException) -> str:
-    """Return the error's type for a log, and the text of what may be more than an outage."""
-    return f"{type(error).__name__}: {error}" if isinstance(error, InternalError) else type(error).__name__
+def error_name(error: BaseException) -> str:
+    """Return the error's type and SQLSTATE for a log; its text may tell what a row holds."""
+    state = getattr(error.__cause__, "sqlstate", None)
+    return f"{type(error).__name__} {state}" if state else type(error).__name__
 
 
 def query(sql: str, params: Params = None) -> list[Any]:

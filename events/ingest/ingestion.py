@@ -131,7 +131,7 @@ def ingest_all(submissions: Sequence[Submission]) -> list[ScoredEvent | ServiceE
     except sql.outages() as error:
         if environments.in_transaction() or all(outcome is None for outcome in outcomes):
             raise
-        log.warning("the rest of a request not stored: %s", sql.named(error))
+        log.warning("the rest of a request not stored: %s", sql.error_name(error))
     return [
         outcome if isinstance(outcome, ScoredEvent | ServiceError) else Unavailable() for outcome in outcomes
     ]
@@ -251,7 +251,7 @@ def _store_or_split(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> Faile
 
 
 def _unavailable(drafts: Sequence[_Draft], error: Exception) -> Failed:
-    log.warning("events not stored: %s", sql.named(error))
+    log.warning("events not stored: %s", sql.error_name(error))
     return {draft.agent.id: Unavailable() for draft in drafts}
 
 

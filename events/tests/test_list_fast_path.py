@@ -382,7 +382,7 @@ def test_absent_database_is_503_as_the_view_says_it_and_heals(
 
 
 def test_more_than_the_queue_holds_is_turned_away_at_once_and_others_have_their_turn(
-    web: Reader, world: World, key: str
+    web: Reader, world: World, key: str, patient: None
 ) -> None:
     stranger = make_key(make_tenant("Other"))
     begun, waiting = SHARE, LIST_EVENTS.longest_queue

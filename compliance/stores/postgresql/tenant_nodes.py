@@ -183,7 +183,7 @@ def read(query: TenantQuery, wanted: Mapping[str, Collection[str]], *, first: Se
         try:
             rows = _read_shards(query, wanted, first, by_shard)
         except DatabaseError as error:
-            log.info("shards not read, asking the coordinator: %s", type(error).__name__)
+            log.info("shards not read, asking the coordinator: %s", sql.error_name(error))
             _map().forget()
     found = {row[0] for row in rows}
     for tenant_id, ids in wanted.items():
@@ -212,7 +212,7 @@ def write(
         if _write_shards(rows, statement, tables):
             return
     except _MOVED as error:
-        log.warning("shards not written, asking the coordinator: %s", error)
+        log.warning("shards not written, asking the coordinator: %s", sql.error_name(error))
         _map().forget()
     _routed(lambda: _send(sql.connected(), routed()))
 
