@@ -243,9 +243,9 @@ class Cluster:
     def clear(self) -> None:
         """Remove all data, and end what a killed run left."""
         self._end_leftovers()
-        shutil.rmtree(self.folder, ignore_errors=True)
-        if self.citus is not None:
+        if self.folder.exists() and self.citus is not None:
             self.citus.clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
         vars(self).pop("citus", None)  # with the superuser's password, which is made anew
 
     def _end_leftovers(self) -> None:
