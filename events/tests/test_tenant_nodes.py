@@ -10,6 +10,7 @@ from django.db import ProgrammingError, connections
 from pytest_django.fixtures import Settings
 
 from agents.models import Agent
+from agents.tests.factories import make_agent
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
@@ -168,3 +169,28 @@ def test_rows_that_the_shard_lacks_are_asked_of_the_coordinator(committed: None)
 
     assert [row[0] for row in found] == [str(agent.id)]
     assert sql.prepared(query.routed, [sql.array([agent.id]), tenant_id])[0][0] == str(agent.id)
+
+
+@on_citus
+def test_commit_of_an_agent_and_its_audit_entry_has_two_phases(committed: None) -> None:
+    """Else the agent may stand without its entry, and its idempotency key without a record."""
+    tenant, told = make_tenant(), []
+    connection = connections["default"]
+    with environments.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL citus.log_remote_commands = on")
+        cursor.execute("SET LOCAL client_min_messages = notice")
+        connection.connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        make_agent(tenant)
+
+    phases = [text.split("'")[0] for text in told if "PREPARE" in text]
+    assert phases == ["issuing PREPARE TRANSACTION ", "issuing COMMIT PREPARED "]
+
+
+@on_citus
+def test_transaction_that_only_reads_commits(committed: None) -> None:
+    agent = make_certified_agent(make_tenant())
+
+    with environments.snapshot(timeout_seconds=5):
+        assert Agent.objects.for_tenant(agent.tenant_id).count() == 1
+
+    assert Agent.objects.for_tenant(agent.tenant_id).count() == 1

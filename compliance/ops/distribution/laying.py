@@ -10,15 +10,16 @@ from django.db import connections
 from psycopg import sql as psql
 
 from compliance.core.errors import ServiceError
-from compliance.ops.distribution.placements import COLUMN, DISTRIBUTED, REFERENCE
+from compliance.ops.distribution.placements import COLUMN, DISTRIBUTED, MANAGED, REFERENCE
 
 _NODES: Final = "SELECT count(*) FROM pg_dist_node WHERE isactive AND shouldhaveshards"
 _EXTENSION: Final = "SELECT FROM pg_extension WHERE extname = 'citus'"
-# Divided by hash, or copied to each node; others in the list Citus manages for itself.
+# Divided by hash, or copied to each node; the others in the list are on the coordinator.
 _PLACED: Final = (
     "SELECT logicalrelid::regclass::text FROM pg_dist_partition"
     " WHERE partmethod = 'h' OR partmethod = 'n' AND repmodel = 't'"
 )
+_MANAGED: Final = "SELECT logicalrelid::regclass::text FROM pg_dist_partition WHERE partmethod = 'n'"
 # Also of local tables that refer to placed ones: Citus would manage those tables too.
 _FOREIGN_KEYS: Final = """
 SELECT conrelid::regclass::text, conname::text FROM pg_constraint
@@ -76,7 +77,10 @@ def missing(alias: str) -> list[psql.Composable]:
     placed = {table for (table,) in _ask(alias, _PLACED)}
     divided = [table for table in DISTRIBUTED if table not in placed]
     copied = [table for table in REFERENCE if table not in placed]
-    return [*prepare(alias, divided=divided, copied=copied), *map(_copy, copied), *map(_divide, divided)]
+    known = {table for (table,) in _ask(alias, _MANAGED)}
+    managed = [_manage(table) for table in MANAGED if table not in known]
+    prepared = prepare(alias, divided=divided, copied=copied)
+    return [*prepared, *map(_copy, copied), *map(_divide, divided), *managed]
 
 
 def prepare(alias: str, *, divided: Sequence[str], copied: Sequence[str]) -> list[psql.Composable]:
@@ -116,6 +120,10 @@ def _keys(alias: str, tables: list[str]) -> Iterator[psql.Composable]:
 
 def _copy(table: str) -> psql.Composable:
     return psql.SQL("SELECT create_reference_table({})").format(psql.Literal(table))
+
+
+def _manage(table: str) -> psql.Composable:
+    return psql.SQL("SELECT citus_add_local_table_to_metadata({})").format(psql.Literal(table))
 
 
 def _divide(table: str) -> psql.Composable:

@@ -36,6 +36,9 @@ REFERENCE: Final = (
 )
 """Small tables of which each node has a copy, since distributed tables are joined with them."""
 
+MANAGED: Final = ("tenancy_commitmark",)
+"""Tables that stay on the coordinator, where Citus plans statements for them."""
+
 _QUEUE = "the trigger that queues an entry for the one tree writes to the coordinator"
 _TREE = "the log has one tree, which one sealer extends"
 _PEOPLE = "people and sessions have no tenant"

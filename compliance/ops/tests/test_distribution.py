@@ -10,7 +10,7 @@ from django.db import connections
 
 from agents.tests.factories import make_agent
 from compliance.ops.distribution import laying
-from compliance.ops.distribution.placements import COLUMN, DISTRIBUTED, LOCAL, REFERENCE
+from compliance.ops.distribution.placements import COLUMN, DISTRIBUTED, LOCAL, MANAGED, REFERENCE
 from compliance.stores import sql
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.citus import not_on_citus, on_citus
@@ -21,9 +21,10 @@ without_citus = not_on_citus("tables are distributed already")
 def test_each_table_has_its_place() -> None:
     models = apps.get_models(include_auto_created=True)
 
-    listed = Counter([*DISTRIBUTED, *REFERENCE, *LOCAL])
+    listed = Counter([*DISTRIBUTED, *REFERENCE, *MANAGED, *LOCAL])
 
-    assert set(listed) == {model._meta.db_table for model in models} | {"django_migrations"}
+    without_model = {"django_migrations", *MANAGED}
+    assert set(listed) == {model._meta.db_table for model in models} | without_model
     assert max(listed.values()) == 1
     assert all(LOCAL.values())
 
@@ -91,4 +92,4 @@ def test_tables_lie_where_the_list_says() -> None:
     divided = {table: together for table, method, together in found if method == "h"}
     assert set(divided) == set(DISTRIBUTED)
     assert len(set(divided.values())) == 1
-    assert {table for table, method, _ in found if method == "n"} == set(REFERENCE)
+    assert {table for table, method, _ in found if method == "n"} == {*REFERENCE, *MANAGED}

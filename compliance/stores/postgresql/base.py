@@ -3,14 +3,17 @@
 import logging
 import select
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final
 
+from django.conf import settings
 from django.db import OperationalError
 from django.db.backends.postgresql import base
 from django.db.utils import DatabaseErrorWrapper
 from django.utils.functional import cached_property
 from psycopg.errors import Diagnostic, ReadOnlySqlTransaction
+from psycopg.pq import TransactionStatus
 
 from compliance.observing import metrics
 
@@ -22,6 +25,11 @@ _ASSUME: Final = (
     " WHERE rolname = %s AND pg_has_role(current_user, oid, 'MEMBER')"
     " AND has_schema_privilege(oid, current_schema(), 'USAGE')"
 )
+# It changes no row. Citus commits at one worker first and then at the coordinator, which may die in between.
+# Where it knows of a change at the coordinator, too, it prepares both; of tables that it does not manage, as
+# those of the audit log, it knows nothing.
+_MARK: Final = "UPDATE tenancy_commitmark SET id = id WHERE id = 0"
+_HAS_MARK: Final = "SELECT to_regclass('tenancy_commitmark') IS NOT NULL"
 # PostgreSQL has no SQLSTATE of its own for it (`SyncRepWaitForLSN()`).
 _WAIT_ENDED: Final = "canceling wait for synchronous replication"
 
@@ -38,6 +46,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """Whether the server refused a write since it is no primary any more; the connection is then replaced."""
     is_unreplicated = False
     """Whether the last commit is on the primary's disk alone, though a standby was to have it too."""
+    marks_commits = False
+    """Whether commits over the connection are to take two phases, where several nodes are written."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -56,7 +66,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
         with metrics.timed(metrics.DATABASE_SECONDS, metrics.DATABASE_ERRORS, name, "connect"):
             connection = super().get_new_connection(conn_params)
         connection.add_notice_handler(self._note)
+        self.marks_commits = settings.DATABASE_CITUS and _has_mark(connection)
         return connection
+
+    def _commit(self) -> None:
+        if self.marks_commits and self.connection.info.transaction_status == TransactionStatus.INTRANS:
+            # A transaction that may write nothing fails here, and is rolled back by its COMMIT.
+            with self.wrap_database_errors, suppress(ReadOnlySqlTransaction):
+                self.connection.execute(_MARK)
+        super()._commit()  # type: ignore[misc]
 
     @cached_property
     def wrap_database_errors(self) -> "FailoverErrorWrapper":
@@ -111,6 +129,12 @@ def _timed(execute: Callable[..., Any], sql: str, params: Any, many: bool, conte
     name = metrics.environment()
     with metrics.timed(metrics.DATABASE_SECONDS, metrics.DATABASE_ERRORS, name, "orm"):
         return execute(sql, params, many, context)
+
+
+def _has_mark(connection: Any) -> bool:
+    (found,) = connection.execute(_HAS_MARK).fetchone()
+    connection.rollback()
+    return bool(found)
 
 
 def _has_news(descriptor: int) -> bool:

@@ -1,7 +1,10 @@
-"""On Citus, the function by which the service writes to a shard's own table without losing rows to a move.
+"""What the service needs on Citus, and never uses on plain PostgreSQL.
 
-Citus blocks writes to a shard with a lock of its own, which only the table's owner may take; on plain PostgreSQL
-the function is never called. `compliance/stores/postgresql/tenant_nodes.py` calls it.
+A function by which it writes to a shard's own table without losing rows to a move: Citus blocks writes to a shard
+with a lock that only the table's owner may take. `compliance/stores/postgresql/tenant_nodes.py` calls it.
+
+A table that stays empty, by which commits of several nodes have two phases; `compliance/stores/postgresql/base.py`
+names it.
 """
 
 from django.db import migrations
@@ -24,9 +27,11 @@ END
 $$;
 """
 RELEASE = "DROP FUNCTION tenancy_hold_shard(bigint);"
+MARK = "CREATE TABLE tenancy_commitmark (id integer PRIMARY KEY);"
+UNMARK = "DROP TABLE tenancy_commitmark;"
 
 
 class Migration(migrations.Migration):
     dependencies = [("tenancy", "0004_scopes_by_name")]
 
-    operations = [migrations.RunSQL(HOLD, RELEASE)]
+    operations = [migrations.RunSQL(HOLD, RELEASE), migrations.RunSQL(MARK, UNMARK)]
