@@ -24,6 +24,8 @@ SETTINGS = {
     # Shards move by logical replication.
     "output_plugin_libraries": "pgoutput, citus",
     "max_prepared_transactions": "200",
+    # What a dead coordinator left prepared holds locks until then.
+    "citus.recover_2pc_interval": "5s",
     "max_connections": "300",
     "shared_buffers": "64MB",
     # The nodes of one machine.
