@@ -243,8 +243,8 @@ class Cluster:
     def clear(self) -> None:
         """Remove all data, and end what a killed run left."""
         self._end_leftovers()
-        if self.folder.exists() and self.citus is not None:
-            self.citus.clear()
+        if self.citus_install is not None:
+            CitusWorkers(self.servers, self.folder, self.citus_install, password="").clear()
         shutil.rmtree(self.folder, ignore_errors=True)
         vars(self).pop("citus", None)  # with the superuser's password, which is made anew
 
