@@ -43,7 +43,8 @@ def make_log_key(*, at: datetime | None = None) -> LogKey:
             created_at=moment,
             active_from=moment,
         )
-        keys.add(row, actor=ACTOR, now=moment)
+        with environments.atomic():
+            keys.add(row, actor=ACTOR, now=moment)
     key = keys.bootstrap(actor=ACTOR, now=moment)
     _log_keys.setdefault(environments.current(), key)
     return key

@@ -55,7 +55,8 @@ def make_token_key() -> TokenKey:
             published_at=moment,
             active_from=moment,
         )
-        keys.add(row, actor=ACTOR, now=moment)
+        with environments.atomic():
+            keys.add(row, actor=ACTOR, now=moment)
     key = services.bootstrap(now=moment)
     _token_keys.setdefault(environments.current(), key)
     return key
