@@ -44,15 +44,16 @@ def test_message_without_environment_is_refused() -> None:
 
 
 def test_lost_broker_is_survived() -> None:
-    """In a process of its own, whose broker was never there; its caller does not wait for it either."""
+    """In a process of its own, whose broker was never there; its caller does not wait between tries either."""
     script = (
-        "from time import monotonic\n"
+        "import time\n"
+        "waits = []\n"
+        "time.sleep = waits.append\n"
         "from compliance.celery import app\n"
         "from compliance.core import environments, tasks\n"
-        "began = monotonic()\n"
         "with environments.use(environments.Environment.LIVE):\n"
         "    is_lost = tasks.enqueue('tests.note') is False\n"
-        "raise SystemExit(0 if is_lost and monotonic() - began < 1.5 else 1)"
+        "raise SystemExit(0 if is_lost and not waits else 1)"
     )
     nowhere = "redis://127.0.0.1:1/0"
     dead = {**os.environ, "REDIS_URL": nowhere, "BROKER_URL": nowhere}
