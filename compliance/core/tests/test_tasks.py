@@ -44,7 +44,7 @@ def test_message_without_environment_is_refused() -> None:
 
 
 def test_lost_broker_is_survived() -> None:
-    """In a process of its own, whose broker was never there; its caller does not wait between tries either."""
+    """In a process of its own, whose broker was never there; nobody waits for it."""
     script = (
         "import time\n"
         "waits = []\n"
