@@ -3,7 +3,6 @@
 import os
 import secrets
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from bench.cluster.members import Keeper, Member, Program, clean
 from bench.cluster.network import LOOPBACK, Network
 from bench.cluster.programs import Programs, unprivileged
 from bench.cluster.valkey import ValkeyNode
+from bench.harness.command import manage
 from bench.harness.place import NO_LIMIT
 from compliance.localdev.console import StepFailed, step
 from compliance.localdev.environment import service_name
@@ -206,19 +206,13 @@ class Cluster:
 
         Raises StepFailed on another exit code.
         """
-        root = self.servers.layout.root
-        done = subprocess.run(
-            [sys.executable, str(root / "manage.py"), *arguments],
-            env=self.environment(operator=True),
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=False,
+        return manage(
+            self.servers.layout.root,
+            self.environment(operator=True),
+            arguments,
+            accepted=accepted,
+            hint=f"read {self.log}",
         )
-        if done.returncode not in accepted:
-            reason = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-            raise StepFailed(f"manage.py {arguments[0]} failed: {''.join(reason)}", hint=f"read {self.log}")
-        return done.stdout
 
     def primary(self) -> str | None:
         """Return the name of the node whose Patroni says that it is the primary; None while none does."""

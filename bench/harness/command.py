@@ -42,8 +42,8 @@ def manage(
     *,
     accepted: Sequence[int],
     hint: str,
-) -> None:
-    """Run a command of the service. Raises StepFailed if it ends with another code than these."""
+) -> str:
+    """Run a command of the service; return what it printed. Raises StepFailed on another exit code."""
     done = subprocess.run(
         [sys.executable, str(root / "manage.py"), *arguments],
         env=environment,
@@ -55,3 +55,4 @@ def manage(
     if done.returncode not in accepted:
         reason = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
         raise StepFailed(f"manage.py {arguments[0]} failed: {''.join(reason)}", hint=hint)
+    return done.stdout
