@@ -14,7 +14,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ORDER_VAR, PAGE_VAR
 from django.core.exceptions import PermissionDenied
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
@@ -34,7 +34,8 @@ from auditlog.exporting.export import export_of
 from auditlog.exporting.formats import FORMATS
 from auditlog.finding import words
 from auditlog.finding.actors import ActorFilter
-from auditlog.models import AuditEntry, Leaf, SignedHead, TreeHead
+from auditlog.finding.places import add_places
+from auditlog.models import AuditEntry, TreeHead
 from auditlog.proving import proofs
 from auditlog.proving.responses import export_file, proof_file
 from auditlog.verifying import one_entry
@@ -103,9 +104,9 @@ def seal_chip(entry: Any) -> SafeString:
     """Say whether the entry is in the tree, and in a checkpoint that enough witnesses have cosigned."""
     if entry.leaf_index is None:
         return chip("waiting", "warning", verbatim=True)
-    if entry.leaf_index < (entry.witnessed_size or 0):
+    if entry.leaf_index < entry.witnessed_size:
         return chip(f"witnessed · #{entry.leaf_index} of {entry.witnessed_size}", "success", verbatim=True)
-    if entry.leaf_index < (entry.signed_size or 0):
+    if entry.leaf_index < entry.signed_size:
         return chip(f"sealed · #{entry.leaf_index} of {entry.signed_size}", "info", verbatim=True)
     return chip(f"sealed · #{entry.leaf_index}, unsigned", "warning", verbatim=True)
 
@@ -208,18 +209,14 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         return ("-id",) if is_of_all else ("-created_at", "-id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Add to each entry its place in the tree, its erased parts, and the checkpoints' sizes."""
-        leaves = Leaf.objects.filter(entry_id=OuterRef("pk"))
-        sizes = SignedHead.objects.order_by("-size").values("size")
         entries = super().get_queryset(request).using(environments.current().auditor_alias)
         named: QuerySet[Any] = filters.with_tenant_name(entries)
-        placed: QuerySet[Any] = named.annotate(
-            leaf_index=Subquery(leaves.values("index")),
-            erased=Subquery(leaves.values("erased")),
-            signed_size=Subquery(sizes[:1]),
-            witnessed_size=Subquery(sizes.filter(has_quorum=True)[:1]),
-        )
-        return placed
+        return named
+
+    def named(self, rows: list[Any]) -> list[Any]:
+        """Return the entries with their actors' names and their places in the tree."""
+        add_places(rows)
+        return super().named(rows)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

@@ -28,6 +28,10 @@ class NotSealedYet(TooEarly):
     message = "The audit log entry is not sealed yet; try again shortly"
 
 
+class BeingVerified(Conflict):
+    message = "The audit log is being verified: its contents stay as they are until then"
+
+
 class ExportsUnderWay(Unavailable):
     message = "Other exports of the audit log are under way; try again later"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from auditlog import services as auditlog
@@ -11,6 +12,7 @@ from auditlog.models import AuditEntry
 from auditlog.sealing.sealer import LOCK
 from auditlog.sealing.stored_rows import SealedEntry, sealed_entry_of
 from auditlog.sealing.tree import StoredTiles
+from auditlog.verifying import stillness
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.errors import Invalid
@@ -18,6 +20,7 @@ from compliance.stores import sql
 
 RECORDS = frozenset({AuditAction.AUDIT_ERASED, AuditAction.AUDIT_DROPPED})
 """Entries that tell why contents are missing: verification needs what they name."""
+ERASE: Final = "SELECT auditlog_erase(%s, %s, %s, %s::jsonb)"
 
 
 def erase(
@@ -25,13 +28,14 @@ def erase(
 ) -> list[str]:
     """Erase these parts of a sealed entry and their salts, and record it; return the parts that were there.
 
-    Their commitments stay, and without the salts nothing can be guessed from them. Raises: EntryNotFound,
-    NotSealedYet, TreeDamaged if the entry was tampered with, Invalid for a part that is not one of
-    `leaves.ERASABLE`.
+    Their commitments stay, and without the salts nothing can be guessed from them. On Citus the transaction
+    can change nothing else. Raises: EntryNotFound, NotSealedYet, BeingVerified, TreeDamaged if the entry was
+    tampered with, Invalid for a part that is not one of `leaves.ERASABLE`.
     """
     if unknown := set(parts) - set(ERASABLE):
         raise Invalid(f"Not a part that can be erased: {', '.join(sorted(unknown))}")
     with environments.atomic():
+        stillness.demand_change()
         # A second erasure of the entry waits here until the first has committed.
         sql.query("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [LOCK, str(entry_id)])
         sealed = sealed_entry_of(entry_id)
@@ -42,7 +46,7 @@ def erase(
         found = [part for part in ERASABLE if part in parts and part not in sealed.erased]
         if found:
             leaf = _as_sealed(sealed)
-            auditlog.record(
+            told = auditlog.entry(
                 tenant_id=UUID(sealed.row.tenant_id),
                 action=AuditAction.AUDIT_ERASED,
                 affected_id=entry_id,
@@ -51,7 +55,8 @@ def erase(
                 actor=actor,
                 now=now,
             )
-            sql.query("SELECT auditlog_erase(%s, %s, %s)", [entry_id, found, leaf])
+            sql.query(ERASE, [entry_id, found, leaf, auditlog.as_json(told)])
+            auditlog.ask_to_seal()
     return found
 
 

@@ -16,7 +16,7 @@ from auditlog.exporting.formats import FORMAT, VERSION, Format
 from auditlog.filters import EntryFilters
 from auditlog.models import AuditEntry, SignedHead
 from auditlog.sealing import keys
-from auditlog.sealing.stored_rows import SealedEntry, sealed_where
+from auditlog.sealing.stored_rows import SealedEntry, sealed_among
 from auditlog.sealing.tree import StoredTiles, published_checkpoint
 from auditlog.tlog import tiles
 from auditlog.tlog.merkle import inclusion_path
@@ -27,6 +27,7 @@ BATCH: Final = 256
 MOST_UNDER_WAY: Final = 2
 """Exports of one process at the same time: each keeps a thread for as long as the client takes."""
 _UNDER_WAY: Final = BoundedSemaphore(MOST_UNDER_WAY)
+_NONE: Final = "SELECT * FROM auditlog_auditentry WHERE FALSE"
 KEPT_TILES: Final = 64
 KEPT_SUBTREES: Final = 4096
 
@@ -48,13 +49,13 @@ class Export:
     """The octets of an export, in pieces; `count` entries so far. Close it if it is not read to its end."""
 
     def __init__(self, header: dict[str, Any], under: SignedHead, entries: Any, form: Format) -> None:
-        condition, params = _selection(entries)
+        statement, params = _selection(entries)
         if not _UNDER_WAY.acquire(blocking=False):
             raise ExportsUnderWay()
         self._is_open = True
         self.count = 0
         self._header, self._form, self._paths = header, form, Paths(under.size)
-        self._batches = sealed_where(f"l.index < %s AND {condition}", [under.size, *params], most=BATCH)
+        self._batches = sealed_among(statement, params, before=under.size, most=BATCH)
         self._environment, self._is_audited = environments.current(), environments.is_auditing()
         self._pieces = self._made()
 
@@ -90,12 +91,12 @@ class Export:
 
 
 def _selection(entries: QuerySet[AuditEntry]) -> tuple[str, Sequence[Any]]:
-    """Return the SQL condition, with its parameters, that an entry is one of these."""
+    """Return the SQL of a query for all columns of the entries, with its parameters."""
+    columns = [field.attname for field in AuditEntry._meta.concrete_fields]
     try:
-        statement, params = entries.values("id").query.sql_with_params()
+        return entries.values(*columns).query.sql_with_params()
     except EmptyResultSet:
-        return "FALSE", ()
-    return f"e.id IN ({statement})", params
+        return _NONE, ()
 
 
 def open_export(*, tenant_id: UUID, filters: EntryFilters, form: Format, now: datetime) -> Export:

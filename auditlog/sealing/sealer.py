@@ -35,10 +35,14 @@ ROUND: Final = 4096
 BLOCK: Final = 512
 """Entries read at once: an entry may be large."""
 _QUEUED: Final = (
-    f"SELECT p.id, {COLUMNS} FROM auditlog_pendingentry p"  # noqa: S608  (names of ours)
-    " JOIN auditlog_auditentry e ON e.id = p.entry_id"
+    f"SELECT p.id, {COLUMNS} FROM {{}} p JOIN auditlog_auditentry e ON e.id = p.entry_id"  # noqa: S608
+    " ORDER BY p.id LIMIT %s"
 )
-_ONCE: Final = " WHERE NOT EXISTS (SELECT FROM auditlog_leaf l WHERE l.entry_id = p.entry_id)"
+_ALL: Final = _QUEUED.format("auditlog_pendingentry")
+_UNSEALED: Final = _QUEUED.format(
+    "(SELECT * FROM auditlog_pendingentry q"
+    " WHERE NOT EXISTS (SELECT FROM auditlog_leaf l WHERE l.entry_id = q.entry_id))"
+)
 _SEAL: Final = (
     "SELECT auditlog_seal(%s, %s::bigint[], %s::uuid[], %s::bytea[],"
     " %s::smallint[], %s::bigint[], %s::bytea[], %s)"
@@ -64,10 +68,10 @@ def seal_queued() -> int:
     Raises: TreeDamaged if the tiles of the tree are not there.
     """
     try:
-        return _seal_round(_QUEUED)
+        return _seal_round(_ALL)
     except IntegrityError:
         log.critical("audit entries are queued twice or after they were sealed: run audit_verify")
-        return _seal_round(_QUEUED + _ONCE)
+        return _seal_round(_UNSEALED)
 
 
 def _seal_round(queued: str) -> int:
@@ -75,7 +79,7 @@ def _seal_round(queued: str) -> int:
         if not sql.query("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])[0][0]:
             return 0
         taken: dict[str, _Queued] = {}
-        for rows in sql.streamed(f"{queued} ORDER BY p.id LIMIT %s", [ROUND], most=BLOCK):
+        for rows in sql.streamed(queued, [ROUND], most=BLOCK):
             for row in rows:
                 entry, salts = entry_row(row), os.urandom(SALTS_OCTETS)
                 taken.setdefault(entry.id, _Queued(row[0], salts, entry_hash(entry, salts)))

@@ -15,8 +15,9 @@ COLUMNS: Final = """e.id::text, e.tenant_id::text, e.event_type, e.actor_type, e
     e.actor_id, e.affected_id, e.description, e.metadata::text"""
 """Select these of `auditlog_auditentry e`, last in the list; `entry_row` reads them."""
 _WIDTH: Final = len(EntryRow._fields)
+_COLUMNS: Final = f"l.index, l.salts, l.erased::text, {COLUMNS}"
 _SEALED: Final = (
-    f"SELECT l.index, l.salts, l.erased::text, {COLUMNS} FROM auditlog_leaf l"  # noqa: S608  (names of ours)
+    f"SELECT {_COLUMNS} FROM auditlog_leaf l"  # noqa: S608  (names of ours)
     " JOIN auditlog_auditentry e ON e.id = l.entry_id"
 )
 
@@ -60,12 +61,16 @@ def sealed_entry_of(entry_id: UUID) -> SealedEntry | None:
     return sealed_entry(rows[0]) if rows else None
 
 
-def sealed_where(
-    condition: str, params: Sequence[Any], *, most: int
+def sealed_among(
+    entries: str, params: Sequence[Any], *, before: int, most: int
 ) -> Generator[list[SealedEntry], None, None]:
-    """Yield the entries that meet an SQL condition on `l` and `e` by index, at most so many at once."""
-    statement = f"{_SEALED} WHERE {condition} ORDER BY l.index"
-    with closing(sql.streamed(statement, params, most=most)) as found:
+    """Yield, in the order of the tree, those of `entries` with an index less than `before`, `most` at once.
+
+    `entries`: SQL of a query for all columns of entries.
+    """
+    joined = f"FROM auditlog_leaf l JOIN ({entries}) e ON e.id = l.entry_id"
+    statement = f"SELECT {_COLUMNS} {joined} WHERE l.index < %s ORDER BY l.index"
+    with closing(sql.streamed(statement, [*params, before], most=most)) as found:
         for rows in found:
             yield list(map(sealed_entry, rows))
 

@@ -36,12 +36,11 @@ WITH signed AS (
     WHERE size <= (SELECT size FROM auditlog_treehead)
 )
 SELECT (SELECT count(*) FROM auditlog_pendingentry), h.size - signed.size,
-    (SELECT min(e.created_at) FROM auditlog_auditentry e WHERE e.id IN (
-        (SELECT entry_id FROM auditlog_leaf WHERE index = signed.size),
-        (SELECT entry_id FROM auditlog_pendingentry ORDER BY id LIMIT 1)
-    ))
+    (SELECT entry_id FROM auditlog_leaf WHERE index = signed.size),
+    (SELECT entry_id FROM auditlog_pendingentry ORDER BY id LIMIT 1)
 FROM auditlog_treehead h, signed
 """
+_OLDEST: Final = "SELECT min(created_at) FROM auditlog_auditentry WHERE id = ANY(%s)"
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,9 @@ class Backlog:
 
 def backlog() -> Backlog:
     """Return what the newest checkpoint does not cover."""
-    return Backlog(*sql.query(_BACKLOG)[0])
+    unsealed, unsigned, *entry_ids = sql.query(_BACKLOG)[0]
+    ((oldest,),) = sql.query(_OLDEST, [entry_ids])
+    return Backlog(unsealed, unsigned, oldest)
 
 
 def is_signed(checkpoint: SignedHead) -> bool:

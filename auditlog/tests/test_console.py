@@ -108,6 +108,7 @@ def test_list_is_filtered_by_the_kind_of_actor(acme: Tenant, kind: ActorKind) ->
     assert [each for each in ActorKind if f"actor-{each}" in html] == [kind]
 
 
+@pytest.mark.usefixtures("one_role")
 def test_erased_parts_show_when_and_by_which_entry(acme: Tenant) -> None:
     entry = make_sealed_entry(acme)
     parts = ["actor_id", "description"]

@@ -1,5 +1,6 @@
 """Erasure and retention: contents go from the tables, every proof still holds, and both are recorded."""
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -26,6 +27,7 @@ from compliance.core.identifiers import new_id
 from compliance.stores import sql
 
 ACTOR = Actor.system("tests")
+pytestmark = pytest.mark.usefixtures("one_role")
 SECRET = "Grace Hopper asked for it"
 
 
@@ -46,6 +48,25 @@ def record_committed() -> AuditEntry:
         entry = record()
     sealer.seal_all()
     return entry
+
+
+def erase_by_function(
+    entry: AuditEntry,
+    leaf: bytes,
+    *,
+    action: AuditAction = AuditAction.AUDIT_ERASED,
+    told: Sequence[str] = ("description",),
+) -> None:
+    """Erase the description by the database's function, with such a record."""
+    made = services.entry(
+        tenant_id=entry.tenant_id,
+        action=action,
+        affected_id=entry.id,
+        metadata={"parts": list(told)},
+        actor=ACTOR,
+        now=now(),
+    )
+    sql.query(erasing.ERASE, [entry.id, ["description"], leaf, services.as_json(made)])
 
 
 def leaf_of(entry: AuditEntry) -> bytes:
@@ -139,34 +160,24 @@ def test_database_erases_nothing_that_is_not_recorded() -> None:
     entry = record()
     sealer.seal_all()
 
-    with pytest.raises(Error, match="recorded first"), environments.atomic():
-        sql.query("SELECT auditlog_erase(%s, %s, %s)", [entry.id, ["description"], leaf_of(entry)])
+    with pytest.raises(Error, match="is recorded"), environments.atomic():
+        erase_by_function(entry, leaf_of(entry), action=AuditAction.AUDIT_DROPPED)
 
 
 def test_database_erases_no_part_that_the_record_does_not_name() -> None:
     entry = record()
     sealer.seal_all()
-    leaf = leaf_of(entry)
-    erasing.erase(entry_id=entry.id, parts=["metadata"], reason="GDPR 17", actor=ACTOR, now=now())
 
-    with pytest.raises(Error, match="recorded first"), environments.atomic():
-        sql.query("SELECT auditlog_erase(%s, %s, %s)", [entry.id, ["description"], leaf])
+    with pytest.raises(Error, match="is recorded"), environments.atomic():
+        erase_by_function(entry, leaf_of(entry), told=["metadata"])
 
 
 def test_database_keeps_only_commitments_of_the_sealed_leaf() -> None:
     entry = record()
     sealer.seal_all()
-    services.record(
-        tenant_id=entry.tenant_id,
-        action=AuditAction.AUDIT_ERASED,
-        affected_id=entry.id,
-        metadata={"parts": ["description"]},
-        actor=ACTOR,
-        now=now(),
-    )
 
     with pytest.raises(Error, match="not the leaf"), environments.atomic():
-        sql.query("SELECT auditlog_erase(%s, %s, %s)", [entry.id, ["description"], bytes(161)])
+        erase_by_function(entry, bytes(161))
 
 
 def test_tampered_entry_is_not_erased(owned: None) -> None:
@@ -224,4 +235,9 @@ def test_contents_past_their_retention_are_dropped_and_later_proofs_hold(owned: 
 
 def test_database_drops_nothing_of_the_last_six_months() -> None:
     with pytest.raises(Error, match="183 days"), environments.atomic():
-        sql.query("SELECT auditlog_drop(%s, 10)", [now() - timedelta(days=182)])
+        sql.query("SELECT auditlog_drop(%s, 10, '{}')", [now() - timedelta(days=182)])
+
+
+def test_database_drops_nothing_that_is_not_recorded() -> None:
+    with pytest.raises(Error, match="a drop is recorded"), environments.atomic():
+        sql.query("SELECT auditlog_drop(%s, 10, '{}')", [now() - timedelta(days=184)])

@@ -95,6 +95,7 @@ def test_search_reads_the_index(acme: Tenant) -> None:
     assert str(acme.id) in plan.partition("auditlog_words")[2]
 
 
+@pytest.mark.usefixtures("one_role")
 def test_erased_words_are_not_found(acme: Tenant) -> None:
     entry = make_entry(acme, "odd transfers")
     seal_and_sign()

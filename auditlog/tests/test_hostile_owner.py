@@ -30,10 +30,19 @@ def log(owned: None) -> list[AuditEntry]:
     return make_log(COUNT)
 
 
-def insert(event_type: str = "'agent.updated'", actor_id: str = "'x'", metadata: str = "NULL") -> str:
+def insert(
+    event_type: str = "'agent.updated'",
+    actor_id: str = "'x'",
+    metadata: str = "NULL",
+    *,
+    is_queued: bool = True,
+) -> str:
     entry_id = str(new_id())
     values = {"event_type": event_type, "actor_id": actor_id, "metadata": metadata}
     sql.execute(ENTRY.format(**values), [entry_id])
+    if is_queued:
+        # Nothing where the trigger has done it.
+        sql.execute("SELECT auditlog_queue(%s::uuid[])", [[entry_id]])
     return entry_id
 
 
@@ -129,7 +138,7 @@ def test_checkpoint_of_no_leaves_is_named(log: list[AuditEntry], size: int) -> N
 def test_inserted_entry_with_a_place_that_is_none_is_named(log: list[AuditEntry]) -> None:
     sql.execute(UNNAMED)
     sql.execute(UNSEEN)
-    entry_id = insert()
+    entry_id = insert(is_queued=False)
     sql.execute("INSERT INTO auditlog_leaf (entry_id, salts) VALUES (%s, '')", [entry_id])
 
     assert [(flaw.damage, flaw.entry_id) for flaw in verify().flaws] == [(Damage.INSERTED, entry_id)]

@@ -1,23 +1,36 @@
 """Find what no hash shows: entries neither sealed nor queued, and unrecorded erasures and drops."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final
+from uuid import UUID
+
+from django.conf import settings
 
 from auditlog.sealing.tree import Head
 from auditlog.tlog.tiles import HASH, WIDTH
 from auditlog.verifying.findings import MOST_KEPT, Damage, Flaw
+from auditlog.verifying.stillness import SETTLED_WITHIN_SECONDS
+from compliance.core import environments
 from compliance.stores import sql
 
 _MOST: Final = MOST_KEPT + 1
-_UNSEALED: Final = """
-SELECT e.id::text FROM auditlog_auditentry e
-WHERE NOT EXISTS (SELECT FROM auditlog_leaf l WHERE l.entry_id = e.id)
-AND NOT EXISTS (SELECT FROM auditlog_pendingentry p WHERE p.entry_id = e.id) ORDER BY e.id LIMIT %s
+_BLOCK: Final = 1024
+_UNQUEUED: Final = """
+SELECT id FROM auditlog_auditentry
+EXCEPT (SELECT entry_id FROM auditlog_leaf UNION ALL SELECT entry_id FROM auditlog_pendingentry) ORDER BY id
 """
-_QUEUED: Final = """
-SELECT p.entry_id::text, l.index FROM auditlog_pendingentry p
-LEFT JOIN auditlog_auditentry e ON e.id = p.entry_id LEFT JOIN auditlog_leaf l ON l.entry_id = p.entry_id
-WHERE e.id IS NULL OR l.index IS NOT NULL ORDER BY p.id LIMIT %s
+_STILL_UNQUEUED: Final = """
+SELECT f.id FROM unnest(%s::uuid[]) AS f (id)
+WHERE NOT EXISTS (SELECT FROM auditlog_leaf l WHERE l.entry_id = f.id)
+AND NOT EXISTS (SELECT FROM auditlog_pendingentry p WHERE p.entry_id = f.id) ORDER BY f.id
+"""
+_QUEUED: Final = "SELECT entry_id FROM auditlog_pendingentry ORDER BY id"
+_ROWS: Final = "SELECT id FROM auditlog_auditentry WHERE id = ANY(%s)"
+_QUEUED_AGAIN: Final = """
+SELECT p.entry_id::text, l.index FROM auditlog_pendingentry p JOIN auditlog_leaf l ON l.entry_id = p.entry_id
+ORDER BY p.id LIMIT %s
 """
 _OUTSIDE: Final = """
 SELECT index, entry_id::text FROM auditlog_leaf
@@ -47,13 +60,8 @@ SELECT level, count(*), max(index), sum(octet_length(hashes)) FROM auditlog_tile
 
 def flaws(head: Head) -> Iterator[Flaw]:
     """Yield what is wrong with the tables although every hash may agree."""
-    for (entry_id,) in sql.query(_UNSEALED, [_MOST]):
-        yield Flaw(Damage.INSERTED, "it is neither sealed nor queued", entry_id=entry_id)
-    for entry_id, index in sql.query(_QUEUED, [_MOST]):
-        if index is None:
-            yield Flaw(Damage.MISSING, "the row of a queued entry is gone", entry_id=entry_id)
-        else:
-            yield Flaw(Damage.INSERTED, "it is sealed and queued again", index, entry_id)
+    for entry_id, index in sql.query(_QUEUED_AGAIN, [_MOST]):
+        yield Flaw(Damage.INSERTED, "it is sealed and queued again", index, entry_id)
     for index, entry_id in sql.query(_OUTSIDE, [head.minimum_index, head.size, _MOST]):
         yield Flaw(
             Damage.INSERTED, "the tree has no such place, or its contents were dropped", index, entry_id
@@ -62,6 +70,19 @@ def flaws(head: Head) -> Iterator[Flaw]:
         yield Flaw(Damage.UNRECORDED, f"no entry records that {part} was erased", index, entry_id)
     yield from _undropped(head.minimum_index)
     yield from _tile_counts(head.size)
+
+
+def queue_flaws(*, timeout_seconds: int) -> Iterator[Flaw]:
+    """Yield which entries are not queued, and which of the queue have no row; outside of any snapshot.
+
+    An unqueued one is looked at again. On Citus a transaction ends at the coordinator, which has the queue,
+    before it does at the nodes with the rows, and the nodes are not looked at in one moment.
+    """
+    with environments.patient(timeout_seconds=timeout_seconds):
+        for entry_id in islice(_found(_UNQUEUED, _still_unqueued), _MOST):
+            yield Flaw(Damage.INSERTED, "it is neither sealed nor queued", entry_id=str(entry_id))
+        for entry_id in islice(_found(_QUEUED, _without_row), _MOST):
+            yield Flaw(Damage.MISSING, "the row of a queued entry is gone", entry_id=str(entry_id))
 
 
 def leaf_tiles() -> int:
@@ -80,6 +101,25 @@ def erased() -> int:
     """Return how many parts of entries are erased."""
     count: int = sql.query(_ERASED)[0][0]
     return count
+
+
+def _found(statement: str, chosen: Callable[[list[UUID]], list[UUID]]) -> Iterator[UUID]:
+    for rows in sql.streamed(statement, (), most=_BLOCK):
+        yield from chosen([entry_id for (entry_id,) in rows])
+
+
+def _still_unqueued(entry_ids: list[UUID]) -> list[UUID]:
+    return [entry_id for (entry_id,) in sql.query(_STILL_UNQUEUED, [entry_ids])]
+
+
+def _without_row(entry_ids: list[UUID]) -> list[UUID]:
+    """Return those whose row is not there; on Citus, whose row does not come."""
+    ends = time.monotonic() + (SETTLED_WITHIN_SECONDS if settings.DATABASE_CITUS else 0)
+    while True:
+        there = {entry_id for (entry_id,) in sql.query(_ROWS, [entry_ids])}
+        if there.issuperset(entry_ids) or time.monotonic() > ends:
+            return [entry_id for entry_id in entry_ids if entry_id not in there]
+        time.sleep(0.1)
 
 
 def _undropped(minimum_index: int) -> Iterator[Flaw]:

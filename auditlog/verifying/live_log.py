@@ -19,6 +19,7 @@ from auditlog.verifying import completeness
 from auditlog.verifying.contents import Naming, recomputed
 from auditlog.verifying.findings import MOST_KEPT, Damage, Flaw, Verdict
 from auditlog.verifying.recount import Recount
+from auditlog.verifying.stillness import contents_kept
 from auditlog.verifying.trust import Trust
 from compliance.core import environments
 from compliance.stores import sql
@@ -53,8 +54,11 @@ class VerifiedLog:
 
 def verify(*, trust: Trust, claims: Iterable[Claim], tell: Tell) -> VerifiedLog:
     """Verify the current environment's log; it must also contain what is claimed of it."""
-    with environments.snapshot(timeout_seconds=STATEMENT_SECONDS):
-        return _Run(head(), trust, sorted(claims, key=lambda claim: claim.size)).result(tell)
+    with contents_kept():
+        with environments.snapshot(timeout_seconds=STATEMENT_SECONDS):
+            found = _Run(head(), trust, sorted(claims, key=lambda claim: claim.size)).result(tell)
+        found.verdict.add(*completeness.queue_flaws(timeout_seconds=STATEMENT_SECONDS))
+    return found
 
 
 @dataclass

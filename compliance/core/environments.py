@@ -124,11 +124,20 @@ def snapshot(*, timeout_seconds: int) -> Iterator[None]:
 
     `timeout_seconds` bounds each query.
     """
-    connection = connections[alias()]
-    is_outermost = not connection.in_atomic_block
-    with atomic(), connection.cursor() as cursor:
+    is_outermost = not in_transaction()
+    with patient(timeout_seconds=timeout_seconds):
         if is_outermost:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            with connections[alias()].cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        yield
+
+
+@contextmanager
+def patient(*, timeout_seconds: int) -> Iterator[None]:
+    """A transaction each query of which may take so long; inside another one, that one as it is."""
+    is_outermost = not in_transaction()
+    with atomic(), connections[alias()].cursor() as cursor:
+        if is_outermost:
             cursor.execute("SET LOCAL statement_timeout = %s", [f"{timeout_seconds}s"])
         yield
 

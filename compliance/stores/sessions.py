@@ -2,35 +2,40 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from django.conf import settings
 from django.db import connections
 
 from compliance.core import environments
 
+_ALONE: Final = ("SELECT pg_try_advisory_lock(%s)", "SELECT pg_advisory_unlock(%s)")
+_SHARED: Final = ("SELECT true FROM pg_advisory_lock_shared(%s)", "SELECT pg_advisory_unlock_shared(%s)")
+
 
 @contextmanager
-def locked(key: int) -> Iterator[bool]:
+def locked(key: int, *, shared: bool = False) -> Iterator[bool]:
     """Hold an advisory lock of a session inside the block; yields False where another session has it.
 
-    It is held over the current environment's connection, or, where that leads to a pooler, over one of its
-    own to the server itself.
+    One that is shared with others is waited for. It is held over the current environment's connection, or,
+    where that leads to a pooler, over one of its own to the server itself.
     """
     alias = environments.alias()
+    take, give_back = _SHARED if shared else _ALONE
     connection, direct = connections[alias], settings.DATABASES_DIRECT.get(alias)
     if direct is not None:
         connection = connection.copy()
         connection.settings_dict.update(direct)
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_lock(%s)", [key])
+            cursor.execute(take, [key])
             ((is_mine,),) = cursor.fetchall()
         try:
             yield is_mine
         finally:
             if is_mine and direct is None:
                 with connection.cursor() as cursor:
-                    cursor.execute("SELECT pg_advisory_unlock(%s)", [key])
+                    cursor.execute(give_back, [key])
     finally:
         if direct is not None:
             connection.close()

@@ -1,13 +1,32 @@
 """The triggers that guard tables, as they stand in the current environment's database."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from compliance.stores import sql
 
-_IN_FORCE = (
+_IN_FORCE: Final = (
     "SELECT found FROM (SELECT tgname || ' ON ' || tgrelid::regclass AS found FROM pg_trigger"
     " WHERE tgenabled IN ('O', 'A')) enabled WHERE found = ANY(%s)"
 )
+
+
+_ON_SHARDS: Final = """
+SELECT shardid, result FROM run_command_on_shards(%s, $$
+    SELECT coalesce(string_agg(regexp_replace(tgname, '_[0-9]+$', ''), ' '), '')
+    FROM pg_trigger WHERE tgenabled IN ('O', 'A') AND tgrelid = '%%s'::regclass
+$$)
+"""
+
+
+def not_in_force_on_shards(table: str, wanted: Iterable[str]) -> set[str]:
+    """Return those triggers, `trigger ON shard`, that a shard on Citus lacks or that are disabled there."""
+    names = set(wanted)
+    return {
+        f"{name} ON {table}_{shard}"
+        for shard, found in sql.query(_ON_SHARDS, [table])
+        for name in names - set((found or "").split())
+    }
 
 
 def not_in_force(wanted: Iterable[str]) -> set[str]:

@@ -30,6 +30,9 @@ def owning() -> Iterator[None]:
     with as_owner(alias):
         owner = connections[alias]
         owner.ensure_connection()
+        if ON_CITUS:
+            with owner.cursor() as cursor:
+                cursor.execute("SET citus.enable_unsafe_triggers = on")
         pid = owner.connection.info.backend_pid
         yield
     assert eventually(lambda: not _lives(alias, pid))
@@ -38,8 +41,6 @@ def owning() -> Iterator[None]:
 def execute_as_owner(*statements: str) -> None:
     """Run each, and commit it, in the current environment's database."""
     with owning(), connections[environments.current().alias].cursor() as cursor:
-        if ON_CITUS:
-            cursor.execute("SET citus.enable_unsafe_triggers = on")
         for statement in statements:
             cursor.execute(statement)
 

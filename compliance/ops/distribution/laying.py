@@ -10,7 +10,7 @@ from django.db import connections
 from psycopg import sql as psql
 
 from compliance.core.errors import ServiceError
-from compliance.ops.distribution.placements import COLUMN, DISTRIBUTED, MANAGED, REFERENCE
+from compliance.ops.distribution.placements import COLUMN, DISTRIBUTED, MANAGED, NOT_DIVIDED, REFERENCE
 
 _NODES: Final = "SELECT count(*) FROM pg_dist_node WHERE isactive AND shouldhaveshards"
 _EXTENSION: Final = "SELECT FROM pg_extension WHERE extname = 'citus'"
@@ -130,7 +130,15 @@ def _divide(table: str) -> psql.Composable:
     first = DISTRIBUTED[0]
     beside = "" if table == first else ", colocate_with => {}"
     names = [table, COLUMN, *([first] if beside else [])]
-    return psql.SQL(f"SELECT create_distributed_table({{}}, {{}}{beside})").format(*map(psql.Literal, names))
+    divided = psql.SQL(f"SELECT create_distributed_table({{}}, {{}}{beside})").format(
+        *map(psql.Literal, names)
+    )
+    if (trigger := NOT_DIVIDED.get(table)) is None:
+        return divided
+    # One transaction, in which nothing is written to the table.
+    return psql.SQL("DROP TRIGGER IF EXISTS {} ON {}; {}").format(
+        *map(psql.Identifier, (trigger, table)), divided
+    )
 
 
 def _statement(words: str, *parts: str | psql.Composable) -> psql.Composable:

@@ -11,6 +11,7 @@ COLUMN: Final = "tenant_id"
 
 DISTRIBUTED: Final = (
     "agents_agent",
+    "auditlog_auditentry",
     "certificates_certificate",
     "delegation_issuedtoken",
     "events_behaviorevent",
@@ -36,10 +37,12 @@ REFERENCE: Final = (
 )
 """Small tables of which each node has a copy, since distributed tables are joined with them."""
 
+NOT_DIVIDED: Final = {"auditlog_auditentry": "auditlog_enqueue"}
+"""Triggers that write to tables of the coordinator, as those of shards cannot; the service does it then."""
+
 MANAGED: Final = ("tenancy_commitmark",)
 """Tables that stay on the coordinator, where Citus plans statements for them."""
 
-_QUEUE = "the trigger that queues an entry for the one tree writes to the coordinator"
 _TREE = "the log has one tree, which one sealer extends"
 _PEOPLE = "people and sessions have no tenant"
 _DJANGO = "Django's own"
@@ -54,7 +57,6 @@ def _all(reason: str, *names: str) -> dict[str, str]:
 
 
 LOCAL: Final[Mapping[str, str]] = {
-    "auditlog_auditentry": _QUEUE,
     **_all(_TREE, "auditlog_leaf", "auditlog_pendingentry", "auditlog_tile", "auditlog_treehead"),
     **_all(_TREE, "auditlog_signedhead", "auditlog_witnessstate", "auditlog_logkey", "signals_feedposition"),
     **_all(_PEOPLE, "auth_user", "people_person", "people_session", "people_door", "people_authenticator"),

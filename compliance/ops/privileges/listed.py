@@ -121,8 +121,12 @@ FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
     "events_partition_name(timestamp with time zone,timestamp with time zone)": NOTHING,
     "events_first_id(timestamp with time zone)": NOTHING,
     "auditlog_seal(bigint,bigint[],uuid[],bytea[],smallint[],bigint[],bytea[],bytea)": frozenset({"EXECUTE"}),
+    "auditlog_queue(uuid[])": frozenset({"EXECUTE"}),
+    "auditlog_record(jsonb)": NOTHING,
     "auditlog_erase(uuid,text[],bytea)": frozenset({"EXECUTE"}),
+    "auditlog_erase(uuid,text[],bytea,jsonb)": frozenset({"EXECUTE"}),
     "auditlog_drop(timestamp with time zone,bigint)": frozenset({"EXECUTE"}),
+    "auditlog_drop(timestamp with time zone,bigint,jsonb)": frozenset({"EXECUTE"}),
     "delegation_next_status_index()": frozenset({"EXECUTE"}),
     "tenancy_hold_shard(bigint)": frozenset({"EXECUTE"}),
     # PostgreSQL runs a trigger's function without a privilege on it.

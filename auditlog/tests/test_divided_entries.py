@@ -1,0 +1,107 @@
+"""Entries on nodes of Citus: they lie with their tenant, are guarded there, and stay during a verification."""
+
+from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
+
+import pytest
+
+from auditlog import guards, services
+from auditlog.disposal import erasing
+from auditlog.errors import BeingVerified
+from auditlog.models import AuditEntry, PendingEntry
+from auditlog.sealing import sealer
+from auditlog.tests.logs import verify
+from auditlog.verifying import stillness
+from auditlog.verifying.findings import LogOutcome
+from auditlog.vocabulary import Actor, AuditAction
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.identifiers import new_id
+from compliance.stores import sql
+from compliance.tests.citus import on_citus
+from compliance.tests.owner import workers_as_owner
+
+pytestmark = [on_citus, pytest.mark.usefixtures("committed")]
+
+ACTOR = Actor.system("tests")
+_SHARD = (
+    "SELECT shard_name(logicalrelid, shardid) FROM pg_dist_shard JOIN pg_dist_placement USING (shardid)"
+    " WHERE logicalrelid = 'auditlog_auditentry'::regclass"
+    " AND groupid = (SELECT groupid FROM pg_dist_local_group) LIMIT 1"
+)
+
+
+def record(tenant_id: UUID | None = None) -> AuditEntry:
+    with environments.atomic():
+        return services.record(
+            tenant_id=tenant_id or new_id(),
+            action=AuditAction.DELEGATION_ISSUED,
+            description="for Grace",
+            actor=ACTOR,
+            now=now(),
+        )
+
+
+def test_entry_is_read_at_one_node_and_queued_on_the_coordinator() -> None:
+    entry = record()
+
+    statement = "EXPLAIN SELECT * FROM auditlog_auditentry WHERE tenant_id = %s AND id = %s"
+    plan = "\n".join(line for (line,) in sql.query(statement, [entry.tenant_id, entry.id]))
+
+    assert "Task Count: 1" in plan
+    assert PendingEntry.objects.filter(entry_id=entry.id).count() == 1
+
+
+def test_guard_of_a_shard_that_is_not_in_force_is_told() -> None:
+    with workers_as_owner() as (worker, *_):
+        worker.execute("SET citus.enable_manual_changes_to_shards = on")
+        ((shard,),) = worker.execute(_SHARD).fetchall()
+        trigger = f"auditlog_no_change_{shard.rpartition('_')[2]}"
+        worker.execute(f"ALTER TABLE {shard} DISABLE TRIGGER {trigger}")
+        worker.commit()
+        try:
+            found = guards.not_in_force()
+        finally:
+            worker.execute(f"ALTER TABLE {shard} ENABLE TRIGGER {trigger}")
+            worker.commit()
+
+    assert found == {f"auditlog_no_change ON {shard}"}
+    assert guards.are_in_force()
+
+
+def test_nothing_is_erased_while_the_log_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = record()
+    sealer.seal_all()
+    monkeypatch.setattr(stillness, "OTHERS_WITHIN_SECONDS", 0.1)
+
+    def erase() -> list[str]:
+        with environments.use(Environment.LIVE):
+            return erasing.erase(entry_id=entry.id, parts=["description"], reason="r", actor=ACTOR, now=now())
+
+    with ThreadPoolExecutor(1) as pool:
+        with stillness.contents_kept(), pytest.raises(BeingVerified):
+            pool.submit(erase).result()
+        erased = pool.submit(erase).result()
+
+    assert erased == ["description"]
+
+
+def test_log_that_grows_meanwhile_is_verified() -> None:
+    verdicts = []
+
+    def grow(count: int) -> None:
+        with environments.use(Environment.LIVE):
+            for _ in range(count):
+                record()
+
+    with ThreadPoolExecutor(2) as pool:
+        growing = [pool.submit(grow, 60) for _ in range(2)]
+        while not all(one.done() for one in growing):
+            sealer.seal_all()
+            verdicts.append(verify())
+        for one in growing:
+            one.result()
+
+    assert verdicts
+    assert not [verdict.flaws for verdict in verdicts if verdict.outcome is LogOutcome.TAMPERED]
