@@ -1,4 +1,4 @@
-"""Entries on nodes of Citus: they lie with their tenant, are guarded there, and stay during a verification."""
+"""Entries on nodes of Citus: they lie with their tenant, are guarded there, and stay during verification."""
 
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID

@@ -133,10 +133,9 @@ class Ground:
             self.plain.outside.mkdir(mode=0o755, exist_ok=True)
         self.plain.start()
         self.redis.start()
-        for node in (self.plain, cluster.coordinator):
-            self.servers.make_roles(node)
-        for worker in cluster.worker_nodes:
-            self.servers.make_roles_of_worker(worker)
+        self.servers.make_roles(self.plain)
+        for node in cluster.nodes:
+            self.servers.make_roles_of_node(node)
         ensure_database(self.plain, DATABASE, owner=owner)
         cluster.make_database(DATABASE, owner=owner)
 

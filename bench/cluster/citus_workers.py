@@ -50,7 +50,7 @@ class CitusWorkers:
         """Start the workers, with the service's roles."""
         self._cluster.start_nodes(self._cluster.worker_nodes)
         for worker in self._cluster.worker_nodes:
-            self.servers.make_roles_of_worker(worker)
+            self.servers.make_roles_of_node(worker)
 
     def stop(self) -> None:
         self._cluster.stop()

@@ -304,7 +304,8 @@ class Cluster:
         return all(status_of(f"http://{HOST}:{port}/health/ready") == 200 for port in ports)
 
     def _make_databases(self) -> None:
-        self.servers.make_roles(self)
+        make_roles = self.servers.make_roles if self.citus is None else self.servers.make_roles_of_node
+        make_roles(self)
         for name in self.servers.database_names():
             if self.citus is not None:
                 self.citus.make_database(name, coordinator=self, port=self._port("primary"))

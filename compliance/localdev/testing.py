@@ -104,9 +104,8 @@ class TestRun:
 
     def _start_citus(self, citus: CitusCluster) -> None:
         citus.start()
-        self.servers.make_roles(citus.coordinator)
-        for worker in citus.worker_nodes:
-            self.servers.make_roles_of_worker(worker)
+        for node in citus.nodes:
+            self.servers.make_roles_of_node(node)
         for name in self.servers.database_names():
             # Django takes a database of this name for its own.
             citus.make_database(f"test_{name}_{self.name}", owner=self.servers.role("owner"))

@@ -139,14 +139,17 @@ class Servers:
     def citus_roles(self) -> list[DatabaseRole]:
         """Return the roles as which nodes of Citus sign in to each other."""
         roles = [self.role(kind) for kind in ("owner", "service", "reader")]
-        return [*roles, self._auditor_at_workers()]
+        return [*roles, self._auditor_of_nodes()]
 
-    def make_roles_of_worker(self, worker: Addressed) -> None:
-        """As `make_roles()`; the auditor signs in: the coordinator reaches workers as the role in force."""
-        self.make_roles(worker)
-        ensure_role(worker, self._auditor_at_workers())
+    def make_roles_of_node(self, node: Addressed) -> None:
+        """As `make_roles()`, on Citus: nodes sign in to each other as the role in force, also as the auditor.
 
-    def _auditor_at_workers(self) -> DatabaseRole:
+        Workers get the coordinator's roles with their passwords whenever Citus finds one of use there.
+        """
+        self.make_roles(node)
+        ensure_role(node, self._auditor_of_nodes())
+
+    def _auditor_of_nodes(self) -> DatabaseRole:
         return DatabaseRole(self.auditor(), self.secrets["postgres_reader_password"])
 
     def start_key_hosts(self, *, wait: bool = True) -> None:

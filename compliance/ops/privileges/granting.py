@@ -150,8 +150,8 @@ def _wanted(alias: str) -> Privileges:
     roles = _roles(alias)
     schema, database = _whole(alias)
     wanted: Privileges = {(schema, role): frozenset({"USAGE"}) for role in roles.values()}
-    # Nobody signs in as the auditor.
-    signing_in = (role for kind, role in roles.items() if kind != AUDITOR)
+    # Nobody signs in as the auditor, but nodes of Citus to each other.
+    signing_in = (role for kind, role in roles.items() if kind != AUDITOR or settings.DATABASE_CITUS)
     wanted |= {(database, role): frozenset({"CONNECT"}) for role in signing_in}
     open_columns = _open_columns(alias)
     for name, access in TABLES.items():

@@ -22,6 +22,7 @@ from compliance.ops.checks import check_owners, check_roles
 from compliance.ops.privileges import granting
 from compliance.ops.privileges.role_audit import excesses
 from compliance.stores import sql
+from compliance.tests.citus import ON_CITUS
 from compliance.tests.owner import execute_as_owner, owning, quoted_service_role
 
 pytestmark = pytest.mark.skipif(
@@ -30,6 +31,8 @@ pytestmark = pytest.mark.skipif(
 
 LOG = "auditlog_auditentry"
 EVENTS = "events_behaviorevent"
+TENANT = "tenant_id = '00000000-0000-7000-8000-000000000000'"
+KEY = "id, tenant_id" if ON_CITUS else "id"
 GUARD = "auditlog_refuse_change()"
 BODY = "RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$"
 
@@ -40,10 +43,10 @@ REFUSED = [
     f"DELETE FROM {LOG}",
     f"TRUNCATE {LOG}",
     f"TRUNCATE {LOG} RESTART IDENTITY CASCADE",
-    f"SELECT id FROM {LOG} FOR UPDATE",
-    f"SELECT id FROM {LOG} FOR KEY SHARE",
-    f"INSERT INTO {LOG} SELECT * FROM {LOG} ON CONFLICT (id) DO UPDATE SET description = 'x'",
-    f"MERGE INTO {LOG} l USING {LOG} o ON l.id = o.id WHEN MATCHED THEN DELETE",
+    f"SELECT id FROM {LOG} WHERE {TENANT} FOR UPDATE",
+    f"SELECT id FROM {LOG} WHERE {TENANT} FOR KEY SHARE",
+    f"INSERT INTO {LOG} SELECT * FROM {LOG} ON CONFLICT ({KEY}) DO UPDATE SET description = 'x'",
+    f"MERGE INTO {LOG} l USING {LOG} o ON l.id = o.id AND l.tenant_id = o.tenant_id WHEN MATCHED THEN DELETE",
     f"WITH gone AS (DELETE FROM {LOG} RETURNING *) SELECT count(*) FROM gone",
     f"BEGIN; LOCK TABLE {LOG} IN ACCESS EXCLUSIVE MODE",
     f"UPDATE {EVENTS} SET risk_score = 0",
@@ -79,7 +82,7 @@ REFUSED = [
     f"ALTER TABLE {LOG} ALTER COLUMN description TYPE varchar(1) USING 'x'",
     f"ALTER TABLE {LOG} ADD COLUMN other int",
     f"ALTER TABLE {LOG} DROP COLUMN description",
-    f"ALTER TABLE {LOG} SET SCHEMA pg_temp",
+    f"ALTER TABLE {LOG} SET SCHEMA pg_catalog",
     f"ALTER TABLE {LOG} OWNER TO CURRENT_USER",
     f"DROP TABLE {LOG}",
     f"DROP TABLE {EVENTS} CASCADE",
