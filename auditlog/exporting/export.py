@@ -94,9 +94,10 @@ def _selection(entries: QuerySet[AuditEntry]) -> tuple[str, Sequence[Any]]:
     """Return the SQL of a query for all columns of the entries, with its parameters."""
     columns = [field.attname for field in AuditEntry._meta.concrete_fields]
     try:
-        return entries.values(*columns).query.sql_with_params()
+        statement, params = entries.values(*columns).query.sql_with_params()
     except EmptyResultSet:
         return _NONE, ()
+    return statement, params
 
 
 def open_export(*, tenant_id: UUID, filters: EntryFilters, form: Format, now: datetime) -> Export:

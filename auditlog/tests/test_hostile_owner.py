@@ -30,19 +30,17 @@ def log(owned: None) -> list[AuditEntry]:
     return make_log(COUNT)
 
 
-def insert(
-    event_type: str = "'agent.updated'",
-    actor_id: str = "'x'",
-    metadata: str = "NULL",
-    *,
-    is_queued: bool = True,
-) -> str:
+def insert(event_type: str = "'agent.updated'", actor_id: str = "'x'", metadata: str = "NULL") -> str:
+    entry_id = insert_row(event_type, actor_id, metadata)
+    # Nothing where the trigger has done it.
+    sql.execute("SELECT auditlog_queue(%s::uuid[])", [[entry_id]])
+    return entry_id
+
+
+def insert_row(event_type: str = "'agent.updated'", actor_id: str = "'x'", metadata: str = "NULL") -> str:
     entry_id = str(new_id())
     values = {"event_type": event_type, "actor_id": actor_id, "metadata": metadata}
     sql.execute(ENTRY.format(**values), [entry_id])
-    if is_queued:
-        # Nothing where the trigger has done it.
-        sql.execute("SELECT auditlog_queue(%s::uuid[])", [[entry_id]])
     return entry_id
 
 
@@ -138,7 +136,7 @@ def test_checkpoint_of_no_leaves_is_named(log: list[AuditEntry], size: int) -> N
 def test_inserted_entry_with_a_place_that_is_none_is_named(log: list[AuditEntry]) -> None:
     sql.execute(UNNAMED)
     sql.execute(UNSEEN)
-    entry_id = insert(is_queued=False)
+    entry_id = insert_row()
     sql.execute("INSERT INTO auditlog_leaf (entry_id, salts) VALUES (%s, '')", [entry_id])
 
     assert [(flaw.damage, flaw.entry_id) for flaw in verify().flaws] == [(Damage.INSERTED, entry_id)]
