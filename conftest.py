@@ -31,7 +31,7 @@ from compliance.localdev.testing import CLAIMS
 from compliance.serving.garbage_collection import spare_garbage_collection
 from compliance.stores import redis
 from compliance.stores.database_owner import as_owner
-from compliance.tests.citus import ON_CITUS
+from compliance.tests.citus import ON_CITUS, scope_of_worlds
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import owning
 
@@ -183,6 +183,51 @@ def owned(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         with shared_with_the_auditor():
             yield
         connections["default"].set_rollback(True)
+
+
+@pytest.fixture(scope=scope_of_worlds)
+def world_transaction(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """A transaction around the tests of a module: what they share is written in it once.
+
+    Each test is rolled back to there. A fixture of `scope_of_worlds` asks for this one and writes; none of
+    the module's tests may be `committed` or `owned`.
+    """
+    if ON_CITUS:
+        yield
+        return
+    with (
+        django_db_blocker.unblock(),
+        environments.use(Environment.LIVE),
+        rolled_back(Environment.TEST),
+        rolled_back(Environment.LIVE),
+    ):
+        yield
+
+
+@pytest.fixture(scope=scope_of_worlds)
+def owned_world_transaction(
+    request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any
+) -> Iterator[None]:
+    """As `world_transaction`, but what the module's tests do in the live database, its owner does."""
+    if ON_CITUS:
+        request.getfixturevalue("owned")
+        yield
+        return
+    with (
+        django_db_blocker.unblock(),
+        environments.use(Environment.LIVE),
+        owning(),
+        rolled_back(Environment.LIVE),
+    ):
+        yield
+
+
+@contextmanager
+def rolled_back(environment: Environment) -> Iterator[None]:
+    """A transaction of the environment's database that is never committed."""
+    with environments.use(environment), environments.atomic():
+        yield
+        connections[environment.alias].set_rollback(True)
 
 
 @pytest.fixture

@@ -3,28 +3,26 @@
 import csv
 import io
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
 from auditlog.exporting.export import Export, open_export
 from auditlog.exporting.formats import FORMATS
 from auditlog.filters import EntryFilters
-from auditlog.models import AuditEntry, SignedHead
-from auditlog.proving.proofs import consistency, prove
+from auditlog.models import AuditEntry
+from auditlog.proving.proofs import prove
 from auditlog.sealing import keys
 from auditlog.sealing.stored_rows import sealed_entry_of
 from auditlog.sealing.tree import StoredTiles, latest_checkpoint
+from auditlog.tests.exports import exported, insider, outsider, vkey
 from auditlog.tests.log_keys import SigningKey, make_witness_key
-from auditlog.tests.logs import erase, make_log
+from auditlog.tests.logs import make_log
 from auditlog.tlog.notes import Note, VerifierKey
 from auditlog.tlog.policy import Policy
 from auditlog.verifying.export_file import verify_export
@@ -32,42 +30,17 @@ from auditlog.verifying.findings import LogOutcome
 from auditlog.verifying.service import Demands
 from compliance.api.rest.permissions import Scope
 from compliance.core.clock import now
-from compliance.core.encodings import b64_encode
 from compliance.core.identifiers import new_id
-from compliance.stores import sql
 from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.citus import scope_of_worlds
 from compliance.tests.client import ApiClient
 
-VERIFIER = Path(settings.BASE_DIR) / "docs/verify_audit_log.py"
 COUNT = 300
 CODES = {0: LogOutcome.VERIFIED, 1: LogOutcome.TAMPERED, 2: LogOutcome.CANNOT_TELL}
 
 
-def vkey() -> str:
-    return keys.verifier_keys(now=now())[0].encode()
-
-
-def outsider(*arguments: object, log: str | None = None) -> tuple[int, str]:
-    """Run the verifier of the documentation; return its status and what it says."""
-    command = [sys.executable, str(VERIFIER), *map(str, arguments), "--log", log or vkey()]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
-
-
-def insider(export: bytes, log: str | None = None) -> LogOutcome:
-    demands = Demands([VerifierKey.parse(log or vkey())])
-    return verify_export(io.BytesIO(export), name="export", demands=demands).outcome
-
-
-def exported(tenant_id: object, form: str = "jsonl", **filters: str) -> bytes:
-    wanted = EntryFilters.read(filters)
-    found = open_export(tenant_id=tenant_id, filters=wanted, form=FORMATS[form], now=now())  # type: ignore[arg-type]
-    with closing(found):
-        return b"".join(found)
-
-
-@pytest.fixture
-def entries() -> list[AuditEntry]:
+@pytest.fixture(scope=scope_of_worlds)
+def entries(world_transaction: None) -> list[AuditEntry]:
     """A tenant's entries, sealed among others'."""
     make_log(20)
     found = make_log(COUNT, tenant_id=new_id())
@@ -286,21 +259,6 @@ def test_keys_of_the_export_itself_tell_nothing(entries: list[AuditEntry]) -> No
     assert verdict.outcome is LogOutcome.CANNOT_TELL
 
 
-def test_export_with_erased_parts_verifies(owned: None, entries: list[AuditEntry], tmp_path: Path) -> None:
-    sql.execute("ALTER TABLE auditlog_auditentry DISABLE TRIGGER USER")
-    sql.execute("ALTER TABLE auditlog_leaf DISABLE TRIGGER USER")
-    sealed = sealed_entry_of(entries[4].id)
-    assert sealed is not None
-    erase(sealed.index, "actor_id", "'erased'")
-    erase(sealed.index + 1, "metadata", "NULL")
-    export = exported(entries[0].tenant_id)
-    (tmp_path / "export").write_bytes(export)
-
-    assert export.count(b'"erased":{') == 2
-    assert insider(export) is insider(exported(entries[0].tenant_id, "csv")) is LogOutcome.VERIFIED
-    assert outsider("export", tmp_path / "export")[0] == 0
-
-
 def proof_file(entry: AuditEntry, tmp_path: Path, *witnesses: SigningKey) -> Path:
     sealed, newest = sealed_entry_of(entry.id), latest_checkpoint()
     assert sealed is not None
@@ -339,26 +297,6 @@ def test_outsider_demands_a_quorum_of_witnesses(entries: list[AuditEntry], tmp_p
     assert outsider("proof", proof, *options, "--quorum", 1)[0] == 0
     assert outsider("proof", proof, *options, "--quorum", 2)[0] == 1
     assert outsider("proof", proof, *options[:2], *options[:2], "--quorum", 2)[0] == 1
-
-
-def test_outsider_verifies_consistency(owned: None, tmp_path: Path) -> None:
-    for count in (3, 2, 300):
-        make_log(count)
-    rows = list(SignedHead.objects.order_by("-size")[:3])[::-1]
-    for old, new in ((rows[0], rows[2]), (rows[1], rows[2]), (rows[2], rows[2])):
-        found = consistency(old=old.size, new=new.size)
-        answer = {"data": {"hashes": list(map(b64_encode, found.path))}}
-        files = [tmp_path / name for name in ("old", "new", "proof")]
-        for file, text in zip(files, (old.note, new.note, json.dumps(answer)), strict=True):
-            file.write_text(text)
-
-        status, said = outsider("consistency", *files)
-
-        assert status == 0, said
-        if found.path:
-            answer["data"]["hashes"][0] = b64_encode(bytes(32))
-            files[2].write_text(json.dumps(answer))
-            assert outsider("consistency", *files)[0] == 1
 
 
 def test_outsider_cannot_tell_without_the_file(tmp_path: Path) -> None:

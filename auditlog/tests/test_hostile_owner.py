@@ -9,8 +9,10 @@ from auditlog.sealing.tree import head, latest_checkpoint
 from auditlog.tests.factories import seal_and_sign
 from auditlog.tests.logs import empty_log, make_log, verify
 from auditlog.verifying.findings import Damage, LogOutcome
+from compliance.core import environments
 from compliance.core.identifiers import new_id
 from compliance.stores import sql
+from compliance.tests.citus import scope_of_worlds
 
 COUNT = 300
 ENTRY = (
@@ -23,8 +25,8 @@ UNSEEN = "ALTER TABLE auditlog_auditentry DISABLE TRIGGER USER"
 NO_SALT = "\\x00000000000000000000000000000000"
 
 
-@pytest.fixture
-def log(owned: None) -> list[AuditEntry]:
+@pytest.fixture(scope=scope_of_worlds)
+def log(owned_world_transaction: None) -> list[AuditEntry]:
     """A log in which nothing is wrong, whose owner has disabled the triggers."""
     empty_log()
     return make_log(COUNT)
@@ -205,7 +207,7 @@ def test_missing_tile_stops_sealing_with_a_reason(
 
 
 @pytest.mark.parametrize("moment", ["infinity", "0044-03-15 BC", "12000-01-01"])
-def test_moments_that_cannot_be_read_are_refused(owned: None, moment: str) -> None:
+def test_moments_that_cannot_be_read_are_refused(owned_world_transaction: None, moment: str) -> None:
     statement = ENTRY.format(event_type="'agent.updated'", actor_id="'x'", metadata="NULL")
-    with pytest.raises(Exception, match="auditlog_created_at_sane"):
+    with pytest.raises(Exception, match="auditlog_created_at_sane"), environments.atomic():
         sql.execute(statement.replace("now()", f"'{moment}'"), [new_id()])

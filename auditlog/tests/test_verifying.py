@@ -36,13 +36,13 @@ from auditlog.verifying.service import Demands
 from compliance.core.clock import now
 from compliance.core.errors import Invalid
 from compliance.stores import sql
-from compliance.tests.citus import not_on_citus
+from compliance.tests.citus import not_on_citus, scope_of_worlds
 
 COUNT = 600  # two full tiles and a partial one
 
 
-@pytest.fixture
-def log(owned: None) -> list[AuditEntry]:
+@pytest.fixture(scope=scope_of_worlds)
+def log(owned_world_transaction: None) -> list[AuditEntry]:
     """A log in which nothing is wrong, whose owner has disabled the triggers."""
     empty_log()
     make_log(300)
@@ -284,7 +284,7 @@ def test_doctor_notices_a_late_verification_and_another_beginning(
 
 
 def test_damaged_record_of_the_last_verification_is_said(
-    owned: None, settings: LazySettings, tmp_path: Path
+    owned_world_transaction: None, settings: LazySettings, tmp_path: Path
 ) -> None:
     settings.AUDIT_VERIFIED_FILE = str(tmp_path / "verified.json")
     for contents in ("{", "[]", '{"live": {}}', '{"live": {"note": "x", "verified_at": "y"}}'):

@@ -27,6 +27,7 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tenancy.tests.factories import ACTOR, make_tenant
+from compliance.tests.citus import scope_of_worlds
 from compliance.tests.client import ApiClient
 
 UNKNOWN = "did:service:live:01890000-0000-7000-8000-000000000000"
@@ -135,8 +136,8 @@ def key_in(answer: Any) -> str | None:
     return str(methods[0]["id"]).rpartition("#")[2] if methods else None
 
 
-@pytest.fixture
-def storied() -> tuple[Agent, list[str]]:
+@pytest.fixture(scope=scope_of_worlds)
+def storied(world_transaction: None) -> tuple[Agent, list[str]]:
     """An agent certified at 1 h, held from 2 h to 3 h, renewed at 4 h, revoked at 5 h; both serials."""
     agent = make_agent(make_tenant())
     Agent.objects.filter(id=agent.id).update(created_at=START)

@@ -1,7 +1,7 @@
-"""Which tests need Citus (`TEST_DATABASE=citus`), and which cannot hold there."""
+"""Which tests need Citus (`TEST_DATABASE=citus`), which cannot hold there, and what tests may share."""
 
 import os
-from typing import Final
+from typing import Final, Literal
 
 import pytest
 
@@ -16,3 +16,11 @@ def not_on_citus(reason: str) -> pytest.MarkDecorator:
     What the service itself cannot do there is no reason.
     """
     return pytest.mark.skipif(ON_CITUS, reason=f"not on Citus: {reason}")
+
+
+def scope_of_worlds(fixture_name: str, config: pytest.Config) -> Literal["module", "function"]:
+    """Return the scope of fixtures that write what a module's tests share.
+
+    On Citus each test writes its own: what one transaction did to a shard binds what it may do later.
+    """
+    return "function" if ON_CITUS else "module"

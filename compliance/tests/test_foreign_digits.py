@@ -18,6 +18,7 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import canonical_id, new_id, parse_id
 from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.citus import scope_of_worlds
 from compliance.tests.client import ApiClient
 from compliance.tests.console import populate
 from delegation.issued.status_entries import LIST_SIZE
@@ -71,8 +72,8 @@ def parameters() -> Iterator[Parameter]:
                     yield Parameter(method, path, found["name"], found["in"])
 
 
-@pytest.fixture
-def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
+@pytest.fixture(scope=scope_of_worlds)
+def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
     """A client, and by name of the parameter the id of something that is there."""
     tenant = make_tenant()
     make_token_key()
@@ -103,7 +104,7 @@ def known(api: ApiClient) -> tuple[ApiClient, dict[str, str]]:
         "entry_id": AuditEntry.objects.for_tenant(tenant.id).order_by("id")[0].id,
     }
     seal_and_sign()
-    return api.as_key(make_key(tenant)), {name: str(value) for name, value in ids.items()}
+    return ApiClient().as_key(make_key(tenant)), {name: str(value) for name, value in ids.items()}
 
 
 def ask(client: ApiClient, parameter: Parameter, known: dict[str, str], value: str | None = None) -> int:

@@ -25,6 +25,7 @@ from compliance.incidents.duties.statements import MOMENTS
 from compliance.incidents.tests.factories import make_incident
 from compliance.signals.vocabulary import DeliveryMethod
 from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.citus import scope_of_worlds
 from compliance.tests.client import ApiClient
 from delegation.issued.status_entries import LIST_SIZE
 from delegation.tests.factories import make_issued_token, make_token_key
@@ -72,13 +73,18 @@ class World(NamedTuple):
 
 
 @pytest.fixture
-def world(api: ApiClient, settings: Settings) -> World:
+def world(built: World, settings: Settings) -> World:
     settings.RATE_LIMITS = dict.fromkeys(settings.RATE_LIMITS, 1_000_000)
     settings.SIGNALS_LONG_POLL_SECONDS = 0.0
+    return built
+
+
+@pytest.fixture(scope=scope_of_worlds)
+def built(world_transaction: None) -> World:
     keyring.forget()
     make_token_key()
     tenant = make_tenant()
-    client = api.as_key(make_key(tenant))
+    client = ApiClient().as_key(make_key(tenant))
     agent = make_agent(tenant, metadata={"permitted_actions": ["read"]})
     certificate = make_certificate(agent)
     # As old as any time asked for in a query, so that its DID resolves.
