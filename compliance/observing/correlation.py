@@ -67,15 +67,16 @@ def begin(headers: Iterable[tuple[str, str]], *, began: float = 0.0) -> Correlat
 
 def resume(request_id: str, traceparent: str, *, began: float = 0.0) -> Correlation:
     """Return ids that continue these, as `begin()`; what is empty or malformed is made."""
-    bits = getrandbits(320)
-    fresh = f"{bits:080x}"
+    fresh = f"{getrandbits(320):080x}"
     kept = request_id if request_id and is_request_id(request_id) else fresh[:32]
+    trace_id, span_id = fresh[32:64], fresh[64:]
+    if trace_id == _NO_TRACE or span_id == _NO_SPAN:
+        return resume(request_id, traceparent, began=began)
     found = parse_traceparent(traceparent) if traceparent else None
     if found is None:
-        return Correlation(kept, _nonzero(fresh[32:64]), _nonzero(fresh[64:]), began=began)
+        return Correlation(kept, trace_id, span_id, "", False, began)
     trace_id, parent_id, flags = found
-    is_sampled = bool(flags & SAMPLED)
-    return Correlation(kept, trace_id, _nonzero(fresh[64:]), parent_id, is_sampled, began)
+    return Correlation(kept, trace_id, span_id, parent_id, bool(flags & SAMPLED), began)
 
 
 def is_request_id(text: str) -> bool:
@@ -95,7 +96,8 @@ def parse_traceparent(text: str) -> tuple[str, str, int] | None:
 
 
 def new_span_id() -> str:
-    return _nonzero(f"{getrandbits(64):016x}")
+    """Return a new id of a span, which is never all zeros."""
+    return f"{getrandbits(64) or 1:016x}"
 
 
 def current() -> Correlation | None:
@@ -127,7 +129,3 @@ def stored() -> tuple[str, str]:
 def headers_of(correlation: Correlation) -> Mapping[str, str]:
     """Return the headers by which a request of ours names the one that caused it."""
     return {REQUEST_ID: correlation.request_id, TRACEPARENT: correlation.traceparent}
-
-
-def _nonzero(text: str) -> str:
-    return text if text.strip("0") else "1" * len(text)

@@ -1,4 +1,4 @@
-"""Counts of the requests that an event loop answers, gathered in memory and added to the metrics each second.
+"""Counts of requests and groups of an event loop, gathered in memory and added to the metrics each second.
 
 A count costs some hundred nanoseconds here and some microseconds there. A loop that is killed takes its last
 second with it.
@@ -6,7 +6,6 @@ second with it.
 
 import asyncio
 from bisect import bisect_left
-from collections import Counter
 from typing import Final
 
 from prometheus_client import Histogram
@@ -27,8 +26,8 @@ def method_label(method: str) -> str:
 def note_now(*, method: str, route: str, status: int, seconds: float) -> None:
     """Count one answer at once, from any thread."""
     method = method_label(method)
-    metrics.REQUESTS.labels(method, route, str(status)).inc()
-    metrics.REQUEST_SECONDS.labels(method, route, _class_of(status)).observe(seconds)
+    metrics.counter(metrics.REQUESTS, method, route, str(status)).inc()
+    metrics.observe(metrics.histogram(metrics.REQUEST_SECONDS, method, route, _class_of(status)), seconds)
 
 
 def note_refused(status: int) -> None:
@@ -41,35 +40,59 @@ def _class_of(status: int) -> str:
     return f"{status // 100}xx"
 
 
-def _seconds_of(method: str, route: str, status: int) -> Histogram:
-    return metrics.REQUEST_SECONDS.labels(method_label(method), route, _class_of(status))
+class LoopHistogram:
+    """What one event loop has observed of a histogram since the last `flush()`."""
+
+    def __init__(self, histogram: Histogram) -> None:
+        self._histogram = histogram
+        self._bounds = histogram._upper_bounds
+        self._slots = [0] * len(self._bounds)
+        self._sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self._slots[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def flush(self) -> int:
+        """Add what was observed to the histogram; return how many values that was."""
+        count = sum(self._slots)
+        if count:
+            self._histogram._sum.inc(self._sum)
+            for slot, number in enumerate(self._slots):
+                if number:
+                    self._histogram._buckets[slot].inc(number)
+            self._slots, self._sum = [0] * len(self._bounds), 0.0
+        return count
 
 
 class RequestCounts:
     """The counts of one event loop since the last `flush()`."""
 
     def __init__(self) -> None:
-        self._answers: Counter[tuple[str, str, int]] = Counter()
-        self._slots: Counter[tuple[str, str, int, int]] = Counter()
-        self._seconds: Counter[tuple[str, str, int]] = Counter()
+        self._answers: dict[tuple[str, str, int], LoopHistogram] = {}
+        self._groups: dict[Histogram, LoopHistogram] = {}
 
     def note(self, *, method: str, route: str, status: int, seconds: float) -> None:
         """Count an answer; `route` has few values."""
-        self._answers[method, route, status] += 1
-        self._slots[method, route, status, bisect_left(metrics.SECONDS, seconds)] += 1
-        self._seconds[method, route, status] += seconds  # type: ignore[assignment]
+        found = self._answers.get((method, route, status))
+        if found is None:
+            method = method_label(method)
+            child = metrics.histogram(metrics.REQUEST_SECONDS, method, route, _class_of(status))
+            found = self._answers.setdefault((method, route, status), LoopHistogram(child))
+        found.observe(seconds)
+
+    def of_groups(self, metric: Histogram, name: str) -> LoopHistogram:
+        """A histogram of the groups of this name, to be observed in this event loop only."""
+        child = metrics.histogram(metric, name)
+        return self._groups.setdefault(child, LoopHistogram(child))
 
     def flush(self) -> None:
         """Add the counts to the metrics of this process."""
-        answers, self._answers = self._answers, Counter()
-        slots, self._slots = self._slots, Counter()
-        seconds, self._seconds = self._seconds, Counter()
-        for (method, route, status), count in answers.items():
-            metrics.REQUESTS.labels(method_label(method), route, str(status)).inc(count)
-        for (method, route, status, slot), count in slots.items():
-            _seconds_of(method, route, status)._buckets[slot].inc(count)
-        for (method, route, status), total in seconds.items():
-            _seconds_of(method, route, status)._sum.inc(total)
+        for (method, route, status), found in self._answers.items():
+            if count := found.flush():
+                metrics.counter(metrics.REQUESTS, method, route, str(status)).inc(count)
+        for group in self._groups.values():
+            group.flush()
 
     async def flush_until(self, ended: asyncio.Event) -> None:
         """Flush every second, and at the end."""

@@ -11,6 +11,7 @@ from contextvars import Context
 from typing import Generic, TypeVar
 
 from compliance.observing import metrics
+from compliance.observing.request_counts import loop_counts
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +49,8 @@ class Batcher(Generic[Item, Outcome]):
         self._longest_queue = longest_queue
         self._worth = worth
         self._longest_gathering = longest_gathering
-        self._size = metrics.GROUP_SIZE.labels(name) if name else None
-        self._wait = metrics.GROUP_WAIT_SECONDS.labels(name) if name else None
+        self._size = loop_counts.of_groups(metrics.GROUP_SIZE, name) if name else None
+        self._wait = loop_counts.of_groups(metrics.GROUP_WAIT_SECONDS, name) if name else None
         self._waiting: list[tuple[Item, asyncio.Future[Outcome]]] = []
         self._first_at = 0.0
         self._last_size = 0

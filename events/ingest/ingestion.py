@@ -328,7 +328,7 @@ def _count(rows: Sequence[ScoredEvent]) -> None:
 
     def count() -> None:
         for (band, model), number in found.items():
-            metrics.SCORED.labels(name, band, model).inc(number)
+            metrics.counter(metrics.SCORED, name, band, model).inc(number)
 
     environments.on_commit(count, robust=True)
 
