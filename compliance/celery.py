@@ -6,7 +6,7 @@ from typing import Any
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compliance.settings")
 
 import django
-from celery.signals import beat_init, worker_ready
+from celery.signals import beat_init, worker_init, worker_ready
 
 django.setup()
 
@@ -14,6 +14,7 @@ from compliance.core.environments import Environment  # noqa: E402
 from compliance.core.tasks import ENVIRONMENT_HEADER, app  # noqa: E402
 from compliance.observing import metrics_server  # noqa: E402
 from compliance.ops import heartbeat  # noqa: E402
+from compliance.serving.allocator import spare_memory  # noqa: E402
 
 app.autodiscover_tasks(
     [
@@ -73,9 +74,15 @@ app.conf.beat_schedule = schedule()
 app.conf.beat_scheduler = "compliance.ops.scheduling.scheduler:LeasedScheduler"
 
 
+def _spare_memory(**kwargs: Any) -> None:
+    """Have the worker's threads share arenas, before they start."""
+    spare_memory()
+
+
 def _serve_metrics(**kwargs: Any) -> None:
     metrics_server.start()
 
 
+worker_init.connect(_spare_memory, weak=False)
 worker_ready.connect(_serve_metrics, weak=False)
 beat_init.connect(_serve_metrics, weak=False)

@@ -1,4 +1,4 @@
-"""How the C library hands out memory in a process that serves requests."""
+"""How the C library hands out memory in a process of many threads: a web worker, the worker of tasks."""
 
 import ctypes
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a serving process asks of the C library's allocator."""
+"""What processes of many threads ask of the C library's allocator."""
 
 import platform
 import subprocess
@@ -14,6 +14,10 @@ import ctypes, re, sys, tempfile, threading
 from compliance.serving.allocator import spare_memory
 if sys.argv[1] == "spared":
     assert spare_memory()
+if sys.argv[1] == "worker":
+    import compliance.celery
+    from celery.signals import worker_init
+    worker_init.send(sender=None)
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 gathered = threading.Barrier(8)
@@ -40,3 +44,8 @@ def arenas(how: str) -> int:
 def test_threads_of_a_serving_process_share_arenas() -> None:
     assert arenas("as it is") > ARENAS
     assert arenas("spared") <= ARENAS
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has arenas to share")
+def test_threads_of_the_worker_share_arenas() -> None:
+    assert arenas("worker") <= ARENAS
