@@ -46,11 +46,13 @@ def observe_nothing() -> None:
             setattr(metrics, name, NOTHING)
     _replace(metrics, NOTHING, "timed", "counted")
     _replace(metrics, "", "environment")
+    _replace(metrics, None, "observe")
     _replace(correlation, NO_IDS, "begin", "resume")
     _replace(correlation, None, "enter", "current")
     _replace(correlation, ("", ""), "stored")
     _replace(logs, None, "bind", "unbind")
     _replace(request_counts.RequestCounts, None, "note", "flush")
+    _replace(request_counts.RequestCounts, NOTHING, "of_groups")
     logging.disable(logging.CRITICAL)
 
 

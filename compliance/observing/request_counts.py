@@ -6,6 +6,7 @@ second with it.
 
 import asyncio
 from bisect import bisect_left
+from collections import deque
 from typing import Final
 
 from prometheus_client import Histogram
@@ -70,7 +71,7 @@ class RequestCounts:
 
     def __init__(self) -> None:
         self._answers: dict[tuple[str, str, int], LoopHistogram] = {}
-        self._groups: dict[Histogram, LoopHistogram] = {}
+        self._histograms: dict[Histogram, LoopHistogram] = {}
 
     def note(self, *, method: str, route: str, status: int, seconds: float) -> None:
         """Count an answer; `route` has few values."""
@@ -83,24 +84,38 @@ class RequestCounts:
 
     def of_groups(self, metric: Histogram, name: str) -> LoopHistogram:
         """A histogram of the groups of this name, to be observed in this event loop only."""
-        child = metrics.histogram(metric, name)
-        return self._groups.setdefault(child, LoopHistogram(child))
+        return self._of(metrics.histogram(metric, name))
 
     def flush(self) -> None:
         """Add the counts to the metrics of this process."""
         for (method, route, status), found in self._answers.items():
             if count := found.flush():
                 metrics.counter(metrics.REQUESTS, method, route, str(status)).inc(count)
-        for group in self._groups.values():
-            group.flush()
+        self._take(metrics.gathered)
+        for histogram in self._histograms.values():
+            histogram.flush()
 
     async def flush_until(self, ended: asyncio.Event) -> None:
-        """Flush every second, and at the end."""
+        """Flush every second, and at the end; meanwhile the times of blocks are gathered, too."""
+        metrics.gathered = deque()
         while not ended.is_set():
             waiting = asyncio.ensure_future(ended.wait())
             await asyncio.wait([waiting], timeout=FLUSH_SECONDS)
             waiting.cancel()
             self.flush()
+        rest, metrics.gathered = metrics.gathered, None
+        self._take(rest)
+        self.flush()
+
+    def _take(self, gathered: deque[tuple[Histogram, float]] | None) -> None:
+        """Observe the times that all threads have gathered."""
+        while gathered:
+            child, seconds = gathered.popleft()
+            self._of(child).observe(seconds)
+
+    def _of(self, child: Histogram) -> LoopHistogram:
+        found = self._histograms.get(child)
+        return self._histograms.setdefault(child, LoopHistogram(child)) if found is None else found
 
 
 loop_counts: Final = RequestCounts()

@@ -1,5 +1,6 @@
 """Metrics: those of several processes are summed, survive a kill, and are shown to who has the token."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -10,11 +11,13 @@ import urllib.request
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.conf import settings
 from django.test import Client, RequestFactory
 from django.urls import resolve
+from prometheus_client import Histogram
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django.fixtures import Settings
 
@@ -109,6 +112,61 @@ def test_made_up_methods_are_one_label() -> None:
         sample(shown, "compliance_http_requests_total", method="other", route="/v1/brew", status="405") == 50
     )
     assert "BREW" not in shown
+
+
+def samples(metric: Histogram, *labels: str) -> dict[str, float]:
+    """The histogram's values with these labels, by the end of their name and the bound of their bucket."""
+    found = metric.labels(*labels)._child_samples()
+    return {one.name + one.labels.get("le", ""): one.value for one in found}
+
+
+def test_times_of_threads_are_gathered_until_the_loop_flushes() -> None:
+    name = f"test-{uuid4()}"
+    counts, ended = RequestCounts(), asyncio.Event()
+
+    @metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, name)
+    def trip() -> None:
+        """Take next to no time."""
+
+    async def live() -> float:
+        flushing = asyncio.ensure_future(counts.flush_until(ended))
+        await asyncio.sleep(0)
+        await asyncio.gather(*(asyncio.to_thread(trip) for _ in range(20)))
+        before = samples(metrics.REDIS_SECONDS, name)["_count"]
+        ended.set()
+        await flushing
+        return before
+
+    before = asyncio.run(live())
+    trip()
+
+    assert (before, samples(metrics.REDIS_SECONDS, name)["_count"]) == (0, 21)
+
+
+def test_values_are_counted_in_the_bucket_of_their_bound() -> None:
+    name = f"test-{uuid4()}"
+    values = (0.0, 0.0001, 0.00011, 4.0, 7.0)
+    for value in values:
+        metrics.REDIS_SECONDS.labels(f"{name}-library").observe(value)
+        metrics.observe(metrics.histogram(metrics.REDIS_SECONDS, name), value)
+
+    found = samples(metrics.REDIS_SECONDS, name)
+
+    expected = samples(metrics.REDIS_SECONDS, f"{name}-library")
+    assert found | {"_created": 0} == expected | {"_created": 0}
+
+
+def test_block_that_raises_is_timed_and_counted() -> None:
+    name = f"test-{uuid4()}"
+
+    with (
+        pytest.raises(ZeroDivisionError),
+        metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, name),
+    ):
+        raise ZeroDivisionError
+
+    assert samples(metrics.REDIS_SECONDS, name)["_count"] == 1
+    assert metrics.REDIS_ERRORS.labels(name)._value.get() == 1
 
 
 def has_ipv6_loopback() -> bool:
