@@ -13,6 +13,8 @@ from prometheus_client import Histogram
 
 from compliance.observing import metrics
 
+MOST_GATHERED: Final = 1_000_000
+"""Times of blocks; a loop that could not write for so long forgets the oldest."""
 FLUSH_SECONDS: Final = 1.0
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 UNROUTED: Final = "-"
@@ -97,7 +99,7 @@ class RequestCounts:
 
     async def flush_until(self, ended: asyncio.Event) -> None:
         """Flush every second, and at the end; meanwhile the times of blocks are gathered, too."""
-        metrics.gathered = deque()
+        metrics.gathered = deque(maxlen=MOST_GATHERED)
         while not ended.is_set():
             waiting = asyncio.ensure_future(ended.wait())
             await asyncio.wait([waiting], timeout=FLUSH_SECONDS)
