@@ -91,7 +91,7 @@ def proof(*, tenant_id: UUID, entry_id: str, now: datetime) -> ProofFile:
     Raises: EntryNotFound, NotSealedYet while no published checkpoint covers the entry.
     """
     entry = AuditEntry.objects.for_tenant(tenant_id).find(entry_id)
-    sealed = sealed_entry_of(entry.id)
+    sealed = sealed_entry_of(entry.id, tenant_id=tenant_id)
     under = published_checkpoint(now=now, covering=sealed.index) if sealed else None
     if sealed is None or under is None:
         raise NotSealedYet(retry_after=1)

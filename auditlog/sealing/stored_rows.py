@@ -55,9 +55,12 @@ def sealed_between(start: int, end: int) -> list[SealedEntry]:
     return list(map(sealed_entry, rows))
 
 
-def sealed_entry_of(entry_id: UUID) -> SealedEntry | None:
-    """Return the entry at its place; None while it is not sealed."""
-    rows = sql.prepared(f"{_SEALED} WHERE l.entry_id = %s", [entry_id])
+def sealed_entry_of(entry_id: UUID, *, tenant_id: UUID | None = None) -> SealedEntry | None:
+    """Return the entry at its place; None while it is not sealed. On Citus a tenant is asked at its node."""
+    statement, params = f"{_SEALED} WHERE l.entry_id = %s", [entry_id]
+    if tenant_id is not None:
+        statement, params = f"{statement} AND e.tenant_id = %s", [entry_id, tenant_id]
+    rows = sql.prepared(statement, params)
     return sealed_entry(rows[0]) if rows else None
 
 

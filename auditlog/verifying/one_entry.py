@@ -71,9 +71,9 @@ def verify(*, tenant_id: UUID, entry_id: str, now: datetime) -> EntryCheck:
     Raises: EntryNotFound.
     """
     entry = AuditEntry.objects.for_tenant(tenant_id).find(entry_id)
-    sealed = sealed_entry_of(entry.id)
+    sealed = sealed_entry_of(entry.id, tenant_id=tenant_id)
     if sealed is None and not PendingEntry.objects.filter(entry_id=entry.id).exists():
-        sealed = sealed_entry_of(entry.id)  # it may have been sealed in between
+        sealed = sealed_entry_of(entry.id, tenant_id=tenant_id)  # it may have been sealed in between
         if sealed is None:
             detail = (
                 "The entry is neither in the tree nor queued for it: it did not come through the service."
