@@ -1,10 +1,24 @@
-"""Where the entries of a console page are in the tree."""
+"""Where entries are in the tree; the leaves are read apart from them, as on Citus they lie apart."""
 
 from collections.abc import Iterable
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
-from auditlog.models import Leaf, SignedHead
+from django.db.models import QuerySet
+
+from auditlog.models import AuditEntry, Leaf, SignedHead
 from compliance.core import environments
+
+BLOCK: Final = 1024
+
+
+def count_under(entries: QuerySet[AuditEntry], size: int) -> int:
+    """Return how many of the entries are among the first `size` leaves."""
+    ids = entries.order_by().values_list("id", flat=True).iterator(chunk_size=BLOCK)
+    leaves, count = Leaf.objects.filter(index__lt=size), 0
+    while block := list(islice(ids, BLOCK)):
+        count += leaves.filter(entry_id__in=block).count()
+    return count
 
 
 def add_places(entries: Iterable[Any]) -> None:

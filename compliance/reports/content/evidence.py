@@ -12,7 +12,8 @@ from django.db.models.functions import Trunc
 
 from agents.models import Agent, AgentStatus
 from auditlog import guards
-from auditlog.models import AuditEntry, Leaf, SignedHead
+from auditlog.finding.places import count_under
+from auditlog.models import AuditEntry, SignedHead
 from auditlog.querysets import AuditEntryQuerySet
 from auditlog.vocabulary import AuditAction
 from certificates.models import Certificate
@@ -129,12 +130,11 @@ def _sealing(entries: QuerySet[AuditEntry]) -> dict[str, Any]:
     newest, witnessed = signed.first(), signed.filter(has_quorum=True).first()
     if newest is None:
         return {}
-    sealed = Leaf.objects.filter(entry_id=OuterRef("id"), index__lt=newest.size)
     return {
         "checkpoint_size": newest.size,
         "checkpoint_root": b64_encode(bytes(newest.root)),
         "witnessed_size": witnessed.size if witnessed else 0,
-        "entries_under_checkpoint": entries.filter(Exists(sealed)).count(),
+        "entries_under_checkpoint": count_under(entries, newest.size),
     }
 
 
