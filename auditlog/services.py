@@ -86,6 +86,15 @@ def record_all(entries: Sequence[AuditEntry]) -> None:
     ask_to_seal()
 
 
+def record_as_owner(made: AuditEntry) -> None:
+    """Append an entry where a function that runs as the tables' owner has changed rows of the transaction.
+
+    On Citus one role changes the rows of a transaction.
+    """
+    sql.query("SELECT auditlog_record(%s::jsonb)", [as_json(made)])
+    ask_to_seal()
+
+
 def ask_to_seal() -> None:
     """Have the entries that the transaction queued sealed as soon as it has committed."""
     doorbell.ring_on_commit(SEAL)

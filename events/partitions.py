@@ -17,6 +17,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.errors import ServiceError
@@ -186,13 +187,15 @@ def _drop(partition: Partition, archive: Archive, actor: Actor, now: datetime) -
         if dropped[0][0] is None:
             return False
         done = "dropped: past their retention"
-        archives.record(
-            action=AuditAction.EVENTS_DROPPED,
-            partition=partition,
-            archive=archive,
-            done=done,
-            actor=actor,
-            now=now,
+        auditlog.record_as_owner(
+            archives.entry(
+                action=AuditAction.EVENTS_DROPPED,
+                partition=partition,
+                archive=archive,
+                done=done,
+                actor=actor,
+                now=now,
+            )
         )
     log.info("partition %s dropped", partition.name)
     return True

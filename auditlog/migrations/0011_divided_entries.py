@@ -33,7 +33,7 @@ END
 $$;
 
 CREATE FUNCTION auditlog_record(entry jsonb) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     made public.auditlog_auditentry := jsonb_populate_record(NULL::public.auditlog_auditentry, entry);
 BEGIN

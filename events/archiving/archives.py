@@ -91,7 +91,7 @@ def lately_restored(now: datetime) -> set[str]:
     return {str(name) for name in restored.values_list("affected_id", flat=True)}
 
 
-def record(
+def entry(
     *,
     action: AuditAction,
     partition: Partition,
@@ -100,9 +100,9 @@ def record(
     actor: Actor,
     now: datetime,
     **more: Any,
-) -> None:
-    """Record what was `done` with a partition ("archived", "restored"); call it in the same transaction."""
-    auditlog.record(
+) -> AuditEntry:
+    """The audit entry of what was `done` with a partition ("archived", "restored"), not yet recorded."""
+    return auditlog.entry(
         tenant_id=SERVICE_TENANT_ID,
         action=action,
         affected_id=partition.name,
@@ -149,7 +149,7 @@ def _record_once(partition: Partition, archive: Archive, actor: Actor, now: date
                 archive.path.unlink(missing_ok=True)
             raise BadArchive("The partition changed while it was archived")
         if not is_known:
-            record(
+            told = entry(
                 action=AuditAction.EVENTS_ARCHIVED,
                 partition=partition,
                 archive=archive,
@@ -157,6 +157,7 @@ def _record_once(partition: Partition, archive: Archive, actor: Actor, now: date
                 actor=actor,
                 now=now,
             )
+            auditlog.record_all([told])
     return True
 
 

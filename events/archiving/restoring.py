@@ -7,6 +7,7 @@ from pathlib import Path
 
 from django.db import DataError, IntegrityError
 
+from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.errors import NotFound
@@ -46,14 +47,16 @@ def restore(*, path: Path, is_forced: bool, actor: Actor, now: datetime) -> Arch
         _load(archive, partition)
         if patiently(partial(_attach, partition)) is None:
             raise RangeTaken("The events table is locked, or the default partition holds events of that time")
-        archives.record(
-            action=AuditAction.EVENTS_RESTORED,
-            partition=partition,
-            archive=archive,
-            done="restored",
-            actor=actor,
-            now=now,
-            digest_in_log=is_known,
+        auditlog.record_as_owner(
+            archives.entry(
+                action=AuditAction.EVENTS_RESTORED,
+                partition=partition,
+                archive=archive,
+                done="restored",
+                actor=actor,
+                now=now,
+                digest_in_log=is_known,
+            )
         )
     return archive
 

@@ -225,7 +225,7 @@ STEPS: dict[str, tuple[Any, str]] = {
     "before the file is on disk": (os, "fsync"),
     "before the file has its name": (Path, "replace"),
     "before the file is read back": (archive_file, "verify"),
-    "before the archive is recorded": (auditlog, "record"),
+    "before the archive is recorded": (auditlog, "record_all"),
     "before the drop": (partitions, "patiently"),
 }
 
@@ -253,7 +253,7 @@ def test_crash_between_the_drop_and_its_entry_undoes_the_drop(
     old: BehaviorEvent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archives.ensure(partition=settle(old), actor=ACTOR, now=now())
-    monkeypatch.setattr(archives, "record", end)
+    monkeypatch.setattr(auditlog, "record_as_owner", end)
 
     with pytest.raises(Killed):
         drop()

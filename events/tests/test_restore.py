@@ -259,7 +259,7 @@ STEPS: dict[str, tuple[Any, str, Any]] = {
     "before the table is filled": (sql, "execute", end),
     "while the table is filled": (restoring, "_batches", batches_that_end),
     "before the table is a partition": (restoring, "begin", end),
-    "before it is recorded": (auditlog, "record", end),
+    "before it is recorded": (auditlog, "record_as_owner", end),
 }
 
 

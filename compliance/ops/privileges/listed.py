@@ -122,7 +122,8 @@ FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
     "events_first_id(timestamp with time zone)": NOTHING,
     "auditlog_seal(bigint,bigint[],uuid[],bytea[],smallint[],bigint[],bytea[],bytea)": frozenset({"EXECUTE"}),
     "auditlog_queue(uuid[])": frozenset({"EXECUTE"}),
-    "auditlog_record(jsonb)": NOTHING,
+    # It adds an entry, as the service may.
+    "auditlog_record(jsonb)": frozenset({"EXECUTE"}),
     "auditlog_erase(uuid,text[],bytea)": frozenset({"EXECUTE"}),
     "auditlog_erase(uuid,text[],bytea,jsonb)": frozenset({"EXECUTE"}),
     "auditlog_drop(timestamp with time zone,bigint)": frozenset({"EXECUTE"}),
