@@ -1,7 +1,7 @@
 """CAs and certificates for tests, named by state, with real keys in the test run's tokens.
 
 Key generation is slow, and a test's rows are rolled back: the CAs' rows and keys are made once in a test run
-and laid down again for each test, and so are the agents' keys, by way of the pool.
+and laid down again for each test, and so are the agents' keys, by way of the pool (see `agent_keys`).
 """
 
 from collections import defaultdict
@@ -27,6 +27,7 @@ from certificates.models import (
     RevocationListPart,
 )
 from certificates.pki.serials import format_serial, new_serial
+from certificates.tests.agent_keys import make_agent_key
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -159,7 +160,7 @@ def _stock_pool() -> None:
     used |= set(PooledKey.objects.values_list("key_uri", flat=True))
     free = next((key for key in keys if key.uri not in used), None)
     if free is None:
-        free = key_pool.generate(now=now())
+        free = make_agent_key(len(keys))
         keys.append(free)
     key_pool.put_back(key=free, now=now())
 
