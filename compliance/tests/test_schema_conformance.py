@@ -26,6 +26,9 @@ from compliance.core.environments import Environment
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from delegation import services as delegation
 
+# Twenty requests to each endpoint: `-m matrix` runs them, and CI does.
+pytestmark = pytest.mark.matrix
+
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
