@@ -1,5 +1,6 @@
 """What the console never does: run what tenants wrote, show a secret, embed outsiders."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from compliance.core.environments import Environment
 from compliance.tenancy import services
 from compliance.tenancy.models import ApiKey, Role, Tenant
 from compliance.tenancy.tests.factories import ACTOR, make_tenant
+from compliance.tests.citus import scope_of_worlds
 from compliance.tests.console import WEBHOOK_SECRET, console_of, make_member, make_operator, populate
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}${8*8}\u202eexe"
@@ -29,6 +31,24 @@ def pages_about(client: Client, rows: dict[str, Any]) -> dict[str, str]:
     for page, row in rows.items():
         addresses += [reverse(f"admin:{page}_changelist"), reverse(f"admin:{page}_change", args=[row.pk])]
     return {address: client.get(address, follow=True).content.decode() for address in addresses}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What an operator sees of a tenant with a key, whose rows hold the word `evaluateme`."""
+
+    tenant: Tenant
+    rows: dict[str, Any]
+    secret: str
+    pages: dict[str, str]
+
+
+@pytest.fixture(scope=scope_of_worlds)
+def seen(world_transaction: None) -> Seen:
+    tenant = make_tenant(HOSTILE)
+    rows = populate(tenant, Environment.LIVE, "evaluateme")
+    secret = services.create_key(tenant=tenant, name="kept", actor=ACTOR, now=now()).secret
+    return Seen(tenant, rows, secret, pages_about(console_of(make_operator("looker")), rows))
 
 
 def test_what_tenants_write_is_escaped_everywhere(acme: Tenant) -> None:
@@ -59,29 +79,23 @@ def test_what_tenants_write_is_escaped_everywhere(acme: Tenant) -> None:
     assert "\\u202eexe" in pages["audit"]
 
 
-def test_no_attribute_that_scripts_evaluate_holds_what_tenants_write(acme: Tenant) -> None:
+def test_no_attribute_that_scripts_evaluate_holds_what_tenants_write(seen: Seen) -> None:
     """Unfold's Alpine.js and htmx run the text of x-… and hx-… attributes, escaped or not."""
-    rows = populate(acme, Environment.LIVE, "evaluateme")
-
-    pages = pages_about(console_of(make_operator()), rows)
-
-    for address, html in pages.items():
+    for address, html in seen.pages.items():
         for tag in html.split("<"):
             for attribute in tag.split(">")[0].split(" x-")[1:] + tag.split(">")[0].split(" hx-")[1:]:
                 assert "evaluateme" not in attribute.split('" ')[0], address
 
 
 @pytest.mark.parametrize("who", ["operator", "developer"])
-def test_secrets_stand_in_no_page(acme: Tenant, who: str) -> None:
-    rows = populate(acme, Environment.LIVE)
-    secret = services.create_key(tenant=acme, name="kept", actor=ACTOR, now=now()).secret
-    user = make_operator() if who == "operator" else make_member(acme, Role.DEVELOPER)
+def test_secrets_stand_in_no_page(seen: Seen, who: str) -> None:
+    pages = seen.pages
+    if who == "developer":
+        pages = pages_about(console_of(make_member(seen.tenant, Role.DEVELOPER)), seen.rows)
 
-    pages = pages_about(console_of(user), rows)
-
-    webhook = rows["webhooks_webhook"]
+    webhook = seen.rows["webhooks_webhook"]
     hidden = [
-        secret,
+        seen.secret,
         WEBHOOK_SECRET,
         bytes(webhook.secret).decode(),
         *ApiKey.objects.values_list("digest", flat=True),
@@ -128,12 +142,8 @@ def test_a_dead_database_is_a_page_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Unavailable for the moment" in answer.content.decode()
 
 
-def test_no_page_holds_a_script_that_the_policy_would_refuse(acme: Tenant) -> None:
-    rows = populate(acme, Environment.LIVE)
-
-    pages = pages_about(console_of(make_operator()), rows)
-
-    for address, html in pages.items():
+def test_no_page_holds_a_script_that_the_policy_would_refuse(seen: Seen) -> None:
+    for address, html in seen.pages.items():
         inline = [tag for tag in html.split("<script")[1:] if "src=" not in tag.split(">")[0]]
         assert inline == [], address
         assert " onclick=" not in html, address

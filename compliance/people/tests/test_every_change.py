@@ -1,6 +1,8 @@
 """Every page of the console that changes something leaves an entry of the person; generated from the URLs."""
 
+import copy
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -33,6 +35,7 @@ from compliance.reports.vocabulary import ReportStatus
 from compliance.signals.vocabulary import StreamStatus
 from compliance.tenancy.models import Membership, Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.citus import scope_of_worlds
 from compliance.tests.console import actor_id_of, console_of, make_member, make_operator, make_staff, populate
 from events.inbox.decisions import ACTS
 
@@ -99,19 +102,15 @@ class Operators:
         self.console = ConsoleAccess(Environment.LIVE, is_operator=True)
 
 
+@dataclass
 class World:
     """A tenant with a row of every kind, a user to change, and an operator's browser."""
 
-    def __init__(self) -> None:
-        self.tenant: Tenant = make_tenant("Acme")
-        self.rows = populate(self.tenant, Environment.LIVE)
-        self.operator = make_operator()
-        self.client: Client = console_of(self.operator)
-        self.user: User = make_staff("kim")
-        self.rows["auth_user"] = self.user
-        self.rows["tenancy_membership"] = Membership.objects.create(
-            user=self.user, tenant_id=self.tenant.id, role="auditor"
-        )
+    tenant: Tenant
+    rows: dict[str, Any]
+    operator: User
+    user: User
+    client: Client
 
     def own_entries(self) -> int:
         count = 0
@@ -119,6 +118,23 @@ class World:
             with environments.use(environment):
                 count += AuditEntry.objects.filter(actor_id=actor_id_of(self.operator.username)).count()
         return count
+
+
+@pytest.fixture(scope=scope_of_worlds)
+def stored(world_transaction: None) -> tuple[dict[str, Any], User]:
+    """The rows, and the operator."""
+    tenant = make_tenant("Acme")
+    rows, user = populate(tenant, Environment.LIVE), make_staff("kim")
+    rows["auth_user"] = user
+    rows["tenancy_membership"] = Membership.objects.create(user=user, tenant_id=tenant.id, role="auditor")
+    return rows, make_operator()
+
+
+@pytest.fixture
+def world(stored: tuple[dict[str, Any], User]) -> World:
+    # A test may change its objects, which others would find changed.
+    rows, operator = copy.deepcopy(stored)
+    return World(rows["tenancy_tenant"], rows, operator, rows["auth_user"], console_of(operator))
 
 
 def suspend_agent(world: World) -> None:
@@ -364,8 +380,7 @@ def visit(world: World, name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", changing_pages())
-def test_change_leaves_an_entry_of_the_person(name: str) -> None:
-    world = World()
+def test_change_leaves_an_entry_of_the_person(world: World, name: str) -> None:
     if name in PREPARED:
         PREPARED[name](world)
     before = world.own_entries()
@@ -378,8 +393,7 @@ def test_change_leaves_an_entry_of_the_person(name: str) -> None:
 
 
 @pytest.mark.parametrize("act", list(ACTS))
-def test_act_in_the_inbox_leaves_an_entry_of_the_person(act: str) -> None:
-    world = World()
+def test_act_in_the_inbox_leaves_an_entry_of_the_person(world: World, act: str) -> None:
     event, agent = world.rows["events_behaviorevent"], world.rows["agents_agent"]
     form = {"act": act, "agent": agent.pk, "event": event.pk, "ticked": [event.pk], "note": "for a reason"}
     make_member(world.tenant, Role.OFFICER, "olga")
