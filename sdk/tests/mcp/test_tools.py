@@ -2,11 +2,12 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
@@ -16,10 +17,11 @@ from agentid.keys import DpopKey
 from agents.tests.factories import make_agent
 from certificates import services as certificates
 from certificates.models import Certificate
+from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy.tests.factories import ACTOR
+from compliance.tenancy.tests.factories import ACTOR, make_key, make_tenant
 from events.models import BehaviorEvent
 from tests.conftest import Reported
 from tests.served import Service
@@ -27,26 +29,54 @@ from tests.served import Service
 Play = Callable[[Client], Coroutine[Any, Any, Any]]
 
 
+@pytest.fixture(scope="module")
+def reported(served: Service, django_db_blocker: Any) -> Reported:
+    """One agent for all tests, as they share a server."""
+    with django_db_blocker.unblock(), environments.use(Environment.LIVE):
+        tenant = make_tenant()
+        return Reported(make_certified_agent(tenant), make_key(tenant))
+
+
+@pytest.fixture(scope="module")
+def environment(served: Service, reported: Reported) -> dict[str, str]:
+    return {
+        "PYTHONPATH": str(Path(agentid.__file__).parents[1]),
+        "AGENTID_BASE_URL": served.address,
+        "AGENTID_API_KEY": reported.api_key,
+        "AGENTID_AGENT_ID": str(reported.agent.id),
+    }
+
+
+def served_over_stdio(environ: dict[str, str]) -> Client:
+    """A client, to be entered, of a server process of its own."""
+    given = {name: value for name, value in environ.items() if value}
+    return Client(
+        stdio_client(StdioServerParameters(command=sys.executable, args=["-m", "agentid.mcp"], env=given))
+    )
+
+
+@pytest.fixture(scope="module")
+def play_on_shared(environment: dict[str, str]) -> Iterator[Callable[[Play], Any]]:
+    """Run calls against one server process for all tests."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(served_over_stdio(environment)) as client,
+    ):
+        yield lambda calls: portal.call(calls, client)
+
+
 @pytest.fixture
-def play(service: Service, reported: Reported) -> Callable[..., Any]:
-    """Run calls against a server process of their own."""
+def play(
+    service: Service, environment: dict[str, str], play_on_shared: Callable[[Play], Any]
+) -> Callable[..., Any]:
+    """Run calls against the shared server; where settings are given, against one that has these."""
 
     def run(calls: Play, **environ: str) -> Any:
-        found = {
-            "PYTHONPATH": str(Path(agentid.__file__).parents[1]),
-            "AGENTID_BASE_URL": service.address,
-            "AGENTID_API_KEY": reported.api_key,
-            "AGENTID_AGENT_ID": str(reported.agent.id),
-            **environ,
-        }
-        parameters = StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "agentid.mcp"],
-            env={name: value for name, value in found.items() if value},
-        )
+        if not environ:
+            return play_on_shared(calls)
 
         async def play_it() -> Any:
-            async with Client(stdio_client(parameters)) as client:
+            async with served_over_stdio(environment | environ) as client:
                 return await calls(client)
 
         return asyncio.run(play_it())
@@ -215,9 +245,9 @@ def test_misconfiguration_is_said_without_secrets(
 
 
 def test_revoked_agent_is_said_to_be(play: Callable[..., Any], reported: Reported) -> None:
-    found = Certificate.objects.get(agent_id=reported.agent.id)
+    found = Certificate.objects.get(agent=make_certified_agent(reported.agent.tenant))
     certificates.revoke(
-        tenant_id=reported.agent.tenant_id,
+        tenant_id=found.tenant_id,
         certificate_id=found.id,
         reason="keyCompromise",
         actor=ACTOR,
