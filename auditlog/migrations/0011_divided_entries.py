@@ -55,6 +55,7 @@ DROP FUNCTION auditlog_queue(uuid[]);
 
 # `SET LOCAL` reaches the sessions on other nodes, as `set_config` does not. The functions of three and two
 # arguments serve processes of the version before; the release after this one drops them.
+# On Citus another tenant's entry may have the same id, although nobody makes such: neither is erased (`STRICT`).
 FUNCTIONS = """
 CREATE FUNCTION auditlog_erase(erased_id uuid, parts text[], leaf bytea, told jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -62,7 +63,7 @@ DECLARE
     names text[] := '{head,actor_id,affected_id,description,metadata}';
     tenant uuid; place bigint; kept bytea; gone jsonb; part text; n integer;
 BEGIN
-    SELECT e.tenant_id INTO tenant FROM public.auditlog_auditentry e WHERE e.id = erased_id;
+    SELECT e.tenant_id INTO STRICT tenant FROM public.auditlog_auditentry e WHERE e.id = erased_id;
     PERFORM FROM public.auditlog_auditentry e WHERE e.tenant_id = tenant AND e.id = erased_id FOR UPDATE;
     SELECT l.index, l.salts, coalesce(l.erased, '{}') INTO place, kept, gone
         FROM public.auditlog_leaf l WHERE l.entry_id = erased_id FOR UPDATE;
@@ -113,7 +114,11 @@ BEGIN
     IF horizon IS NULL OR most IS NULL OR horizon > now() - interval '183 days' THEN
         RAISE EXCEPTION 'audit entries of the last 183 days are kept' USING ERRCODE = 'insufficient_privilege';
     END IF;
-    IF (told ->> 'event_type' = 'audit.dropped') IS NOT TRUE THEN
+    IF (told ->> 'event_type' = 'audit.dropped' AND jsonb_typeof(told -> 'metadata') = 'object'
+        AND (told ->> 'tenant_id')::uuid = '00000000-0000-0000-0000-000000000000'
+        AND (told ->> 'created_at')::timestamptz
+            BETWEEN now() - interval '10 minutes' AND now() + interval '10 minutes') IS NOT TRUE
+    THEN
         RAISE EXCEPTION 'a drop is recorded' USING ERRCODE = 'insufficient_privilege';
     END IF;
     SELECT minimum_index, size INTO low, sealed FROM public.auditlog_treehead FOR UPDATE;

@@ -1,8 +1,10 @@
 """Erasure and retention: contents go from the tables, every proof still holds, and both are recorded."""
 
+import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -18,13 +20,14 @@ from auditlog.sealing import sealer
 from auditlog.sealing.stored_rows import sealed_between, sealed_entry_of
 from auditlog.sealing.tree import StoredTiles, head
 from auditlog.tlog.merkle import verify_inclusion
-from auditlog.vocabulary import Actor, AuditAction
+from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
 from compliance.core.identifiers import new_id
 from compliance.stores import sql
+from compliance.tests.citus import on_citus
 
 ACTOR = Actor.system("tests")
 pytestmark = pytest.mark.usefixtures("one_role")
@@ -238,6 +241,39 @@ def test_database_drops_nothing_of_the_last_six_months() -> None:
         sql.query("SELECT auditlog_drop(%s, 10, '{}')", [now() - timedelta(days=182)])
 
 
-def test_database_drops_nothing_that_is_not_recorded() -> None:
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"event_type": "audit.erased"},
+        {"metadata": None},
+        {"metadata": []},
+        {"tenant_id": "01890a5d-ac96-774b-bcce-b302099a8057"},
+        {"created_at": "1970-01-02T00:00:00Z"},
+        {"created_at": "9998-01-02T00:00:00Z"},
+        {"created_at": None},
+    ],
+)
+def test_database_drops_nothing_that_is_not_recorded(changed: dict[str, Any]) -> None:
+    made = services.entry(
+        tenant_id=SERVICE_TENANT_ID, action=AuditAction.AUDIT_DROPPED, metadata={}, actor=ACTOR, now=now()
+    )
+    told = json.dumps(json.loads(services.as_json(made)) | changed)
+
     with pytest.raises(Error, match="a drop is recorded"), environments.atomic():
-        sql.query("SELECT auditlog_drop(%s, 10, '{}')", [now() - timedelta(days=184)])
+        sql.query("SELECT auditlog_drop(%s, 10, %s::jsonb)", [now() - timedelta(days=184), told])
+
+
+@on_citus
+def test_entry_is_not_erased_while_another_tenants_has_its_id() -> None:
+    entry = record()
+    sealer.seal_all()
+    leaf = leaf_of(entry)
+    other = services.entry(
+        tenant_id=new_id(), action=AuditAction.AGENT_UPDATED, description="x", actor=ACTOR, now=now()
+    )
+    other.id = entry.id
+    sql.insert_all([other])
+
+    for each in (entry, other):
+        with pytest.raises(Error, match="more than one row"), environments.atomic():
+            erase_by_function(each, leaf)
