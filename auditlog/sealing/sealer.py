@@ -34,15 +34,18 @@ TURN: Final = 0x7475726E  # "turn": that of the lock of many rounds, which anoth
 ROUND: Final = 4096
 BLOCK: Final = 512
 """Entries read at once: an entry may be large."""
-_QUEUED: Final = (
-    f"SELECT p.id, {COLUMNS} FROM {{}} p JOIN auditlog_auditentry e ON e.id = p.entry_id"  # noqa: S608
-    " ORDER BY p.id LIMIT %s"
+_UNSEALED: Final = " AND NOT EXISTS (SELECT FROM auditlog_leaf l WHERE l.entry_id = q.entry_id)"
+# A part of the queue: on Citus what is joined with entries is sent to each node.
+_END: Final = """
+SELECT max(id), count(*)
+FROM (SELECT q.id FROM auditlog_pendingentry q WHERE q.id > %s{} ORDER BY q.id LIMIT %s) part
+"""
+_PART: Final = (
+    f"SELECT p.id, {COLUMNS}"  # noqa: S608  (names of ours)
+    " FROM (SELECT q.id, q.entry_id FROM auditlog_pendingentry q WHERE q.id > %s AND q.id <= %s{}) p"
+    " JOIN auditlog_auditentry e ON e.id = p.entry_id ORDER BY p.id LIMIT %s"
 )
-_ALL: Final = _QUEUED.format("auditlog_pendingentry")
-_UNSEALED: Final = _QUEUED.format(
-    "(SELECT * FROM auditlog_pendingentry q"
-    " WHERE NOT EXISTS (SELECT FROM auditlog_leaf l WHERE l.entry_id = q.entry_id))"
-)
+_BEFORE_ALL: Final = -(2**63)
 _SEAL: Final = (
     "SELECT auditlog_seal(%s, %s::bigint[], %s::uuid[], %s::bytea[],"
     " %s::smallint[], %s::bigint[], %s::bytea[], %s)"
@@ -68,24 +71,36 @@ def seal_queued() -> int:
     Raises: TreeDamaged if the tiles of the tree are not there.
     """
     try:
-        return _seal_round(_ALL)
+        return _seal_round()
     except IntegrityError:
         log.critical("audit entries are queued twice or after they were sealed: run audit_verify")
         return _seal_round(_UNSEALED)
 
 
-def _seal_round(queued: str) -> int:
+def _seal_round(condition: str = "") -> int:
     with environments.atomic():
         if not sql.query("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])[0][0]:
             return 0
-        taken: dict[str, _Queued] = {}
-        for rows in sql.streamed(queued, [ROUND], most=BLOCK):
-            for row in rows:
-                entry, salts = entry_row(row), os.urandom(SALTS_OCTETS)
-                taken.setdefault(entry.id, _Queued(row[0], salts, entry_hash(entry, salts)))
+        taken = _taken(condition)
         if taken:
             _append(head().size, taken)
     return len(taken)
+
+
+def _taken(condition: str) -> dict[str, _Queued]:
+    """Return up to `ROUND` queued entries by id; ids in the queue that no entry has are passed over."""
+    taken: dict[str, _Queued] = {}
+    before, wanted = _BEFORE_ALL, ROUND
+    while wanted:
+        ((end, found),) = sql.query(_END.format(condition), [before, wanted])
+        if not found:
+            break
+        for rows in sql.streamed(_PART.format(condition), [before, end, wanted], most=BLOCK):
+            for row in rows:
+                entry, salts = entry_row(row), os.urandom(SALTS_OCTETS)
+                taken.setdefault(entry.id, _Queued(row[0], salts, entry_hash(entry, salts)))
+        before, wanted = end, ROUND - len(taken) if found == wanted else 0
+    return taken
 
 
 def seal_all() -> int:

@@ -1,9 +1,12 @@
 """Entries on nodes of Citus: they lie with their tenant, are guarded there, and stay during verification."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from uuid import UUID
 
 import pytest
+from django.db import OperationalError, connections
 
 from auditlog import guards, services
 from auditlog.disposal import erasing
@@ -11,7 +14,7 @@ from auditlog.errors import BeingVerified
 from auditlog.models import AuditEntry, PendingEntry
 from auditlog.sealing import sealer
 from auditlog.tests.logs import verify
-from auditlog.verifying import stillness
+from auditlog.verifying import completeness, stillness
 from auditlog.verifying.findings import Damage
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
@@ -30,6 +33,15 @@ _SHARD = (
     " WHERE logicalrelid = 'auditlog_auditentry'::regclass"
     " AND groupid = (SELECT groupid FROM pg_dist_local_group) LIMIT 1"
 )
+
+
+@contextmanager
+def own_connections() -> Iterator[None]:
+    """Close what a thread has opened."""
+    try:
+        yield
+    finally:
+        connections.close_all()
 
 
 def record(tenant_id: UUID | None = None) -> AuditEntry:
@@ -53,6 +65,29 @@ def test_entry_is_read_at_one_node_and_queued_on_the_coordinator() -> None:
     assert PendingEntry.objects.filter(entry_id=entry.id).count() == 1
 
 
+def test_long_queue_is_sealed_and_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant_id = new_id()
+    entries = [
+        services.entry(tenant_id=tenant_id, action=AuditAction.AGENT_UPDATED, actor=ACTOR, now=now())
+        for _ in range(500)
+    ]
+    with environments.atomic():
+        services.record_all(entries)
+    monkeypatch.setattr(sealer, "ROUND", 50)
+    # Less than the ids of the queue or of the entries take.
+    sql.execute("SET citus.max_intermediate_result_size = '4kB'")
+
+    try:
+        found = {flaw.entry_id for flaw in completeness.queue_flaws(timeout_seconds=60)}
+        sealed = sealer.seal_all()
+    finally:
+        sql.execute("RESET citus.max_intermediate_result_size")
+
+    assert found.isdisjoint(str(entry.id) for entry in entries)
+    assert sealed >= len(entries)
+    assert not PendingEntry.objects.filter(entry_id__in=[entry.id for entry in entries]).exists()
+
+
 def test_guard_of_a_shard_that_is_not_in_force_is_told() -> None:
     with workers_as_owner() as (worker, *_):
         worker.execute("SET citus.enable_manual_changes_to_shards = on")
@@ -70,13 +105,30 @@ def test_guard_of_a_shard_that_is_not_in_force_is_told() -> None:
     assert guards.are_in_force()
 
 
+def test_node_that_does_not_answer_has_no_say_about_guards() -> None:
+    database = connections["default"].settings_dict["NAME"]
+    connections["default"].close()
+    with workers_as_owner() as (worker, *_):
+        worker.autocommit = True
+        worker.execute("SET citus.enable_ddl_propagation = off")
+        worker.execute(f'ALTER DATABASE "{database}" CONNECTION LIMIT 0')
+        try:
+            with pytest.raises(OperationalError, match="does not answer"):
+                guards.not_in_force()
+        finally:
+            worker.execute(f'ALTER DATABASE "{database}" CONNECTION LIMIT -1')
+            connections["default"].close()
+
+    assert guards.are_in_force()
+
+
 def test_nothing_is_erased_while_the_log_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = record()
     sealer.seal_all()
     monkeypatch.setattr(stillness, "OTHERS_WITHIN_SECONDS", 0.1)
 
     def erase() -> list[str]:
-        with environments.use(Environment.LIVE):
+        with environments.use(Environment.LIVE), own_connections():
             return erasing.erase(entry_id=entry.id, parts=["description"], reason="r", actor=ACTOR, now=now())
 
     with ThreadPoolExecutor(1) as pool:
@@ -91,7 +143,7 @@ def test_log_that_grows_meanwhile_is_verified() -> None:
     known, verdicts = verify().flaws, []
 
     def grow(count: int) -> None:
-        with environments.use(Environment.LIVE):
+        with environments.use(Environment.LIVE), own_connections():
             for _ in range(count):
                 record()
 

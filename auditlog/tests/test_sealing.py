@@ -12,6 +12,7 @@ from auditlog.sealing.tree import StoredTiles, head
 from auditlog.tests.factories import make_entries
 from auditlog.tlog.merkle import Frontier, verify_inclusion
 from compliance.core.tasks import ENVIRONMENT_HEADER
+from compliance.stores import sql
 
 
 def test_each_entry_gets_the_next_index() -> None:
@@ -25,6 +26,27 @@ def test_each_entry_gets_the_next_index() -> None:
     assert [leaf.index for leaf in found] == list(range(before, before + 600))
     assert [leaf.entry_id for leaf in found] == [entry.id for entry in entries]
     assert not PendingEntry.objects.exists()
+
+
+def test_entries_behind_ids_that_no_entry_has_are_sealed(
+    owned: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealer.seal_all()
+    monkeypatch.setattr(sealer, "ROUND", 3)
+    sql.execute(
+        "INSERT INTO auditlog_pendingentry (entry_id) SELECT gen_random_uuid() FROM generate_series(1, 7)"
+    )
+    first = make_entries(2)
+    sql.execute(
+        "INSERT INTO auditlog_pendingentry (entry_id) SELECT gen_random_uuid() FROM generate_series(1, 3)"
+    )
+    entries = [*first, *make_entries(5)]
+
+    counts = [sealer.seal_queued() for _ in range(4)]
+
+    found = Leaf.objects.filter(entry_id__in=[entry.id for entry in entries]).order_by("index")
+    assert counts == [3, 3, 1, 0]
+    assert [leaf.entry_id for leaf in found] == [entry.id for entry in entries]
 
 
 def test_tiles_make_the_root_of_the_leaves() -> None:
