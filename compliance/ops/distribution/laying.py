@@ -10,7 +10,7 @@ from django.db import connections
 from psycopg import sql as psql
 
 from compliance.core.errors import ServiceError
-from compliance.ops.distribution.placements import COLUMN, DISTRIBUTED, MANAGED, NOT_DIVIDED, REFERENCE
+from compliance.ops.distribution.placements import COLUMN, DISTRIBUTED, LOCAL_TRIGGERS, MANAGED, REFERENCE
 
 _NODES: Final = "SELECT count(*) FROM pg_dist_node WHERE isactive AND shouldhaveshards"
 _EXTENSION: Final = "SELECT FROM pg_extension WHERE extname = 'citus'"
@@ -133,12 +133,20 @@ def _divide(table: str) -> psql.Composable:
     divided = psql.SQL(f"SELECT create_distributed_table({{}}, {{}}{beside})").format(
         *map(psql.Literal, names)
     )
-    if (trigger := NOT_DIVIDED.get(table)) is None:
+    if (trigger := LOCAL_TRIGGERS.get(table)) is None:
         return divided
     # One transaction, in which nothing is written to the table.
-    return psql.SQL("DROP TRIGGER IF EXISTS {} ON {}; {}").format(
-        *map(psql.Identifier, (trigger, table)), divided
+    return psql.SQL("DROP TRIGGER IF EXISTS {} ON {}; {}; {}").format(
+        *map(psql.Identifier, (trigger, table)), divided, _clear(table)
     )
+
+
+def _clear(table: str) -> psql.Composable:
+    """Remove the rows that Citus leaves in the table on the coordinator, where nothing would erase them."""
+    allowed = psql.Literal(f"TRUNCATE {table}")
+    return psql.SQL(
+        "SET LOCAL auditlog.allowed = {}; SELECT truncate_local_data_after_distributing_table({})"
+    ).format(allowed, psql.Literal(table))
 
 
 def _statement(words: str, *parts: str | psql.Composable) -> psql.Composable:

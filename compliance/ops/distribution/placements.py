@@ -37,8 +37,9 @@ REFERENCE: Final = (
 )
 """Small tables of which each node has a copy, since distributed tables are joined with them."""
 
-NOT_DIVIDED: Final = {"auditlog_auditentry": "auditlog_enqueue"}
-"""Triggers that write to tables of the coordinator, as those of shards cannot; the service does it then."""
+LOCAL_TRIGGERS: Final = {"auditlog_auditentry": "auditlog_enqueue"}
+"""Triggers dropped when their table is divided: they write to a table of the coordinator, as those of shards
+cannot. The service does their work then."""
 
 MANAGED: Final = ("tenancy_commitmark",)
 """Tables that stay on the coordinator, where Citus plans statements for them."""

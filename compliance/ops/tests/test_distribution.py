@@ -10,7 +10,14 @@ from django.db import connections
 
 from agents.tests.factories import make_agent
 from compliance.ops.distribution import laying
-from compliance.ops.distribution.placements import COLUMN, DISTRIBUTED, LOCAL, MANAGED, REFERENCE
+from compliance.ops.distribution.placements import (
+    COLUMN,
+    DISTRIBUTED,
+    LOCAL,
+    LOCAL_TRIGGERS,
+    MANAGED,
+    REFERENCE,
+)
 from compliance.stores import sql
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.citus import not_on_citus, on_citus
@@ -93,3 +100,30 @@ def test_tables_lie_where_the_list_says() -> None:
     assert set(divided) == set(DISTRIBUTED)
     assert len(set(divided.values())) == 1
     assert {table for table, method, _ in found if method == "n"} == {*REFERENCE, *MANAGED}
+
+
+@on_citus
+def test_entries_of_before_do_not_stay_on_the_coordinator(
+    owned: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = "auditlog_before"
+    monkeypatch.setattr(laying, "DISTRIBUTED", (*DISTRIBUTED, table))
+    monkeypatch.setitem(LOCAL_TRIGGERS, table, "auditlog_enqueue")
+    sql.execute(f"CREATE TABLE {table} (id integer, tenant_id uuid)")
+    sql.execute(f"INSERT INTO {table} SELECT n, gen_random_uuid() FROM generate_series(1, 9) n")  # noqa: S608
+    for event, each in (("INSERT", "ROW"), ("TRUNCATE", "STATEMENT")):
+        name = "auditlog_enqueue" if event == "INSERT" else "auditlog_no_truncate"
+        sql.execute(
+            f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH {each}"
+            " EXECUTE FUNCTION auditlog_refuse_change()"
+        )
+
+    with connections["default"].cursor() as cursor:
+        for statement in laying.missing("default"):
+            cursor.execute(statement)
+
+    assert sql.query(f"SELECT count(*) FROM {table}") == [(9,)]  # noqa: S608
+    assert sql.query("SELECT pg_relation_size(%s::regclass)", [table]) == [(0,)]
+    assert sql.query(
+        "SELECT tgname::text FROM pg_trigger WHERE tgrelid = %s::regclass AND tgname LIKE 'audit%%'", [table]
+    ) == [("auditlog_no_truncate",)]
