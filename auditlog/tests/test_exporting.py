@@ -12,15 +12,18 @@ import pytest
 from django.core.management import call_command
 from django.db import connections
 
-from auditlog.exporting.export import Export, open_export
+from auditlog import services
+from auditlog.exporting.export import Export, export_of, open_export
 from auditlog.exporting.formats import FORMATS
 from auditlog.filters import EntryFilters
+from auditlog.finding import words
 from auditlog.models import AuditEntry
 from auditlog.proving.proofs import prove
 from auditlog.sealing import keys
 from auditlog.sealing.stored_rows import sealed_entry_of
 from auditlog.sealing.tree import StoredTiles, latest_checkpoint
 from auditlog.tests.exports import exported, insider, outsider, vkey
+from auditlog.tests.factories import seal_and_sign
 from auditlog.tests.log_keys import SigningKey, make_witness_key
 from auditlog.tests.logs import make_log
 from auditlog.tlog.notes import Note, VerifierKey
@@ -28,6 +31,7 @@ from auditlog.tlog.policy import Policy
 from auditlog.verifying.export_file import verify_export
 from auditlog.verifying.findings import LogOutcome
 from auditlog.verifying.service import Demands
+from auditlog.vocabulary import Actor, ActorKind, AuditAction
 from compliance.api.rest.permissions import Scope
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
@@ -153,6 +157,31 @@ def test_filters_narrow_an_export(entries: list[AuditEntry]) -> None:
         "affected_id": 1, "actor_id": 1, "actor_kind": 0, "action": COUNT // 2,
         "event_type": COUNT // 2, "after": COUNT - 100, "before": 99,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ["o'Neil", '"; --', "100 % of %s and %(x)s", "%%", "a\\b {}"])
+def test_filters_and_searches_of_any_characters_are_exported(odd: str) -> None:
+    tenant_id = new_id()
+    for text in (odd, f"{odd}x"):
+        services.record(
+            tenant_id=tenant_id,
+            action=AuditAction.AGENT_UPDATED,
+            affected_id=text,
+            description=f"{text} zebra",
+            actor=Actor(ActorKind.API_KEY, text),
+            now=now(),
+        )
+    seal_and_sign()
+    said = words.saying(AuditEntry.objects.for_tenant(tenant_id), f"{odd} zebra", tenants=[tenant_id])
+
+    filtered = exported(tenant_id, actor_id=odd, affected_id=odd)
+    with closing(
+        export_of(said, tenant_id=tenant_id, filters={"q": odd}, form=FORMATS["jsonl"], now=now())
+    ) as found:
+        searched = b"".join(found)
+
+    assert json.loads(filtered.splitlines()[-1])["entries"] == 1
+    assert json.loads(searched.splitlines()[-1])["entries"] == 2
 
 
 def altered_line(number: int, old: bytes, new: bytes) -> Callable[[bytes], bytes]:
