@@ -56,7 +56,10 @@ class AuditEntry(AppendOnlyRow):
 
 
 class PendingEntry(models.Model):
-    """An entry that waits for its place in the tree; a trigger adds it in the entry's own transaction."""
+    """An entry that waits for its place in the tree; a trigger adds it in the entry's own transaction.
+
+    On Citus the service adds it (`auditlog.services`).
+    """
 
     id = models.BigAutoField(primary_key=True)
     entry_id = models.UUIDField()

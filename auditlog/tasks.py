@@ -64,7 +64,7 @@ def drop_expired(**kwargs: Any) -> None:
     try:
         dropped = retention.drop_expired(actor=Actor.system("auditlog.drop_expired"), now=now())
     except BeingVerified as error:
-        log.info("no contents dropped: %s", error.message)
+        log.info("expired contents are left to the next run: %s", error.message)
         return
     if dropped:
         log.info("contents of %d audit entries dropped", dropped)

@@ -28,7 +28,6 @@ def add_places(entries: Iterable[Any]) -> None:
     """
     entries = list(entries)
     alias = environments.current().auditor_alias
-    # The salts are not the auditor's to read.
     found = Leaf.objects.using(alias).filter(entry_id__in=[entry.pk for entry in entries])
     leaves = {leaf.entry_id: leaf for leaf in found.only("index", "entry_id", "erased")}
     heads = SignedHead.objects.using(alias)
