@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from django.conf import settings
 from django.db import connection
 
 from certificates.models import RevocationList
@@ -25,7 +26,7 @@ INSERT INTO certificates_certificate (
     first_crl_number
 )
 SELECT gen_random_uuid(), tenant_id, agent_id, authority_id, serial, 'drill:' || serial, '', '{}', 'revoked',
-    not_before, issued_at, expires_at, revoked_at, 'drill', 'keyCompromise', n %% 16,
+    not_before, issued_at, expires_at, revoked_at, 'drill', 'keyCompromise', n %% %s,
     overlay(crl_entry PLACING decode(serial, 'hex') FROM 5 FOR 20), 1
 FROM certificates_certificate,
     (SELECT n, '41' || md5(n::text) || lpad(to_hex(n), 6, '0') AS serial FROM generate_series(1, %s) AS n)
@@ -37,7 +38,7 @@ WHERE serial_number = %s
 def test_very_many_entries(committed: None) -> None:
     certificate = make_revoked_certificate(make_tenant())
     sql.execute("SET statement_timeout = 0")
-    sql.execute(_MAKE, [MANY, certificate.serial_number])
+    sql.execute(_MAKE, [settings.CRL_SHARDS, MANY, certificate.serial_number])
     execute_as_owner("VACUUM ANALYZE certificates_certificate")
 
     script = Path(__file__).with_name("publish_alone.py")

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
+from django.conf import settings
 
 from agentid import Client
 from agentid.client.results.certificates import Certificate
@@ -69,7 +70,7 @@ def test_shard_tells_of_its_certificates_only(
     client: Client, certificate: Certificate, trusted: TrustedAuthorities, found: VerifiedCertificate
 ) -> None:
     own = shard_of(found)
-    other = str((int(own) + 1) % 16)
+    other = str((int(own) + 1) % settings.CRL_SHARDS)
     check(certificate, trusted, RevocationLists.of(published(client, found, own)))
 
     client.certificates.revoke(certificate.id, reason="keyCompromise")
