@@ -32,6 +32,10 @@ class BeingVerified(Conflict):
     message = "The audit log is being verified: its contents stay as they are until then"
 
 
+class NotSettled(Unavailable):
+    message = "Nodes of the database have not ended their transactions yet; verify the audit log later"
+
+
 class ExportsUnderWay(Unavailable):
     message = "Other exports of the audit log are under way; try again later"
 

@@ -22,7 +22,8 @@ TRIGGERS: Final = {
 REMEDY: Final = (
     "find out who did it and run audit_verify; then, as the owner:"
     " ALTER TABLE <table> ENABLE ALWAYS TRIGGER <trigger>;"
-    " a missing one is made anew as in migrations auditlog.0002 and 0008"
+    " a missing one is made anew as in migrations auditlog.0002 and 0008. On Citus a shard's is mended at its"
+    " node, after SET citus.enable_manual_changes_to_shards = on; its name ends with the shard's number"
 )
 
 

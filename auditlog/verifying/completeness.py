@@ -18,10 +18,11 @@ from compliance.stores import sql
 _MOST: Final = MOST_KEPT + 1
 _BLOCK: Final = 16_384
 _UNQUEUED: Final = """
-SELECT id FROM auditlog_auditentry
-EXCEPT (SELECT entry_id FROM auditlog_leaf UNION ALL SELECT entry_id FROM auditlog_pendingentry) ORDER BY id
+SELECT e.id FROM auditlog_auditentry e
+WHERE NOT EXISTS (SELECT FROM auditlog_leaf l WHERE l.entry_id = e.id)
+AND NOT EXISTS (SELECT FROM auditlog_pendingentry p WHERE p.entry_id = e.id) ORDER BY e.id
 """
-# On Citus the coordinator would hold what EXCEPT compares in memory, without end.
+# Citus does not compare rows of nodes with those of the coordinator.
 _ENTRIES: Final = "SELECT id FROM auditlog_auditentry"
 _STILL_UNQUEUED: Final = """
 SELECT f.id FROM unnest(%s::uuid[]) AS f (id)

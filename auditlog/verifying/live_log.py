@@ -1,4 +1,4 @@
-"""Verify the log of the current environment from the contents of its rows up, in one snapshot.
+"""Verify the log of the current environment from its rows up, in one snapshot; then its queue.
 
 Every leaf is hashed anew and compared with the tile of the leaves; the tiles above, the head and the root of
 each checkpoint are computed from those. Memory does not grow with the log.

@@ -10,7 +10,7 @@ from typing import Final
 
 from django.conf import settings
 
-from auditlog.errors import BeingVerified
+from auditlog.errors import BeingVerified, NotSettled
 from compliance.stores import sessions, sql
 
 LOCK: Final = 0x7374696C  # "stil": held in shared mode by verifications, alone by what removes contents
@@ -27,7 +27,10 @@ SELECT nodeport::text || ' ' || gid FROM run_command_on_workers(
 
 @contextmanager
 def contents_kept() -> Iterator[None]:
-    """Let nothing be erased or dropped inside the block; it begins when what was is done on all nodes."""
+    """Let nothing be erased or dropped inside the block; it begins when what was is done on all nodes.
+
+    Raises: NotSettled.
+    """
     if not settings.DATABASE_CITUS:
         yield
         return
@@ -48,7 +51,9 @@ def demand_change() -> None:
 
 def _settle() -> None:
     waiting, ends = _prepared(), time.monotonic() + SETTLED_WITHIN_SECONDS
-    while waiting and time.monotonic() < ends:
+    while waiting:
+        if time.monotonic() > ends:
+            raise NotSettled()
         time.sleep(0.1)
         waiting &= _prepared()
 
