@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Subquery
 
 from auditlog.models import AuditEntry, Leaf, SignedHead
 from compliance.core import environments
@@ -24,20 +24,18 @@ def count_under(entries: QuerySet[AuditEntry], size: int) -> int:
 def add_places(entries: Iterable[Any]) -> None:
     """Give each entry `leaf_index` and `erased` of its leaf, and the sizes of the newest checkpoints.
 
-    `leaf_index` is None while it waits; `signed_size` and `witnessed_size` are 0 without a checkpoint.
+    `leaf_index` is None while it waits. Without a checkpoint, and then, `signed_size` and `witnessed_size` are 0.
     """
     entries = list(entries)
     alias = environments.current().auditor_alias
-    found = Leaf.objects.using(alias).filter(entry_id__in=[entry.pk for entry in entries])
-    leaves = {leaf.entry_id: leaf for leaf in found.only("index", "entry_id", "erased")}
-    heads = SignedHead.objects.using(alias)
-    signed, witnessed = _largest(heads.all()), _largest(heads.filter(has_quorum=True))
+    found: QuerySet[Any] = Leaf.objects.using(alias).filter(entry_id__in=[entry.pk for entry in entries])
+    sizes = SignedHead.objects.order_by("-size").values("size")
+    placed = found.annotate(
+        signed_size=Subquery(sizes[:1]), witnessed_size=Subquery(sizes.filter(has_quorum=True)[:1])
+    )
+    leaves = {leaf.entry_id: leaf for leaf in placed.only("index", "entry_id", "erased")}
     for entry in entries:
         leaf = leaves.get(entry.pk)
         entry.leaf_index, entry.erased = (leaf.index, leaf.erased) if leaf else (None, None)
-        entry.signed_size, entry.witnessed_size = signed, witnessed
-
-
-def _largest(heads: Any) -> int:
-    size: int | None = heads.order_by("-size").values_list("size", flat=True).first()
-    return size or 0
+        entry.signed_size = (leaf and leaf.signed_size) or 0
+        entry.witnessed_size = (leaf and leaf.witnessed_size) or 0

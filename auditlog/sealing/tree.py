@@ -31,16 +31,17 @@ _TILES: Final = (
     " JOIN unnest(%s::smallint[], %s::bigint[]) AS w (level, index) USING (level, index)"
 )
 _BACKLOG: Final = """
-WITH signed AS (
+WITH signed AS MATERIALIZED (
     SELECT coalesce(max(size), 0) AS size FROM auditlog_signedhead
     WHERE size <= (SELECT size FROM auditlog_treehead)
+), waiting AS MATERIALIZED (
+    SELECT entry_id FROM auditlog_leaf WHERE index = (SELECT size FROM signed)
+    UNION ALL (SELECT entry_id FROM auditlog_pendingentry ORDER BY id LIMIT 1)
 )
 SELECT (SELECT count(*) FROM auditlog_pendingentry), h.size - signed.size,
-    (SELECT entry_id FROM auditlog_leaf WHERE index = signed.size),
-    (SELECT entry_id FROM auditlog_pendingentry ORDER BY id LIMIT 1)
+    (SELECT min(created_at) FROM auditlog_auditentry WHERE id IN (SELECT entry_id FROM waiting))
 FROM auditlog_treehead h, signed
 """
-_OLDEST: Final = "SELECT min(created_at) FROM auditlog_auditentry WHERE id = ANY(%s)"
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,7 @@ class Backlog:
 
 def backlog() -> Backlog:
     """Return what the newest checkpoint does not cover."""
-    unsealed, unsigned, *entry_ids = sql.query(_BACKLOG)[0]
-    ((oldest,),) = sql.query(_OLDEST, [entry_ids])
-    return Backlog(unsealed, unsigned, oldest)
+    return Backlog(*sql.query(_BACKLOG)[0])
 
 
 def is_signed(checkpoint: SignedHead) -> bool:
