@@ -24,7 +24,7 @@ def count_under(entries: QuerySet[AuditEntry], size: int) -> int:
 def add_places(entries: Iterable[Any]) -> None:
     """Give each entry `leaf_index` and `erased` of its leaf, and the sizes of the newest checkpoints.
 
-    `leaf_index` is None while it waits. Without a checkpoint, and then, `signed_size` and `witnessed_size` are 0.
+    `leaf_index` is None while it waits; both sizes (`signed_size`, `witnessed_size`) are then 0.
     """
     entries = list(entries)
     alias = environments.current().auditor_alias
