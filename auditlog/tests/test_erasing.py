@@ -27,7 +27,7 @@ from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
 from compliance.core.identifiers import new_id
 from compliance.stores import sql
-from compliance.tests.citus import on_citus
+from compliance.tests.citus import not_on_citus, on_citus
 
 ACTOR = Actor.system("tests")
 pytestmark = pytest.mark.usefixtures("one_role")
@@ -277,3 +277,18 @@ def test_entry_is_not_erased_while_another_tenants_has_its_id() -> None:
     for each in (entry, other):
         with pytest.raises(Error, match="more than one row"), environments.atomic():
             erase_by_function(each, leaf)
+
+
+@not_on_citus("processes of the version before do not run on divided tables")
+def test_functions_for_the_version_before_demand_a_record_too() -> None:
+    entry = record()
+    sealer.seal_all()
+    leaf, statement = leaf_of(entry), "SELECT auditlog_erase(%s, %s, %s)"
+
+    with pytest.raises(Error, match="recorded first"), environments.atomic():
+        sql.query(statement, [entry.id, ["description"], leaf])
+    erasing.erase(entry_id=entry.id, parts=["metadata"], reason="GDPR 17", actor=ACTOR, now=now())
+    with pytest.raises(Error, match="recorded first"), environments.atomic():
+        sql.query(statement, [entry.id, ["description"], leaf])
+    with pytest.raises(Error, match="183 days"), environments.atomic():
+        sql.query("SELECT auditlog_drop(%s, 10)", [now() - timedelta(days=182)])
