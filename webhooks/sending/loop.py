@@ -102,8 +102,8 @@ class SendingLoop(ABC, Generic[Claim, Result]):
         with environments.use(self.environment):
             while not self._stopping.is_set():
                 began = time.monotonic()
-                self._try(self._turn)
-                self._wait(self.poll_seconds)
+                if self._try(self._turn):
+                    self._wait(self.poll_seconds)
                 time.sleep(max(0.0, began + self.gather_seconds - time.monotonic()))
             self._close(CLOSING_SECONDS)
             connections[self.environment.alias].close()
@@ -152,9 +152,11 @@ class SendingLoop(ABC, Generic[Claim, Result]):
         self._awake.wait(seconds)
         self._awake.clear()
 
-    def _try(self, work: Callable[[], object]) -> None:
+    def _try(self, work: Callable[[], object]) -> bool:
+        """Whether it worked; returns after a pause if not."""
         try:
             work()
+            return True
         except Error as error:
             # Whether the transaction took place or not, the next turn goes by what is stored.
             log.warning("%s: the database refused: %s", self.environment.value, type(error).__name__)
@@ -163,6 +165,7 @@ class SendingLoop(ABC, Generic[Claim, Result]):
         except self.recoverable as error:
             log.warning("%s: nothing sent: %s", self.environment.value, error)
             self._stopping.wait(RETRY_SECONDS)
+        return False
 
     def _record(self) -> None:
         while not self._finished.empty():
