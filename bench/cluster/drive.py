@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import threading
@@ -193,7 +194,8 @@ class Drive:
     def _strike(self) -> None:
         faults = Faults(self.cluster)
         chosen = [one for one in faults.all_of(self.options.rounds) if self.options.only in one.name]
-        every = self._seconds / max(1, len(chosen))
+        chosen.insert(0, faults.nothing())
+        every = self._seconds / len(chosen)
         self.struck = strike_all(chosen, every=every, told=lambda text: say(f"  … {text}"))
 
     def _revoke_many(self) -> None:
@@ -295,7 +297,7 @@ class Drive:
                 [
                     f"{one.fault.name} ({one.hit})",
                     *(f"{gaps[kind]:.1f}" for kind in KINDS),
-                    f"{one.fault.limit:.0f}",
+                    f"{one.fault.limit:.0f}" if math.isfinite(one.fault.limit) else "-",
                     str(errors),
                 ]
             )

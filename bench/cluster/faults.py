@@ -1,5 +1,6 @@
 """What is broken, and how: each fault is struck once and, where it lasts, taken back."""
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -48,6 +49,10 @@ class Faults:
         self._usual: dict[str, str] = {}
         self._between: tuple[str, str] | None = None
 
+    def nothing(self) -> Fault:
+        """Return the peer of all faults: how long each kind of request waits without one."""
+        return Fault("nothing", lambda: "the cluster is whole", limit=math.inf)
+
     def kills(self) -> list[Fault]:
         """Return the kills, one of each kind."""
         return [
@@ -58,7 +63,7 @@ class Faults:
             Fault("kill a worker", lambda: self._kill_one_of("worker")),
             Fault("kill a webhook sender", lambda: self._kill_one_of("sender")),
             Fault("kill a signal sender", lambda: self._kill_one_of("signals")),
-            Fault("kill the key host", lambda: self._kill("key-host")),
+            Fault("kill a key host", lambda: self._kill_one_of("key-host")),
             Fault("kill a beat", lambda: self._kill_one_of("beat")),
         ]
 

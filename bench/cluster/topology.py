@@ -93,9 +93,9 @@ class Cluster:
 
     @cached_property
     def tokens(self) -> SoftHsm:
-        """Tokens that one key host opens for all processes of the service."""
+        """Tokens that two key hosts share, as if they were a network HSM's."""
         return self.servers.tokens_in(
-            self.folder / "softhsm", shards=8, hosts=1, sockets=self.folder / "sockets"
+            self.folder / "softhsm", shards=8, hosts=2, is_shared=True, sockets=self.folder / "sockets"
         )
 
     @cached_property
@@ -263,7 +263,7 @@ class Cluster:
         with step("tokens, databases, CAs, a tenant"):
             self.tokens.ensure()
             self._make_databases()
-            self._add(self._key_host())
+            self._add(*(self._key_host(number) for number in range(self.tokens.hosts)))
             if self.citus is not None:
                 self._distribute()
             self.manage("bootstrap_dev", "--migrate", "--state", str(self.folder / "demo.json"))
@@ -361,12 +361,12 @@ class Cluster:
             "balancer", [str(self.programs.haproxy), "-db", "-f", str(conf)], clean(os.environ)
         )
 
-    def _key_host(self) -> Program:
-        socket = self.folder / "sockets/host-0.sock"
-        command = [sys.executable, str(self.servers.layout.root / "manage.py"), "key_host", "--number", "0"]
+    def _key_host(self, number: int) -> Program:
+        socket = self.folder / f"sockets/host-{number}.sock"
+        manage = str(self.servers.layout.root / "manage.py")
         return self._program(
-            "key-host",
-            command,
+            f"key-host-{number + 1}",
+            [sys.executable, manage, "key_host", "--number", str(number)],
             self.environment() | self.tokens.host_environment(),
             before=lambda: socket.unlink(missing_ok=True),
         )

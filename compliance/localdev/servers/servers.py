@@ -74,7 +74,13 @@ class Servers:
         )
 
     def tokens_in(
-        self, folder: Path, *, shards: int = SHARDS, hosts: int = 0, sockets: Path | None = None
+        self,
+        folder: Path,
+        *,
+        shards: int = SHARDS,
+        hosts: int = 0,
+        is_shared: bool = False,
+        sockets: Path | None = None,
     ) -> SoftHsm:
         name = service_name(os.environ)
         return SoftHsm(
@@ -85,6 +91,7 @@ class Servers:
             so_pin=self.secrets["pkcs11_so_pin"],
             shards=shards,
             hosts=hosts,
+            is_shared=is_shared,
             sockets=sockets,
         )
 

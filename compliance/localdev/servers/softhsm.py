@@ -42,7 +42,8 @@ class SoftHsm:
     """Tokens in `folder`, one per environment and its shards, opened with one generated PIN.
 
     Each key host has a configuration and a folder of tokens of its own; the first host has the main tokens.
-    Without key hosts all tokens are where the first host has its own. Key hosts listen in `sockets`.
+    Without key hosts, or if these share all tokens, as clients of a network HSM do, all are where the first
+    host has its own. Key hosts listen in `sockets`.
     """
 
     folder: Path
@@ -52,6 +53,7 @@ class SoftHsm:
     so_pin: str
     shards: int = 0
     hosts: int = 0
+    is_shared: bool = False
     sockets: Path | None = None
 
     @property
@@ -77,6 +79,8 @@ class SoftHsm:
 
     def host_environment(self) -> dict[str, str]:
         """Further variables of `manage.py key_host`."""
+        if self.is_shared:
+            return self._pins()
         return self._pins() | {"PKCS11_HOST_CONFS": ",".join(str(self.conf_of(n)) for n in self._places)}
 
     def made(self) -> bool:
@@ -103,7 +107,7 @@ class SoftHsm:
 
     @property
     def _places(self) -> range:
-        return range(max(1, self.hosts))
+        return range(1 if self.is_shared else max(1, self.hosts))
 
     def _tokens_of(self, host: int) -> Path:
         """Return a host's folder of tokens; the first holds the others, so that moving it moves the HSM."""

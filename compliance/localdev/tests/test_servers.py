@@ -5,6 +5,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -214,3 +215,8 @@ def test_tokens_are_made_once_and_not_replaced(tmp_path: Path) -> None:
     assert tokens.made()
     assert len(made) == 2
     assert sorted((tokens.folder / "tokens").iterdir()) == made
+
+    shared = replace(tokens, hosts=2, is_shared=True)
+    assert shared.made()
+    assert "PKCS11_HOST_CONFS" not in shared.host_environment()
+    assert not replace(tokens, hosts=2).made()
