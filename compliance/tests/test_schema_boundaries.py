@@ -2,7 +2,6 @@
 
 import copy
 import datetime as dt
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -18,7 +17,6 @@ from agents.models import Agent
 from agents.tests.factories import make_agent
 from auditlog.tests.factories import make_entries, seal_and_sign
 from certificates.tests.factories import make_certificate
-from compliance.api.rest.description import draw
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.incidents.duties.statements import MOMENTS
@@ -27,6 +25,7 @@ from compliance.signals.vocabulary import DeliveryMethod
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.citus import scope_of_worlds
 from compliance.tests.client import ApiClient
+from compliance.tests.description import description
 from delegation.issued.status_entries import LIST_SIZE
 from delegation.tests.factories import make_issued_token, make_token_key
 from delegation.token_keys import keyring
@@ -34,7 +33,7 @@ from delegation.token_keys import keyring
 # Every field of every endpoint, at and beyond its bounds: `-m matrix` runs them, and CI does.
 pytestmark = pytest.mark.matrix
 
-DESCRIPTION: dict[str, Any] = json.loads(draw()["json"][0])
+DESCRIPTION = description()
 OPERATIONS = {
     operation["operationId"]: (method.upper(), path, operation)
     for path, methods in DESCRIPTION["paths"].items() for method, operation in methods.items()

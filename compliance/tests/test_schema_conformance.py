@@ -1,12 +1,9 @@
 """The description is what the server does: generated requests find no 500 and nothing undocumented."""
 
-import io
 from typing import Any
 
 import pytest
 import schemathesis
-import yaml
-from django.core.management import call_command
 from django.core.wsgi import get_wsgi_application
 from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import (
@@ -25,6 +22,7 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.description import description
 from delegation import services as delegation
 
 # Twenty requests to each endpoint: `-m matrix` runs them, and CI does.
@@ -38,16 +36,8 @@ CHECKS = [
 ]
 
 
-def description() -> dict[str, Any]:
-    out = io.StringIO()
-    call_command("spectacular", stdout=out)
-    loaded: dict[str, Any] = yaml.load(out.getvalue(), yaml.CSafeLoader)
-    loaded["servers"] = [{"url": "http://localhost/"}]
-    return loaded
-
-
 schemathesis.serializer.alias("application/ocsp-request", "application/octet-stream")
-SCHEMA = schemathesis.openapi.from_dict(description())
+SCHEMA = schemathesis.openapi.from_dict({**description(), "servers": [{"url": "http://localhost/"}]})
 SCHEMA.app = get_wsgi_application()
 OPERATIONS = {found.ok().label: found.ok() for found in SCHEMA.get_all_operations()}  # type: ignore[union-attr]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.core.management import call_command
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 from pypdf import PdfReader
 
 from auditlog.models import LogKey

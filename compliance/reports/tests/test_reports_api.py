@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import rfc8785
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry

@@ -9,11 +9,11 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
-from drf_spectacular.generators import SchemaGenerator
 
 from agentid import AsyncClient, Client
 from agentid.client.operation import Group, Listing, Operation
 from agentid.client.request import Request
+from compliance.tests.description import description
 
 LEFT_OUT = {
     "authorizeRequest": "gateways ask it about others' requests; agentid.middleware does",
@@ -28,7 +28,7 @@ Described = Operation[Any, Any] | Listing[Any, Any]
 @cache
 def service_operations() -> dict[str, tuple[str, str, dict[str, Any]]]:
     """Method, path and description of each operation."""
-    schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    schema = description()
     return {
         described["operationId"]: (method.upper(), path, resolved(described, schema))
         for path, methods in schema["paths"].items()
