@@ -31,6 +31,7 @@ from compliance.localdev.testing import CLAIMS
 from compliance.serving.garbage_collection import spare_garbage_collection
 from compliance.stores import redis
 from compliance.stores.database_owner import as_owner
+from compliance.tests import databases
 from compliance.tests.citus import ON_CITUS, scope_of_worlds
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import owning
@@ -128,13 +129,13 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
     Their owner makes and migrates them; the tests connect as the service does, and lack what it lacks.
     """
     with django_db_blocker.unblock(), as_owner("default"), as_owner("test"):
-        # `./test` makes databases on all nodes of Citus; here they are migrated.
-        made = setup_databases(
-            verbosity=0, interactive=False, keepdb=ON_CITUS, aliases=dict.fromkeys(("default", "test"), False)
-        )
         if ON_CITUS:
-            for alias in ("default", "test"):
+            # `./test` makes databases on all nodes; here they are migrated.
+            setup_databases(verbosity=0, interactive=False, keepdb=True, aliases=databases.ALIASES)
+            for alias in databases.ALIASES:
                 call_command("distribute", database=alias, verbosity=0)
+        else:
+            made = databases.make_copies()
         for alias, direct in django_settings.DATABASES_DIRECT.items():
             direct["NAME"] = connections[alias].settings_dict["NAME"]
     yield

@@ -17,6 +17,7 @@ from compliance.core.clock import now
 from compliance.stores import sql
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.citus import ON_CITUS
 from compliance.tests.console import actor_id_of, console_of, join, make_member, make_operator
 
 LIST, EXPORT = "admin:auditlog_auditentry_changelist", "admin:auditlog_auditentry_export"
@@ -86,7 +87,10 @@ def test_search_stays_within_the_tenants_that_one_sees(acme: Tenant) -> None:
 
 
 def test_search_reads_the_index(acme: Tenant) -> None:
-    sql.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
+    if ON_CITUS:
+        sql.execute("SET LOCAL citus.propagate_set_commands = 'local'")
+    sql.execute("SET LOCAL enable_seqscan = off")
+    sql.execute("SET LOCAL enable_indexscan = off")
     entries = words.saying(AuditEntry.objects.all(), "odd transf", tenants=[acme.id])
 
     plan = entries.explain()
