@@ -37,7 +37,7 @@ def all_at_once(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     together = Barrier(len(calls))
 
     def run(call: Callable[[], Any]) -> Any:
-        together.wait(10)
+        together.wait(60)
         return call()
 
     with ThreadPoolExecutor(len(calls)) as pool:

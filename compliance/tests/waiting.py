@@ -12,8 +12,8 @@ from compliance.localdev.servers import processes
 DEATH_SECONDS = 30.0
 
 
-def eventually(holds: Callable[[], bool], *, seconds: float = 10.0) -> bool:
-    """Whether `holds` comes true within `seconds`; asked every 20 ms."""
+def eventually(holds: Callable[[], bool], *, seconds: float = 30.0) -> bool:
+    """Whether `holds` comes true within `seconds`, which a busy machine may need; asked every 20 ms."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:

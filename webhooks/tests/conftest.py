@@ -17,10 +17,9 @@ def strict(settings: Any) -> None:
 
 @pytest.fixture
 def loopback(strict: None, settings: Any) -> None:
-    """Plain HTTP and private addresses allowed, and no test waits 30 s."""
+    """Plain HTTP and private addresses allowed."""
     settings.WEBHOOK_ALLOW_HTTP = True
     settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES = True
-    settings.WEBHOOK_TIMEOUT_SECONDS = 2.0
 
 
 @pytest.fixture

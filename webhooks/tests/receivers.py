@@ -9,6 +9,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 
+# Far beyond what a test waits for.
+HANG_SECONDS = 600.0
+
+
 @dataclass(frozen=True)
 class Received:
     """A request as it came over the wire; header names in lower case."""
@@ -57,7 +61,7 @@ def answers(*statuses: int) -> Script:
 
 def silence(connection: socket.socket, receiver: Receiver) -> None:
     """Never an answer."""
-    receiver.stopping.wait(10)
+    receiver.stopping.wait(HANG_SECONDS)
 
 
 def drip_headers(connection: socket.socket, receiver: Receiver) -> None:
@@ -127,7 +131,7 @@ def receiving(
                 listener.shutdown(socket.SHUT_RDWR)
             acceptor.join()
             for thread in threads:
-                thread.join(timeout=5)
+                thread.join(timeout=60)
 
 
 def _accept(
@@ -149,7 +153,7 @@ def _accept(
 
 
 def _serve(connection: socket.socket, receiver: Receiver, script: Script, tls: ssl.SSLContext | None) -> None:
-    connection.settimeout(5)
+    connection.settimeout(60)
     with suppress(OSError), connection:
         if tls is None:
             _converse(connection, receiver, script)

@@ -1,12 +1,11 @@
 """A running sender: its own threads and connection, real receivers, real time."""
 
-import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Self
 
 import pytest
@@ -20,13 +19,13 @@ from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.owner import end_sessions
 from compliance.tests.waiting import eventually
 from webhooks import services
-from webhooks.models import Delivery, Pace, Webhook
+from webhooks.models import Attempt, Delivery, Pace, Webhook
 from webhooks.sending import claims
 from webhooks.sending.attempts import ClaimedAttempt, send
 from webhooks.sending.http_client import Outcome
 from webhooks.sending.sender import Sender
 from webhooks.tests.factories import make_delivery, make_webhook, make_webhook_of_pace
-from webhooks.tests.receivers import Receiver, answer, answers, receiving, silence
+from webhooks.tests.receivers import HANG_SECONDS, answer, answers, receiving, silence
 from webhooks.vocabulary import EventName
 
 pytestmark = pytest.mark.usefixtures("empty_queue", "loopback")
@@ -47,7 +46,7 @@ def at_work() -> Iterator[None]:
         yield
     finally:
         sender.stop()
-        thread.join(timeout=20)
+        thread.join(timeout=60)
         assert not thread.is_alive()
         Delivery.objects.pending().update(status="cancelled", next_attempt_at=None, completed_at=now())
 
@@ -56,22 +55,19 @@ def statuses(webhook: Webhook) -> set[str]:
     return set(Delivery.objects.to_webhook(webhook).values_list("status", flat=True))
 
 
-def test_notification_wakes_the_sender_at_once(settings: Any) -> None:
-    settings.WEBHOOK_POLL_SECONDS = 30.0
-    arrivals: list[float] = []
+def test_notification_wakes_the_sender(settings: Any) -> None:
+    settings.WEBHOOK_POLL_SECONDS = 600.0
 
-    def note(connection: socket.socket, receiver: Receiver) -> None:
-        arrivals.append(time.monotonic())
-        answer(200)(connection, receiver)
-
-    with receiving(note) as receiver, at_work():
-        webhook = make_webhook(make_tenant(), receiver.url)
-        time.sleep(0.3)
-        published = time.monotonic()
+    def wakes(webhook: Webhook) -> bool:
+        """Whether one more delivery is announced and sent; Redis may lose an announcement."""
         make_delivery(webhook)
-        assert eventually(lambda: statuses(webhook) == {"succeeded"})
+        return eventually(lambda: statuses(webhook) == {"succeeded"}, seconds=2)
 
-    assert arrivals[0] - published < 1
+    with receiving(answer(200)) as receiver, at_work():
+        # The sender looks by itself when it starts and when it has subscribed.
+        for _ in range(3):
+            webhook = make_webhook(make_tenant(), receiver.url)
+            assert eventually(partial(wakes, webhook))
 
 
 def test_without_redis_polling_is_enough(settings: Any) -> None:
@@ -92,23 +88,25 @@ def test_without_redis_polling_is_enough(settings: Any) -> None:
 
 
 def test_first_retry_comes_a_second_after_the_failure() -> None:
-    times: list[float] = []
-
-    def note(connection: socket.socket, receiver: Receiver) -> None:
-        times.append(time.monotonic())
-        answer(500 if len(times) == 1 else 200)(connection, receiver)
-
-    with receiving(note) as receiver, at_work():
+    sender = Sender(Environment.LIVE, size=4)
+    with receiving(answers(500, 200)) as receiver:
         webhook = make_webhook(make_tenant(), receiver.url)
-        make_delivery(webhook)
-        assert eventually(lambda: statuses(webhook) == {"succeeded"})
+        delivery = make_delivery(webhook, at=now() - timedelta(minutes=1))
+        assert eventually(lambda: sender.run_until_idle(seconds=0) == 1)
+        over = sender.now()
+        due = Delivery.objects.get(id=delivery.id).next_attempt_at
+        with at_work():
+            assert eventually(lambda: statuses(webhook) == {"succeeded"})
 
-    assert 1 <= times[1] - times[0] < 2
+    failed, repeated = Attempt.objects.filter(delivery=delivery)
+    assert due is not None
+    assert failed.started_at <= due - timedelta(seconds=1) <= over
+    assert repeated.started_at >= due
 
 
 def test_endpoints_that_hang_delay_no_other(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webhooks.sending.loop.CLOSING_SECONDS", 0.1)
-    settings.WEBHOOK_TIMEOUT_SECONDS = 9.0
+    settings.WEBHOOK_TIMEOUT_SECONDS = HANG_SECONDS
     settings.WEBHOOK_SENDER_THREADS = 32
     settings.WEBHOOK_SLOW_SLOTS = 2
     with receiving(silence) as hanging, receiving(answer(200)) as receiver, at_work():
@@ -119,28 +117,26 @@ def test_endpoints_that_hang_delay_no_other(settings: Any, monkeypatch: pytest.M
         for _ in range(5):
             services.publish(tenant_id=tenant.id, name=EventName.AGENT_CREATED, data={}, now=now())
         healthy = make_webhook(make_tenant(), receiver.url)
-        time.sleep(1)
-        began = time.monotonic()
+        assert eventually(lambda: hanging.connections >= settings.WEBHOOK_SENDER_THREADS // 2)
         make_delivery(healthy)
         assert eventually(lambda: statuses(healthy) == {"succeeded"})
-        waited = time.monotonic() - began
+        ended = Attempt.objects.filter(delivery__webhook__url=hanging.url, duration_ms__isnull=False)
+        assert not ended.exists()
 
-    assert waited < 4
     assert len(receiver.received) == 1
 
 
 def test_lease_is_renewed_while_an_answer_is_awaited(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhooks.sending.loop.CLOSING_SECONDS", 0.1)
     monkeypatch.setattr("webhooks.sending.sender.Sender.renew_seconds", 0.1)
-    settings.WEBHOOK_TIMEOUT_SECONDS = 1.0
+    settings.WEBHOOK_TIMEOUT_SECONDS = HANG_SECONDS
     with receiving(silence) as receiver, at_work():
         webhook = make_webhook(make_tenant(), receiver.url)
         delivery = make_delivery(webhook)
         assert eventually(lambda: statuses(webhook) == {"in_flight"})
         first = Delivery.objects.get(id=delivery.id).leased_until
         assert first is not None
-        assert eventually(
-            lambda: (Delivery.objects.get(id=delivery.id).leased_until or first) > first, seconds=1
-        )
+        assert eventually(lambda: (Delivery.objects.get(id=delivery.id).leased_until or first) > first)
 
 
 def test_sender_that_loses_its_connection_goes_on() -> None:
@@ -158,7 +154,7 @@ def test_sender_that_loses_its_connection_goes_on() -> None:
 
 def test_what_a_stopped_sender_leaves_is_free_at_once(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webhooks.sending.loop.CLOSING_SECONDS", 0.1)
-    settings.WEBHOOK_TIMEOUT_SECONDS = 5.0
+    settings.WEBHOOK_TIMEOUT_SECONDS = HANG_SECONDS
     with receiving(silence) as receiver:
         webhook = make_webhook(make_tenant(), receiver.url)
         with at_work():
