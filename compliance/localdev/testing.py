@@ -45,6 +45,8 @@ SESSION = {
     "plan_cache_mode": "force_generic_plan",
 }
 """The defaults of the service's role behind a pooler: DATABASE_SESSION of the service's settings."""
+REDIS_SECONDS = "20"
+"""More than the service's time-out: on a busy machine Valkey may stand still, which is no finding."""
 CRL_SHARDS = "4"
 """Fewer than the service's default: a round of revocation lists signs one of each shard."""
 
@@ -129,7 +131,7 @@ class TestRun:
         broker = self.redis.url()
         url = broker if self.cluster is None else self.cluster.url()
         own = contract | {"REDIS_URL": url, "BROKER_URL": broker, "EVENT_ARCHIVE_DIR": str(self.archive)}
-        own["CRL_SHARDS"] = CRL_SHARDS
+        own |= {"CRL_SHARDS": CRL_SHARDS, "REDIS_TIMEOUT_SECONDS": REDIS_SECONDS}
         own |= self._pooled(contract)
         return merged(own, os.environ, root=layout.root, cache=layout.local / "pycache")
 

@@ -1,6 +1,7 @@
 """A connection to a running stack that sends octets as they are given, well-formed or not."""
 
 import json
+import select
 import socket
 import struct
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ class Connection:
     def __init__(self, stack: Stack) -> None:
         address = urlsplit(stack.exports["BASE_URL"])
         self._key = stack.exports["LIVE_API_KEY"]
-        self._socket = socket.create_connection((address.hostname, address.port), timeout=20)
+        self._socket = socket.create_connection((address.hostname, address.port), timeout=60)
         self._reader = self._socket.makefile("rb")
 
     def close(self) -> None:
@@ -61,6 +62,10 @@ class Connection:
             headers[name.lower()] = value.strip()
         body = self._reader.read(int(headers.get("content-length", "0")))
         return Reply(int(line.split()[1]), headers, body)
+
+    def has_answer(self) -> bool:
+        """Whether something came that was not received yet."""
+        return bool(select.select([self._socket], [], [], 0)[0])
 
     def ask(self, raw: bytes) -> Reply:
         self.send(raw)

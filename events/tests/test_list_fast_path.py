@@ -282,15 +282,19 @@ def test_key_that_does_not_count_is_refused_as_the_view_does(
 
 def test_key_revoked_elsewhere_is_refused_within_a_second(web: Reader, key: str) -> None:
     assert web.get(key).status == 200
-    began = time.monotonic()
     ApiKey.objects.filter(digest=keys.digest(key)).update(revoked_at=now())
+    revoked = time.monotonic()
 
     async def play() -> float:
-        while (await web.ask(key, "?limit=1")).status == 200:  # noqa: ASYNC110
+        """When the last request was sent that was let in, however late it was answered."""
+        latest = asked = revoked
+        while (await web.ask(key, "?limit=1")).status == 200:
+            latest = asked
             await asyncio.sleep(0.02)
-        return time.monotonic() - began
+            asked = time.monotonic()
+        return latest - revoked
 
-    assert web.run(asyncio.wait_for(play(), 5)) < 1.1
+    assert web.run(asyncio.wait_for(play(), 30)) < 1
     assert web.get(key).status == 401
 
 

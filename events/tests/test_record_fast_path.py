@@ -246,15 +246,19 @@ def test_unknown_key_is_left_to_the_view(world: World, web: Web) -> None:
 
 
 def test_key_revoked_elsewhere_is_refused_within_a_second(world: World, web: Web, key: str) -> None:
-    began = time.monotonic()
     ApiKey.objects.filter(id=key_id(key)).update(revoked_at=now())
+    revoked = time.monotonic()
 
     async def play() -> float:
-        while (await web.send(key, world.report())).status == 201:  # noqa: ASYNC110
+        """When the last request was sent that was let in, however late it was answered."""
+        latest = asked = revoked
+        while (await web.send(key, world.report())).status == 201:
+            latest = asked
             await asyncio.sleep(0.02)
-        return time.monotonic() - began
+            asked = time.monotonic()
+        return latest - revoked
 
-    assert web.run(asyncio.wait_for(play(), 5)) < 1.1
+    assert web.run(asyncio.wait_for(play(), 30)) < 1
     refused = web.post(key, world.report())
     assert refused.status == 401
     assert dict(refused.headers)["WWW-Authenticate"] == 'Bearer realm="api"'
@@ -270,14 +274,19 @@ def test_expired_key_is_refused_at_once(world: World, web: Web, key: str) -> Non
 def test_key_in_use_stays_fresh_without_the_view(world: World, web: Web, key: str) -> None:
     async def play() -> set[int]:
         found = set()
-        until = time.monotonic() + 2
+        until = time.monotonic() + recent_keys.FRESH_SECONDS + 0.2
         while time.monotonic() < until:
-            found.add((await web.send(key, world.report())).status)
             await asyncio.sleep(0.01)
+            found.add((await web.send(key, world.report())).status)
         return found
 
-    assert web.run(play()) == {201}
-    assert web.seen_by_view <= 2
+    def stays_fresh() -> bool:
+        """Whether it does for longer than one look lasts; it may not where the machine stands still."""
+        before = web.seen_by_view
+        assert web.run(play()) == {201}
+        return web.seen_by_view == before
+
+    assert eventually(stays_fresh)
 
 
 def test_three_high_events_stop_the_agent_and_the_next_is_refused(world: World, web: Web, key: str) -> None:

@@ -15,6 +15,7 @@ from compliance.api.rate_limits import Caller, RateLimit
 from compliance.core.identifiers import new_id
 from compliance.stores import redis
 from compliance.tests.looped import opened
+from compliance.tests.waiting import eventually
 
 BUCKET = "tried"
 
@@ -104,17 +105,21 @@ def test_however_many_are_counted_at_once_are_one_entry(caller: str, limit: Call
 
 
 def test_what_leaves_the_window_is_no_longer_counted(
-    caller: str, limit: Callable[[int], None], settings: Settings
+    limit: Callable[[int], None], settings: Settings
 ) -> None:
     limit(100)
     settings.RATE_LIMIT_WINDOW_SECONDS = 1
-    for cost in (30, 40):
-        rate_limits.hit(BUCKET, caller, cost=cost)
-        time.sleep(0.6)
 
-    found = rate_limits.hit(BUCKET, caller, cost=50)
+    def is_first_hit_alone_forgotten() -> bool:
+        """On a busy machine the second may have left the window, too."""
+        caller = str(new_id())
+        for cost in (30, 40):
+            rate_limits.hit(BUCKET, caller, cost=cost)
+            time.sleep(0.6)
+        found = rate_limits.hit(BUCKET, caller, cost=50)
+        return (found.allowed, found.remaining, counted(caller), entries(caller)) == (True, 10, 90, 2)
 
-    assert (found.allowed, found.remaining, counted(caller), entries(caller)) == (True, 10, 90, 2)
+    assert eventually(is_first_hit_alone_forgotten)
 
 
 def test_limit_holds_without_redis(

@@ -10,9 +10,11 @@ from rest_framework.request import Request
 from compliance.api import gate
 from compliance.api.gate import GateRequest
 from compliance.api.rate_limits import hit
+from compliance.core.identifiers import new_id
 from compliance.stores import redis
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
+from compliance.tests.waiting import eventually
 
 
 @pytest.fixture
@@ -42,16 +44,21 @@ def test_exactly_the_limit_is_let_through(store: str, settings: Settings) -> Non
 def test_window_slides(store: str, settings: Settings) -> None:
     settings.RATE_LIMIT_WINDOW_SECONDS = 1
     settings.RATE_LIMITS = {"t2": 2}
-    first = [hit("t2", store).allowed for _ in range(3)]
-    time.sleep(1.1)
 
-    assert first == [True, True, False]
-    assert hit("t2", store).allowed
+    def is_closed_and_opens_again() -> bool:
+        """On a busy machine the window may pass between two of the first."""
+        caller = f"{store}-{new_id()}"
+        first = [hit("t2", caller).allowed for _ in range(3)]
+        time.sleep(1.1)
+        return [*first, hit("t2", caller).allowed] == [True, True, False, True]
+
+    assert eventually(is_closed_and_opens_again)
 
 
 def test_refusal_carries_the_four_headers(api: ApiClient, settings: Settings) -> None:
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "key": 2}
     client = api.as_key(make_key(make_tenant()))
+    began = time.time()
     answers = [client.get("/v1/agents") for _ in range(3)]
 
     assert [answer.status_code for answer in answers] == [200, 200, 429]
@@ -59,7 +66,7 @@ def test_refusal_carries_the_four_headers(api: ApiClient, settings: Settings) ->
     assert refused.json()["error"].startswith("Rate limit exceeded")
     assert refused["X-RateLimit-Limit"] == "2"
     assert refused["X-RateLimit-Remaining"] == "0"
-    assert 0 < float(refused["X-RateLimit-Reset"]) - time.time() <= 61
+    assert began < float(refused["X-RateLimit-Reset"]) <= time.time() + 61
     assert 1 <= int(refused["Retry-After"]) <= 60
     assert list(refused.json()) == ["error"]
 

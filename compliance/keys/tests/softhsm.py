@@ -64,6 +64,6 @@ class PrivateSoftHsm:
 
     @staticmethod
     def finish(process: subprocess.Popen[str]) -> Any:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
         return {**json.loads(out), "log": err}

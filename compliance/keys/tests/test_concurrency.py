@@ -9,20 +9,23 @@ from compliance.keys.pkcs11.call_threads import CallThreads, CallTimeout
 from compliance.keys.pkcs11.shared_lock import LockTimeout, SharedLock
 from compliance.tests.waiting import eventually
 
+PATIENCE = 30.0
+"""Seconds that a busy machine may need for what is due at once."""
+
 
 def test_lock_is_exclusive_once_calls_have_returned() -> None:
     lock, entered, seen = SharedLock(), threading.Event(), []
 
     def call() -> None:
-        with lock.shared(1):
+        with lock.shared(PATIENCE):
             entered.set()
             time.sleep(0.1)
             seen.append("call")
 
     thread = threading.Thread(target=call)
     thread.start()
-    entered.wait(1)
-    with lock.exclusive(1):
+    assert entered.wait(PATIENCE)
+    with lock.exclusive(PATIENCE):
         seen.append("exclusive")
     thread.join()
 
@@ -32,7 +35,7 @@ def test_lock_is_exclusive_once_calls_have_returned() -> None:
 def test_lock_that_stays_shared_lets_calls_in_again() -> None:
     lock = SharedLock()
 
-    with lock.shared(1):
+    with lock.shared(PATIENCE):
         with pytest.raises(LockTimeout):
             lock.acquire_exclusive(0.05)
         with lock.shared(0.05):
@@ -42,7 +45,7 @@ def test_lock_that_stays_shared_lets_calls_in_again() -> None:
 def test_exclusive_lock_refuses_calls_in_time() -> None:
     lock = SharedLock()
 
-    with lock.exclusive(1), pytest.raises(LockTimeout), lock.shared(0.05):
+    with lock.exclusive(PATIENCE), pytest.raises(LockTimeout), lock.shared(0.05):
         pass
     with lock.shared(0.05):
         assert lock.holders == 1
@@ -51,10 +54,10 @@ def test_exclusive_lock_refuses_calls_in_time() -> None:
 def test_call_returns_results_and_errors() -> None:
     calls = CallThreads(size=1, name="test")
 
-    assert calls.run(lambda: 7, timeout=1) == 7
+    assert calls.run(lambda: 7, timeout=PATIENCE) == 7
     with pytest.raises(ZeroDivisionError):
-        calls.run(lambda: 1 // 0, timeout=1)
-    assert calls.run(lambda: 8, timeout=1) == 8
+        calls.run(lambda: 1 // 0, timeout=PATIENCE)
+    assert calls.run(lambda: 8, timeout=PATIENCE) == 8
 
 
 def test_stuck_calls_cost_their_callers_only_the_deadline() -> None:
@@ -65,12 +68,12 @@ def test_stuck_calls_cost_their_callers_only_the_deadline() -> None:
             calls.run(release.wait, timeout=0.05)
     started = time.monotonic()
     with pytest.raises(CallTimeout, match="stuck"):
-        calls.run(lambda: 7, timeout=5)
+        calls.run(lambda: 7, timeout=10 * PATIENCE)
 
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < PATIENCE
     release.set()
-    assert eventually(lambda: calls.stuck == 0, seconds=2)
-    assert calls.run(lambda: 7, timeout=1) == 7
+    assert eventually(lambda: calls.stuck == 0)
+    assert calls.run(lambda: 7, timeout=PATIENCE) == 7
 
 
 def test_stuck_call_does_not_take_a_thread_from_others() -> None:
@@ -81,7 +84,7 @@ def test_stuck_call_does_not_take_a_thread_from_others() -> None:
     arrived: list[int] = []
 
     threads = [
-        threading.Thread(target=lambda: arrived.append(calls.run(lambda: together.wait(1), timeout=2)))
+        threading.Thread(target=lambda: arrived.append(calls.run(lambda: together.wait(PATIENCE), timeout=2 * PATIENCE)))
         for _ in "ab"
     ]
     for thread in threads:
@@ -94,15 +97,20 @@ def test_stuck_call_does_not_take_a_thread_from_others() -> None:
 
 
 def test_call_that_never_started_is_not_made_later() -> None:
-    calls, release, made = CallThreads(size=1, name="test"), threading.Event(), []
-    blocker = threading.Thread(target=lambda: calls.run(release.wait, timeout=5))
+    calls, begun, release, made = CallThreads(size=1, name="test"), threading.Event(), threading.Event(), []
+
+    def block() -> None:
+        begun.set()
+        release.wait()
+
+    blocker = threading.Thread(target=lambda: calls.run(block, timeout=2 * PATIENCE))
     blocker.start()
-    time.sleep(0.05)
+    assert begun.wait(PATIENCE)
 
     with pytest.raises(CallTimeout, match="taken"):
         calls.run(lambda: made.append(1), timeout=0.05)
 
     release.set()
     blocker.join()
-    assert calls.run(lambda: 7, timeout=1) == 7
+    assert calls.run(lambda: 7, timeout=PATIENCE) == 7
     assert made == []

