@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -268,7 +269,9 @@ def test_of_forks_that_arrive_at_once_one_is_cosigned(witness: Witness) -> None:
 def test_slow_client_is_cut_off(witness: Witness, sent: bytes) -> None:
     with WitnessServer(("127.0.0.1", 0), witness, request_seconds=0.2) as server:
         Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=20) as client:
+        address = ("127.0.0.1", server.server_address[1])
+        # On a busy machine a client may be cut off before it has sent.
+        with socket.create_connection(address, timeout=60) as client, suppress(ConnectionError):
             client.sendall(sent)
 
             assert client.recv(1) == b""

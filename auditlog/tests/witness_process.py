@@ -14,7 +14,7 @@ from auditlog.tests.log_keys import NumberTree, SigningKey, signed
 from auditlog.tlog.add_checkpoint import AddCheckpoint
 from auditlog.tlog.notes import VerifierKey
 
-SECONDS = 20.0
+SECONDS = 60.0
 NAME = "witness.example/w1"
 PLAIN = ("-m", "auditlog.witness")
 LOG, NEXT_LOG, OTHER_LOG = SigningKey(), SigningKey(), SigningKey("other.example/log")

@@ -1,5 +1,6 @@
 """Calls in threads with database connections of their own, for tests of concurrency."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,6 +13,7 @@ from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
 from compliance.tests.citus import ON_CITUS
+from compliance.tests.waiting import eventually
 
 THREADS = 4
 
@@ -57,3 +59,8 @@ def somebody_waits_for_a_lock() -> bool:
             " AND datname = current_database()"
         )
         return bool(cursor.fetchone()[0])
+
+
+async def until_somebody_waits_for_a_lock() -> None:
+    """Let the event loop go on until then."""
+    assert await asyncio.to_thread(in_thread, lambda: eventually(somebody_waits_for_a_lock))

@@ -24,6 +24,7 @@ from compliance.tenancy import recent_keys
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.owner import end_sessions, execute_as_owner, locked_table
+from compliance.tests.threads import until_somebody_waits_for_a_lock
 from compliance.tests.web import Worker
 from delegation import services
 from delegation.jose import jws
@@ -190,7 +191,8 @@ def test_group_whose_session_dies_is_503_and_stores_nothing(
 
     async def begin() -> list[asyncio.Task[Answer]]:
         tasks = [asyncio.ensure_future(worker.ask(path, body, **more)) for path, body, more in asked]
-        await asyncio.sleep(0.5)
+        await until_somebody_waits_for_a_lock()
+        await asyncio.sleep(0.3)
         return tasks
 
     async def finish(tasks: list[asyncio.Task[Answer]]) -> list[Answer]:

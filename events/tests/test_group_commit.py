@@ -10,6 +10,7 @@ from certificates.tests.factories import make_certified_agent
 from compliance.api.answers import Answer
 from compliance.core.identifiers import new_id
 from compliance.tests.owner import end_sessions, locked_table
+from compliance.tests.threads import until_somebody_waits_for_a_lock
 from events.endpoints import RECORD_EVENT
 from events.models import BehaviorEvent
 from events.tests.conftest import World
@@ -93,7 +94,7 @@ def test_group_whose_session_dies_is_503_and_the_next_is_stored(world: World, we
 
     async def begin() -> list[asyncio.Task[Answer]]:
         tasks = [asyncio.ensure_future(web.send(key, report(agent))) for agent in agents]
-        await asyncio.sleep(0.3)
+        await until_somebody_waits_for_a_lock()
         return tasks
 
     async def finish(tasks: list[asyncio.Task[Answer]]) -> list[Answer]:

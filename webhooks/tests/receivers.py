@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-
 # Far beyond what a test waits for.
 HANG_SECONDS = 600.0
 

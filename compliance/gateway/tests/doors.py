@@ -28,7 +28,7 @@ from compliance.tests.waiting import eventually
 from compliance.wsgi import application
 
 NGINX = "/usr/sbin/nginx"
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 NAME = "api.example"
 
 

@@ -249,7 +249,7 @@ def test_what_happens_while_a_merge_goes_on_joins_the_incident_that_stays(commit
             joined = pool.submit(in_thread, joining)
             assert eventually(somebody_waits_for_a_lock)
 
-        assert joined.result(timeout=10).id == kept.id
+        assert joined.result(timeout=60).id == kept.id
         assert TimelineEntry.objects.of_incident(kept.id).filter(text="Again").exists()
 
 

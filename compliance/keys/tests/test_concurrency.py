@@ -80,11 +80,11 @@ def test_stuck_call_does_not_take_a_thread_from_others() -> None:
     calls, release = CallThreads(size=2, name="test"), threading.Event()
     with pytest.raises(CallTimeout):
         calls.run(release.wait, timeout=0.05)
-    together = threading.Barrier(2)
+    together = threading.Barrier(2, timeout=PATIENCE)
     arrived: list[int] = []
 
     threads = [
-        threading.Thread(target=lambda: arrived.append(calls.run(lambda: together.wait(PATIENCE), timeout=2 * PATIENCE)))
+        threading.Thread(target=lambda: arrived.append(calls.run(together.wait, timeout=2 * PATIENCE)))
         for _ in "ab"
     ]
     for thread in threads:

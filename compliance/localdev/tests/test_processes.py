@@ -62,7 +62,7 @@ def test_a_zombie_counts_as_gone(sleeper: subprocess.Popen[bytes]) -> None:
 
     sleeper.send_signal(signal.SIGKILL)
 
-    assert processes.wait_until(lambda: not processes.is_alive(record), seconds=5)
+    assert processes.wait_until(lambda: not processes.is_alive(record), seconds=60)
     assert sleeper.returncode is None
 
 
@@ -83,7 +83,7 @@ def test_a_daemon_has_its_own_session_and_is_found_by_mark_and_folder(
 
 def test_a_process_that_ignores_the_first_signal_gets_the_next(tmp_path: Path) -> None:
     child = processes.spawn(STUBBORN, log=tmp_path / "log", env=os.environ, cwd=tmp_path)
-    assert processes.wait_until(lambda: (tmp_path / "log").read_bytes() != b"", seconds=10)
+    assert processes.wait_until(lambda: (tmp_path / "log").read_bytes() != b"", seconds=60)
 
     assert processes.stop(record_of(child), steps=STEPS)
 

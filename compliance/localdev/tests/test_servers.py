@@ -71,7 +71,7 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
 def kill(process: processes.Record | None) -> None:
     assert process is not None
     processes.send(process.pid, signal.SIGKILL)
-    processes.wait_until(lambda: not processes.is_alive(process), seconds=5)
+    processes.wait_until(lambda: not processes.is_alive(process), seconds=60)
 
 
 def test_postgres_is_new_enough_durable_and_not_started_twice(postgres: PostgresServer) -> None:

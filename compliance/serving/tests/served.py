@@ -17,7 +17,7 @@ from compliance.serving.http.messages import Received
 from compliance.serving.http.streams import StreamBroken, StreamedAnswer
 
 LARGEST = 1024
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 
 
 @dataclass

@@ -347,6 +347,15 @@ def test_client_that_hangs_up_while_it_is_answered_disturbs_nobody(served: Serve
     assert parsed(served.tell(LAST))[0] == 200
 
 
+def is_answered(impatient: Served, octets: bytes, status: int) -> bool:
+    """Whether this one answer comes; on a busy machine the connection may be closed before all is sent."""
+    try:
+        answer = impatient.tell(octets)
+    except ConnectionError:
+        return False
+    return answer != b"" and parsed(answer)[0] == status
+
+
 @pytest.mark.parametrize("octets", [b"POST /x HT", HEAD, HEAD + b"Content-Length: 5\r\n\r\n{", CHUNKED])
 def test_client_that_stalls_is_answered_408(
     served: Served, monkeypatch: pytest.MonkeyPatch, octets: bytes
@@ -354,9 +363,8 @@ def test_client_that_stalls_is_answered_408(
     monkeypatch.setattr(connection, "HEAD_SECONDS", 0.1)
 
     with serving(body_seconds=0.1) as impatient:
-        answer = impatient.tell(octets)
+        assert eventually(lambda: is_answered(impatient, octets, 408))
 
-    assert parsed(answer)[0] == 408
     assert impatient.seen == []
 
 
@@ -366,7 +374,7 @@ def test_idle_connection_is_closed_without_a_word(monkeypatch: pytest.MonkeyPatc
 
     with serving() as impatient:
         assert impatient.tell(b"") == b""
-        assert parsed(impatient.tell(LAST.replace(b"close", b"keep-alive")))[0] == 200
+        assert eventually(lambda: is_answered(impatient, LAST.replace(b"close", b"keep-alive"), 200))
 
 
 def test_slow_reader_gets_all_of_a_large_answer_and_holds_up_nobody(served: Served) -> None:

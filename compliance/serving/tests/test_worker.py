@@ -22,7 +22,7 @@ from compliance.tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 @dataclass

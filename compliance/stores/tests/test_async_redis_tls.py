@@ -88,7 +88,7 @@ class Proxies:
         self._loop.close()
 
     def _run(self, what: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(what, self._loop).result(timeout=10)
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result(timeout=60)
 
 
 def _handing_on(host: str, port: int, piece: int) -> Handler:

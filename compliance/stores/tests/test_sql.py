@@ -22,7 +22,7 @@ from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.threads import somebody_waits_for_a_lock
 from compliance.tests.waiting import eventually
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 
 
 def an_agent(tenant: Tenant, **fields: Any) -> Agent:

