@@ -1,6 +1,8 @@
 """The fast path verifies certificates as the view does, to the letter, and leaves to it what is not plain."""
 
 import asyncio
+import math
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -255,7 +257,9 @@ def test_hundred_are_let_through_and_the_rest_refused_as_the_view_does(
     plain.verify(UNKNOWN)
 
     answers = web.verify_all([UNKNOWN] * 103)
+    began = time.monotonic()
     late, theirs = web.verify(UNKNOWN), plain.verify(UNKNOWN)
+    took = time.monotonic() - began
 
     remaining = sorted(int(dict(answer.headers)["x-ratelimit-remaining"]) for answer in answers)
     assert remaining == [0] * 4 + list(range(99))
@@ -268,7 +272,7 @@ def test_hundred_are_let_through_and_the_rest_refused_as_the_view_does(
     assert [one.body for one in (late, theirs)] == [
         b'{"error":"Rate limit exceeded; retry in %d s"}' % wait for wait in waits
     ]
-    assert 0 <= waits[0] - waits[1] <= 1
+    assert 0 <= waits[0] - waits[1] <= math.ceil(took)
 
 
 def test_clients_behind_a_trusted_proxy_are_counted_apart(web: Verifier, settings: Settings) -> None:
