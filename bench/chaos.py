@@ -1,4 +1,6 @@
-"""`./run bench chaos`: drive the cluster, break it, and audit the rows. 0, or 1 with a broken promise.
+"""`./run bench chaos`: drive the cluster, break it, and audit the rows.
+
+0, or 1 if a promise was broken or not tested, or a pause too long.
 
 With `--citus` all nodes share loopback: no log disk is filled, no link is cut, and workers are not struck.
 """
@@ -14,7 +16,7 @@ from bench.cluster.topology import NODES
 from bench.harness.command import ended
 from compliance.localdev.servers.citus import tell_if_missing
 
-SHORT_MINUTES = 3.0
+SHORT_MINUTES = 6.0
 
 
 def options() -> argparse.Namespace:
@@ -22,7 +24,7 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run bench chaos", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0, help="how long faults are struck (10)")
     parser.add_argument("--rate", type=float, default=500.0, help="events a second (500)")
-    parser.add_argument("--rounds", type=int, help="kills of each kind (2; 1 in less than 3 minutes)")
+    parser.add_argument("--rounds", type=int, help="kills of each kind (2; 1 in less than 6 minutes)")
     parser.add_argument("--agents", type=int, default=60, help="certified agents (60)")
     parser.add_argument("--revocations", type=int, default=5000, help="revocations at the end (%(default)s)")
     parser.add_argument("--only", default="", help="strike only faults whose name holds this text")

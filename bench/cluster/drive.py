@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import psycopg
 import requests
 
-from bench.cluster.faults import Faults, Struck, strike_all
+from bench.cluster.faults import Fault, Faults, Struck, strike_all
 from bench.cluster.lanes import Attempt, Client, Orders
 from bench.cluster.rows import Finding, RowAudit
 from bench.cluster.topology import Cluster
@@ -68,9 +68,11 @@ class Drive:
     flood: dict[str, Any] = field(default_factory=dict)
     struck: list[Struck] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    planned: list[Fault] = field(default_factory=list)
 
     def run(self) -> int:
-        """Do everything and print it; return 1 if a promise was broken."""
+        """Do everything and print it; return 1 if a promise was broken or not tested, or a pause too long."""
+        self.planned = self._plan()
         self.cluster.clear()
         began = time.time()
         with self.cluster.running(), self._receiver() as receiver:
@@ -83,7 +85,8 @@ class Drive:
             with step("audit of the rows"):
                 self.findings = self._audit(receiver, began)
             sys.stdout.write(self._report(receiver))
-        return 0 if all(one.holds for one in self.findings) and not self._late(receiver) else 1
+        is_sound = all(one.holds for one in self.findings) and all(one.hit for one in self.struck)
+        return 0 if is_sound and not self._late(receiver) else 1
 
     # --- Before ------------------------------------------------------------------------------------
 
@@ -191,12 +194,21 @@ class Drive:
                 ended.set()
                 collecting.result()
 
-    def _strike(self) -> None:
+    def _plan(self) -> list[Fault]:
+        """Choose the faults; raises `StepFailed` if there is none, or less time for each than it may last."""
         faults = Faults(self.cluster)
         chosen = [one for one in faults.all_of(self.options.rounds) if self.options.only in one.name]
-        chosen.insert(0, faults.nothing())
-        every = self._seconds / len(chosen)
-        self.struck = strike_all(chosen, every=every, told=lambda text: say(f"  … {text}"))
+        if not chosen:
+            raise StepFailed(f"no fault is called {self.options.only!r}", hint="see --help")
+        every, longest = self._seconds / (len(chosen) + 1), max(one.limit for one in chosen)
+        if every <= longest:
+            text = f"each of {len(chosen)} faults has {every:.0f} s, and may last {longest:.0f} s"
+            raise StepFailed(text, hint="give more --minutes or fewer --rounds")
+        return [faults.nothing(), *chosen]
+
+    def _strike(self) -> None:
+        every = self._seconds / len(self.planned)
+        self.struck = strike_all(self.planned, every=every, told=lambda text: say(f"  … {text}"))
 
     def _revoke_many(self) -> None:
         """Revoke one certificate after the other, and ask each node at once."""
@@ -242,7 +254,6 @@ class Drive:
             return row is not None and row[0] == 0
 
         processes.wait_until(is_settled, seconds=SETTLE_SECONDS, pause=1.0)
-        self.cluster.manage("crl_generate", "--environment", "live")
         receiver.collect()
 
     def _audit(self, receiver: Receiver, began: float) -> list[Finding]:
@@ -295,7 +306,7 @@ class Drive:
             errors = sum(one.began <= at.began < one.until and at.is_failed for at in self.attempts)
             lines.append(
                 [
-                    f"{one.fault.name} ({one.hit})",
+                    f"{one.fault.name} ({one.hit or 'NOTHING FOUND'})",
                     *(f"{gaps[kind]:.1f}" for kind in KINDS),
                     f"{one.fault.limit:.0f}" if math.isfinite(one.fault.limit) else "-",
                     str(errors),

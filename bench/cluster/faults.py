@@ -19,23 +19,23 @@ LASTING_SECONDS = 12.0
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault; `strike` returns what it hit, `heal` takes it back.
+    """One fault; `strike` returns what it hit, None if there was nothing to hit; `heal` takes it back.
 
     `limit` is how long, in seconds, no kind of request may go unanswered.
     """
 
     name: str
-    strike: Callable[[], str]
+    strike: Callable[[], str | None]
     limit: float = OTHER_SECONDS
     heal: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True)
 class Struck:
-    """A fault that happened; times of the monotonic clock."""
+    """A fault that happened, or found nothing to hit; times of the monotonic clock."""
 
     fault: Fault
-    hit: str
+    hit: str | None
     began: float
     until: float
 
@@ -75,11 +75,11 @@ class Faults:
         """Return what this machine does not allow, in words."""
         found = []
         if self._cluster.log_disk is None:
-            found.append("a full log disk (needs root, and not --citus)")
+            found.append("a full log disk (needs root, ip and unshare, and not --citus)")
         if self._clock is None:
             found.append("a wrong clock (needs libfaketime)")
         if not self._cluster.network.can_cut:
-            found.append("a cut between two nodes (needs root, and not --citus)")
+            found.append("a cut between two nodes (needs root, ip and unshare, and not --citus)")
         return found
 
     def _lasting(self) -> Iterator[Fault]:
@@ -108,10 +108,11 @@ class Faults:
         assert isinstance(found, Program)  # noqa: S101
         return found
 
-    def _cut(self) -> str:
+    def _cut(self) -> str | None:
+        self._between = None
         primary, standbys = self._cluster.primary(), self._cluster.synchronous_standbys()
         if primary is None or not standbys:
-            return "none found"
+            return None
         self._between = (primary, standbys[0])
         self._cluster.network.cut(*self._between)
         return " and ".join(self._between)
@@ -127,18 +128,18 @@ class Faults:
     def _kill_one_of(self, part: str) -> str:
         return self._kill(f"{part}-{random.choice((1, 2))}")
 
-    def _kill_primary(self) -> str:
+    def _kill_primary(self) -> str | None:
         primary = self._cluster.primary()
-        return self._kill(f"patroni-{primary}") if primary else "none found"
+        return self._kill(f"patroni-{primary}") if primary else None
 
-    def _kill_etcd_leader(self) -> str:
+    def _kill_etcd_leader(self) -> str | None:
         leader = self._cluster.etcd_leader()
-        return self._kill(f"etcd-{leader}") if leader else "none found"
+        return self._kill(f"etcd-{leader}") if leader else None
 
-    def _kill_valkey_primary(self) -> str:
+    def _kill_valkey_primary(self) -> str | None:
         nodes = [one for one in self._cluster.keeper.members if isinstance(one, ValkeyNode)]
         primaries = [one for one in nodes if one.is_primary()]
-        return self._kill(random.choice(primaries).name) if primaries else "none found"
+        return self._kill(random.choice(primaries).name) if primaries else None
 
 
 def strike_all(faults: list[Fault], *, every: float, told: Callable[[str], None]) -> list[Struck]:
@@ -147,7 +148,7 @@ def strike_all(faults: list[Fault], *, every: float, told: Callable[[str], None]
     for fault in faults:
         began = time.monotonic()
         hit = fault.strike()
-        told(f"{fault.name}: {hit}")
+        told(f"{fault.name}: {hit or 'NOTHING FOUND'}")
         if fault.heal is not None:
             time.sleep(min(LASTING_SECONDS, every / 2))
             fault.heal()

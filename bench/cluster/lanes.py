@@ -99,10 +99,11 @@ class Client:
     def until_answered(
         self, kind: str, method: str, path: str, body: Any, *, key: str, deadline: float, **found: Any
     ) -> Any:
-        """Repeat a request under one key until it is answered for good; return the data, or None."""
+        """Repeat a request under one key until it is answered for good, then once; return its data or None."""
         while time.monotonic() < deadline:
             status, data = self.once(kind, method, path, body, key=key, **found)
             if 200 <= status < 300:
+                self.once(kind, method, path, body, key=key, **found)
                 return data
             if status not in (0, 409, 429) and status < 500:
                 return None

@@ -1,4 +1,4 @@
-"""The programs of the cluster, and a keeper that restarts them as systemd does (`Restart=always`)."""
+"""The programs of the cluster, and a keeper that restarts them as systemd does."""
 
 import os
 import signal

@@ -39,7 +39,7 @@ _COUNTS: Final = (
 
 
 class RowAudit:
-    """Asks the live database at `url` about the attempts of a run that began at `since` (Unix time)."""
+    """Asks the live database at `url` about the attempts of a run."""
 
     def __init__(self, url: str, attempts: Sequence[Attempt]) -> None:
         self._url = url
@@ -106,11 +106,12 @@ class RowAudit:
 
     def _same_answer(self, kind: str, name: str, answer: str) -> Finding:
         """Good answers to one key are the same answer."""
-        answers: dict[str, set[str]] = {}
+        answers: dict[str, list[str]] = {}
         for found in self._good(kind):
-            answers.setdefault(str(found[name]), set()).add(str(found.get(answer)))
-        different = {key for key, given in answers.items() if len(given) > 1}
-        return _finding(f"one answer for each key: {kind}", len(answers), different)
+            answers.setdefault(str(found[name]), []).append(str(found.get(answer)))
+        repeated = {key: set(given) for key, given in answers.items() if len(given) > 1}
+        different = {key for key, given in repeated.items() if len(given) > 1}
+        return _finding(f"one answer for each key: {kind}", len(repeated), different)
 
     def _revoked(self, ask: Callable[..., Rows]) -> Finding:
         serials = {str(found["serial"]) for found in self._good("revoke")}
@@ -138,7 +139,8 @@ class RowAudit:
         }
         right = {("suspended", 3, 1, 1), *(("active", number, 0, 0) for number in range(3))}
         wrong = {f"{agent} {seen}" for agent, seen in found.items() if seen not in right}
-        return _finding("third high-risk event stops an agent, once", len(found), wrong)
+        stopped = [one for one in found.values() if one[0] == "suspended"]
+        return _finding("third high-risk event stops an agent, once", len(stopped), wrong)
 
     def _messages(self, ask: Callable[..., Rows], delivered: Sequence[str]) -> list[Finding]:
         """Webhooks: one message for an issued certificate, every message delivered, under its own id."""

@@ -18,7 +18,11 @@ BASE_URL: str = section.text(
     "BASE_URL", "http://127.0.0.1:8000", "Public address, written into certificates."
 ).rstrip("/")
 HTTPS: bool = BASE_URL.startswith("https://")
-ALLOWED_HOSTS: list[str] = section.words("ALLOWED_HOSTS", ["127.0.0.1", "localhost"], "Host names served.")
+ALLOWED_HOSTS: list[str] = section.words(
+    "ALLOWED_HOSTS",
+    ["127.0.0.1", "localhost"],
+    "Host names served, those that health checks and Prometheus ask for (`localhost`) among them.",
+)
 SECRET_KEY: str = section.text(
     "SECRET_KEY",
     "",

@@ -1,4 +1,4 @@
-"""Both databases of a run of tests: copies of one that was migrated once for this state of the code."""
+"""Both databases of a run of tests: copies of two that were migrated once for this state of the code."""
 
 import hashlib
 from collections.abc import Iterator
@@ -20,43 +20,46 @@ Made = list[tuple[Any, str, bool]]
 def make_copies() -> Made:
     """Make the databases of every environment, as their owner; `teardown_databases()` takes the result."""
     prefix = f"{settings.SERVICE_NAME}_template_"
-    template = prefix + digest_of_code(Path(settings.BASE_DIR))
+    digest = digest_of_code(Path(settings.BASE_DIR))
     with _alone() as cursor:
         cursor.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [prefix])
         found = {name for (name,) in cursor.fetchall()}
-        if template not in found:
+        templates = {alias: f"{prefix}{digest}_{alias}" for alias in ALIASES}
+        if not found >= set(templates.values()):
             for name in found:
                 cursor.execute(f'DROP DATABASE "{name}"')
-            cursor.execute(f'ALTER DATABASE "{_migrated()}" RENAME TO "{template}"')
-        for alias in ALIASES:
+            for alias, name in _migrated().items():
+                cursor.execute(f'ALTER DATABASE "{name}" RENAME TO "{templates[alias]}"')
+        for alias, template in templates.items():
             creation: Any = connections[alias].creation
-            name = creation._get_test_db_name()
-            cursor.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+            cursor.execute(f'CREATE DATABASE "{creation._get_test_db_name()}" TEMPLATE "{template}"')
     return setup_databases(verbosity=0, interactive=False, keepdb=True, aliases=ALIASES)
 
 
 def digest_of_code(root: Path) -> str:
     """Return a digest of what migrations may depend on: all code but tests, and the versions of packages."""
-    files = [root / "requirements.txt", *root.glob("[a-z]*/**/*.py")]
+    files = [path.relative_to(root) for path in root.glob("[a-z]*/**/*.py")]
     found = hashlib.sha256()
-    for path in sorted(path for path in files if "tests" not in path.parts):
-        content = path.read_bytes()
-        found.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
+    for path in (Path("requirements.txt"), *sorted(path for path in files if "tests" not in path.parts)):
+        content = (root / path).read_bytes()
+        found.update(f"{path} {len(content)}\n".encode() + content)
     return found.hexdigest()[:16]
 
 
-def _migrated() -> str:
-    """Return the name of a database that was just made and migrated."""
-    alias = Environment.LIVE.alias
-    made = setup_databases(verbosity=0, interactive=False, aliases={alias: False})
-    name = str(connections[alias].settings_dict["NAME"])
+def _migrated() -> dict[str, str]:
+    """Make and migrate a database for each alias; return their names."""
+    made = setup_databases(verbosity=0, interactive=False, aliases=ALIASES)
+    names = {alias: str(connections[alias].settings_dict["NAME"]) for alias in ALIASES}
     teardown_databases(made, verbosity=0, keepdb=True)
-    return name
+    return names
 
 
 @contextmanager
 def _alone() -> Iterator[Any]:
     """A cursor of the server's maintenance database, while no other run is here."""
     with connections[Environment.LIVE.alias]._nodb_cursor() as cursor:
+        # Another run may migrate meanwhile, which takes longer than the service waits for a lock.
+        cursor.execute("SET lock_timeout = 0")
+        cursor.execute("SET statement_timeout = 0")
         cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         yield cursor

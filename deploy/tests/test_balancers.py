@@ -113,7 +113,7 @@ def echo(name: str, request: Request) -> Response:
 def nodes() -> Iterator[list[HTTPServer]]:
     servers = [HTTPServer(host="127.0.0.1", threaded=True) for _ in range(2)]
     for number, server in enumerate(servers, 1):
-        server.expect_request("/health/ready").respond_with_data("ok")
+        server.expect_request("/health/live").respond_with_data("ok")
         server.expect_request(_ANY).respond_with_handler(partial(echo, f"web-{number}"))
         server.start()
     yield servers

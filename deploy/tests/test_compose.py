@@ -40,10 +40,29 @@ def test_settings_exist_and_their_files_are_given() -> None:
                 assert part["environment"][name].removeprefix("/run/secrets/") in part["secrets"]
 
 
+def test_host_that_the_health_check_asks_for_is_always_allowed() -> None:
+    (check,) = (word for word in OURS["web"]["healthcheck"]["test"] if "http://" in word)
+    asked = re.search(r"http://([^:/]+)", check)
+
+    # What stands outside of ${…} stays, whatever is given.
+    fixed = re.sub(r"\$\{[^}]*\}", "", OURS["web"]["environment"]["ALLOWED_HOSTS"]).split(",")
+
+    assert asked is not None
+    assert asked[1] in fixed
+
+
 def test_only_the_migration_has_the_owners_credentials() -> None:
     assert [
         name for name, part in FILE["services"].items() if "database-owner-url" in part.get("secrets", [])
     ] == ["migrate"]
+
+
+def test_only_the_key_host_has_the_pins_and_the_tokens() -> None:
+    def knows(part: dict[str, Any]) -> bool:
+        named = str([part.get("environment"), part.get("secrets"), part.get("volumes")])
+        return "pkcs11-live-pin" in named or "pkcs11-test-pin" in named or "tokens:" in named
+
+    assert [name for name, part in FILE["services"].items() if knows(part)] == ["key-host"]
 
 
 def test_names_used_are_declared() -> None:
@@ -65,6 +84,7 @@ def test_secrets_are_made_once_and_not_shown(tmp_path: Path) -> None:
     subprocess.run([script, str(tmp_path)], check=True)
 
     assert said == ""
+    assert tmp_path.stat().st_mode & 0o777 == 0o700
     assert {Path(one["file"]).name for one in FILE["secrets"].values()} <= set(first)
     assert first == {path.name: path.read_text().strip() for path in tmp_path.iterdir()}
     assert len(first["secret-key"]) >= 50

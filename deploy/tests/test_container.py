@@ -68,7 +68,7 @@ def image(storage: Path) -> Iterator[tuple[str, ...]]:
         *(*LIMITS, "--build-arg", "BASE_IMAGE=localhost/service-base:12"),
         *("--build-arg", "PIP_OPTIONS=--no-index --find-links /wheels", "--volume", f"{wheels}:/wheels:ro"),
         *("-f", str(DEPLOY / "container/Containerfile"), "-t", "service:drill"),
-        *("--ignorefile", str(DEPLOY / "container/ignored"), str(ROOT)),
+        *("--ignorefile", str(DEPLOY / "container/Containerfile.dockerignore"), str(ROOT)),
     )
     yield command
     subprocess.run([*command, "system", "reset", "--force"], check=False, capture_output=True)

@@ -110,7 +110,8 @@ def test_signals_of_a_stream_arrive_in_their_order(tenant: Tenant) -> None:
     ],
 )
 def test_token_waits_for_a_receiver_that_fails(tenant: Tenant, settings: Any, script: Script) -> None:
-    settings.SIGNALS_TIMEOUT_SECONDS = 1.0 if script in (silence, drip_headers) else 30.0
+    hangs = script in (silence, drip_headers)
+    settings.SIGNALS_TIMEOUT_SECONDS = 1.0 if hangs else 30.0
     with receiving(script) as receiver:
         stream = stream_with_signals(tenant, receiver, count=2)
         send()
@@ -119,7 +120,7 @@ def test_token_waits_for_a_receiver_that_fails(tenant: Tenant, settings: Any, sc
 
     stream.refresh_from_db()
     # On a busy machine the second may pass before there is a connection.
-    assert receiver.connections <= 2
+    assert receiver.connections == 2 or (hangs and receiver.connections < 2)
     assert waiting(stream) == 2
     assert stream.consecutive_failures == 2
     assert stream.last_error
