@@ -99,7 +99,7 @@ class Client:
     def until_answered(
         self, kind: str, method: str, path: str, body: Any, *, key: str, deadline: float, **found: Any
     ) -> Any:
-        """Repeat a request under one key until it is answered for good, then once; return its data or None."""
+        """Repeat a request under one key until it is answered for good, then once more; return its data."""
         while time.monotonic() < deadline:
             status, data = self.once(kind, method, path, body, key=key, **found)
             if 200 <= status < 300:
