@@ -1,4 +1,7 @@
-"""Both databases of a run of tests: copies of two that were migrated once for this state of the code."""
+"""Both databases of a run of tests: copies of two that were migrated once for this state of the code.
+
+These templates stay on the server for the next run; one of another state of the code removes them.
+"""
 
 import hashlib
 from collections.abc import Iterator
