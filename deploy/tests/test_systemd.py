@@ -55,6 +55,16 @@ def test_unit_is_sandboxed(units: Path, unit: str) -> None:
     assert float(exposure[1]) <= MOST_EXPOSED
 
 
+def test_all_but_the_migration_are_started_again() -> None:
+    texts = {unit: (DEPLOY / "systemd" / unit).read_text() for unit in UNITS}
+
+    assert [unit for unit, text in texts.items() if "Restart=always" not in text] == [
+        "agentid-migrate.service"
+    ]
+    # A drop-in would win over the migration's unit, and over those of operators' commands.
+    assert "Restart=" not in (DEPLOY / "systemd/agentid-.service.d/sandbox.conf").read_text()
+
+
 def test_exposure_is_measured_with_the_sandbox_alone(units: Path) -> None:
     analyze = program("systemd-analyze")
     shutil.rmtree(units / "agentid-.service.d")
