@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import psycopg
 import requests
 
-from bench.cluster.faults import Fault, Faults, Struck, strike_all
+from bench.cluster.faults import NOTHING_FOUND, Fault, Faults, Struck, strike_all
 from bench.cluster.lanes import Attempt, Client, Orders
 from bench.cluster.rows import Finding, RowAudit
 from bench.cluster.topology import Cluster
@@ -200,11 +200,11 @@ class Drive:
         chosen = [one for one in faults.all_of(self.options.rounds) if self.options.only in one.name]
         if not chosen:
             raise StepFailed(f"no fault is called {self.options.only!r}", hint="see --help")
-        every, longest = self._seconds / (len(chosen) + 1), max(one.limit for one in chosen)
-        if every <= longest:
+        planned, longest = [faults.nothing(), *chosen], max(one.limit for one in chosen)
+        if (every := self._seconds / len(planned)) <= longest:
             text = f"each of {len(chosen)} faults has {every:.0f} s, and may last {longest:.0f} s"
             raise StepFailed(text, hint="give more --minutes or fewer --rounds")
-        return [faults.nothing(), *chosen]
+        return planned
 
     def _strike(self) -> None:
         every = self._seconds / len(self.planned)
@@ -306,7 +306,7 @@ class Drive:
             errors = sum(one.began <= at.began < one.until and at.is_failed for at in self.attempts)
             lines.append(
                 [
-                    f"{one.fault.name} ({one.hit or 'NOTHING FOUND'})",
+                    f"{one.fault.name} ({one.hit or NOTHING_FOUND})",
                     *(f"{gaps[kind]:.1f}" for kind in KINDS),
                     f"{one.fault.limit:.0f}" if math.isfinite(one.fault.limit) else "-",
                     str(errors),

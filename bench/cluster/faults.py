@@ -13,6 +13,7 @@ from bench.cluster.valkey import ValkeyNode
 
 PRIMARY_SECONDS = 15.0
 OTHER_SECONDS = 5.0
+NOTHING_FOUND = "NOTHING FOUND"
 LASTING_SECONDS = 12.0
 """How long a fault lasts that is taken back."""
 
@@ -148,7 +149,7 @@ def strike_all(faults: list[Fault], *, every: float, told: Callable[[str], None]
     for fault in faults:
         began = time.monotonic()
         hit = fault.strike()
-        told(f"{fault.name}: {hit or 'NOTHING FOUND'}")
+        told(f"{fault.name}: {hit or NOTHING_FOUND}")
         if fault.heal is not None:
             time.sleep(min(LASTING_SECONDS, every / 2))
             fault.heal()

@@ -161,10 +161,9 @@ class SendingLoop(ABC, Generic[Claim, Result]):
             # Whether the transaction took place or not, the next turn goes by what is stored.
             log.warning("%s: the database refused: %s", self.environment.value, type(error).__name__)
             connections[self.environment.alias].close()
-            self._stopping.wait(RETRY_SECONDS)
         except self.recoverable as error:
             log.warning("%s: nothing sent: %s", self.environment.value, error)
-            self._stopping.wait(RETRY_SECONDS)
+        self._stopping.wait(RETRY_SECONDS)
         return False
 
     def _record(self) -> None:
