@@ -14,6 +14,7 @@ from compliance.core.environments import Environment  # noqa: E402
 from compliance.core.tasks import ENVIRONMENT_HEADER, app  # noqa: E402
 from compliance.observing import metrics_server  # noqa: E402
 from compliance.ops import heartbeat  # noqa: E402
+from compliance.ops.scheduling.staggered import staggered  # noqa: E402
 from compliance.serving.allocator import spare_memory  # noqa: E402
 
 app.autodiscover_tasks(
@@ -59,14 +60,22 @@ PERIODS_SECONDS = {
 
 def schedule() -> dict[str, dict[str, Any]]:
     """One entry for each task and environment."""
-    return {
-        f"{task}@{environment.value}": {
-            "task": task,
-            "schedule": seconds,
-            "options": {"headers": {ENVIRONMENT_HEADER: environment.value}, "expires": seconds * 5},
-        }
-        for task, seconds in PERIODS_SECONDS.items()
+    entries = {
+        f"{task}@{environment.value}": (task, environment)
+        for task in PERIODS_SECONDS
         for environment in Environment
+    }
+    times = staggered({name: PERIODS_SECONDS[task] for name, (task, _) in entries.items()})
+    return {
+        name: {
+            "task": task,
+            "schedule": times[name],
+            "options": {
+                "headers": {ENVIRONMENT_HEADER: environment.value},
+                "expires": PERIODS_SECONDS[task] * 5,
+            },
+        }
+        for name, (task, environment) in entries.items()
     }
 
 
