@@ -6,7 +6,8 @@ All work is recorded in PostgreSQL, so a sweep finds the work of a lost message.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ import celery
 import orjson
 from celery.signals import before_task_publish
 from django.conf import settings
+from django.db import connections
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
@@ -42,7 +44,8 @@ class EnvironmentTask(celery.Task):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         ids = correlation.resume(self._header(REQUEST_ID_HEADER), self._header(TRACEPARENT_HEADER))
         began, outcome = time.perf_counter(), "error"
-        with environments.use(Environment(self._header(ENVIRONMENT_HEADER))), correlation.use(ids):
+        environment = Environment(self._header(ENVIRONMENT_HEADER))
+        with _connections(), environments.use(environment), correlation.use(ids):
             try:
                 found = super().__call__(*args, **kwargs)
                 outcome = "ok"
@@ -58,6 +61,23 @@ class EnvironmentTask(celery.Task):
     def _header(self, name: str) -> str:
         # A worker puts the headers on the request itself; a task applied in process has them apart.
         return str(self.request.get(name) or (self.request.headers or {}).get(name) or "")
+
+
+@contextmanager
+def _connections() -> Iterator[None]:
+    """As Django does around a request: replace connections that died, keep the others for the next task."""
+    _close_the_unusable()
+    try:
+        yield
+    finally:
+        _close_the_unusable()
+
+
+def _close_the_unusable() -> None:
+    """Close connections that died or are not to be kept; one in a transaction is its caller's."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close_if_unusable_or_obsolete()
 
 
 def _stamp(*, headers: dict[str, Any], **kwargs: Any) -> None:

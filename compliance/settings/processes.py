@@ -1,5 +1,6 @@
 """Web processes, Celery and logs."""
 
+import sys
 from typing import Any
 
 from compliance.settings.declaring import Section
@@ -34,6 +35,8 @@ CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+# Tasks look after their connections themselves: Celery would close them around each task.
+CELERY_DB_REUSE_MAX = sys.maxsize
 CELERY_TIMEZONE = "UTC"
 
 LOG_LEVEL: str = section.text("LOG_LEVEL", "INFO", "Least severe level of the lines logged.")

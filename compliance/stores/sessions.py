@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from django.conf import settings
-from django.db import connections
+from django.db import Error, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from compliance.core import environments
 
@@ -34,8 +35,17 @@ def locked(key: int, *, shared: bool = False) -> Iterator[bool]:
             yield is_mine
         finally:
             if is_mine and direct is None:
-                with connection.cursor() as cursor:
-                    cursor.execute(give_back, [key])
+                _give_back(connection, give_back, key)
     finally:
         if direct is not None:
             connection.close()
+
+
+def _give_back(connection: BaseDatabaseWrapper, statement: str, key: int) -> None:
+    """Release the lock; a session that cannot is ended, and its locks with it."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(statement, [key])
+    except Error:
+        connection.close()
+        raise

@@ -5,20 +5,32 @@ import subprocess
 import sys
 from typing import Any
 
+import psycopg
 import pytest
+from celery.fixups.django import DjangoFixup
 from django.conf import settings
+from django.db import connections
 
 from compliance.celery import PERIODS_SECONDS, schedule
 from compliance.core import environments, tasks
 from compliance.core.environments import Environment
+from compliance.stores import sql
 
 seen: list[str] = []
+backends: list[int] = []
 
 
 @tasks.task("tests.note")
 def note() -> None:
     """Remember the environment it ran in."""
     seen.append(environments.current().value)
+
+
+@tasks.task("tests.told")
+def told() -> None:
+    """Remember the connection that it has."""
+    ((pid,),) = sql.query("SELECT pg_backend_pid()")
+    backends.append(pid)
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +53,31 @@ def test_message_without_environment_is_refused() -> None:
         note.apply(throw=True)
 
     assert seen == []
+
+
+def backend() -> int:
+    """The process of PostgreSQL that a task of the live environment has."""
+    told.apply(headers={tasks.ENVIRONMENT_HEADER: Environment.LIVE.value}, throw=True)
+    return backends[-1]
+
+
+def test_worker_keeps_its_connections_from_task_to_task(committed: None) -> None:
+    hooks = DjangoFixup(tasks.app).worker_fixup
+    found = set()
+    for _ in range(3):
+        hooks.on_task_prerun(told)
+        found.add(backend())
+        hooks.on_task_postrun(told)
+
+    assert len(found) == 1
+
+
+def test_connection_that_died_between_tasks_is_replaced(committed: None) -> None:
+    lost = backend()
+    with psycopg.connect(**connections["default"].get_connection_params()) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 10000)", [lost])
+
+    assert backend() != lost
 
 
 def test_lost_broker_is_survived() -> None:
