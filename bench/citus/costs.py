@@ -32,7 +32,12 @@ class Form:
         return max(1, events // (self.tenants * self.each))
 
 
-FORMS: Final = (Form("single", 1, 1), Form("group of five tenants", 5, 1), Form("batch of 1,000", 1, 1_000))
+FORMS: Final = (
+    Form("single", 1, 1),
+    Form("five events of five tenants", 5, 1),
+    Form("fifty events of five tenants", 5, 10),
+    Form("batch of 1,000", 1, 1_000),
+)
 FLOOR, AT_NODE = "INSERT alone", "INSERT alone, at its node"
 _COLUMNS: Final = {
     "id": "uuid", "tenant_id": "uuid", "agent_id": "uuid", "action_type": "text", "risk_score": "float8",
