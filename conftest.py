@@ -35,6 +35,7 @@ from compliance.tests import databases
 from compliance.tests.citus import ON_CITUS, scope_of_worlds
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import owning
+from compliance.tests.redis_servers import NOWHERE, redis_at
 
 # A busy machine is slow, which is no finding.
 settings.register_profile("service", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -260,15 +261,10 @@ def fresh_limits() -> None:
 
 
 @pytest.fixture
-def redis_is_down(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No server answers at REDIS_URL."""
-    # Garbage collection may find its sockets first.
-    redis.client().close()
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    redis.client.cache_clear()
-    monkeypatch.setattr(redis, "circuit", redis.make_circuit())
-    yield
-    redis.client.cache_clear()
+def redis_is_down(settings: Settings) -> Iterator[None]:
+    """No server answers at REDIS_URL; ask for it after the fixtures that need one."""
+    with redis_at(NOWHERE, settings):
+        yield
 
 
 @pytest.fixture

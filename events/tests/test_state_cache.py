@@ -1,12 +1,10 @@
 """The scorer's state cache: kept in Redis, rebuilt from PostgreSQL, shared by processes, never in the way."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 import pytest
 from django.db import connections
-from django.test import override_settings
 
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
@@ -57,18 +55,10 @@ def agent(committed: None) -> Agent:
     return make_certified_agent(make_tenant())
 
 
-def forget_clients() -> None:
-    state_cache._circuit = redis.make_circuit()
-    redis.client.cache_clear()
-
-
 @pytest.fixture
-def redis_away(agent: Agent) -> Iterator[None]:
-    """Redis at a port where nobody listens."""
-    with override_settings(REDIS_URL="redis://127.0.0.1:1/0"):
-        forget_clients()
-        yield
-    forget_clients()
+def redis_away(agent: Agent, monkeypatch: pytest.MonkeyPatch, redis_is_down: None) -> None:
+    """Redis at a port where nobody listens, which nobody has tried yet."""
+    monkeypatch.setattr(state_cache, "_circuit", redis.make_circuit())
 
 
 def test_state_is_stored_after_the_commit(agent: Agent) -> None:

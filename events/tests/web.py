@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Iterable
+import time
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from agents.models import Agent
@@ -46,6 +47,20 @@ class Web(Worker):
         headers = headers_of(key, raw, *more)
         received = Received("POST", PATH, "", headers, raw, "127.0.0.1", ("127.0.0.1", 8000))
         return self.run(self.fast_path.answer(received))  # type: ignore[no-any-return]
+
+
+async def seconds_let_in(ask: Callable[[], Awaitable[Answer]]) -> float:
+    """Ask until a request is refused; return when the last one was sent that was not, in seconds from now.
+
+    How late it was answered does not count. Raises: TimeoutError after 30 s.
+    """
+    began = latest = asked = time.monotonic()
+    async with asyncio.timeout(30):
+        while (await ask()).status < 400:
+            latest = asked
+            await asyncio.sleep(0.02)
+            asked = time.monotonic()
+    return latest - began
 
 
 def headers_of(key: str, body: bytes, *more: tuple[str, str]) -> Headers:

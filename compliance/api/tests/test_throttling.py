@@ -11,19 +11,9 @@ from compliance.api import gate
 from compliance.api.gate import GateRequest
 from compliance.api.rate_limits import hit
 from compliance.core.identifiers import new_id
-from compliance.stores import redis
 from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from compliance.tests.waiting import eventually
-
-
-@pytest.fixture
-def redis_is_down(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> object:
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    redis.client.cache_clear()
-    monkeypatch.setattr(redis, "circuit", redis.make_circuit())
-    yield
-    redis.client.cache_clear()
 
 
 @pytest.fixture(params=["redis", "memory"])

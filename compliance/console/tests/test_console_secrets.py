@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.urls import reverse
+from pytest_django.fixtures import Settings
 
 from compliance.console.addresses import prefix_of
 from compliance.console.secrets import KEPT_SECONDS
@@ -13,6 +14,7 @@ from compliance.stores import redis
 from compliance.tenancy.models import ApiKey, Tenant
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import ConsoleBrowser, address_in, console_of, make_operator
+from compliance.tests.redis_servers import NOWHERE, redis_at
 
 BOTH = pytest.mark.parametrize("environment", list(Environment))
 
@@ -91,15 +93,11 @@ def test_asking_for_headers_does_not_use_up_the_secret(acme: Tenant) -> None:
     assert client.get(address).context["secret"]
 
 
-def test_without_redis_the_form_answers_with_the_secret(acme: Tenant, settings: Any) -> None:
+def test_without_redis_the_form_answers_with_the_secret(acme: Tenant, settings: Settings) -> None:
     client = console_of(make_operator())
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    redis.client.cache_clear()
 
-    try:
+    with redis_at(NOWHERE, settings):
         page = make_key(client, acme)
-    finally:
-        redis.client.cache_clear()
 
     assert page.status_code == 200
     assert page.context["secret"] in page.content.decode()

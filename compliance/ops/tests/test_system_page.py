@@ -19,6 +19,7 @@ from compliance.stores import redis
 from compliance.tenancy.models import Role
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import console_of, make_member, make_operator
+from compliance.tests.redis_servers import NOWHERE, redis_at
 
 BOTH = pytest.mark.parametrize("environment", list(Environment))
 
@@ -56,14 +57,10 @@ def test_page_shows_the_last_hour(settings: Settings) -> None:
 
 def test_parts_that_do_not_answer_leave_the_page_working(settings: Settings) -> None:
     client = console_of(make_operator())
-    redis.client.cache_clear()
-    url, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
-    try:
+
+    with redis_at(NOWHERE, settings):
         html = client.get(reverse("console_system")).content.decode()
         found = states()
-    finally:
-        settings.REDIS_URL = url
-        redis.client.cache_clear()
 
     assert "Does not answer" in found["Redis"].problem
     assert found["Database"].problem == ""

@@ -9,6 +9,7 @@ from pytest_django.fixtures import Settings
 from compliance.core.identifiers import new_id
 from compliance.serving.traffic import KEPT_SECONDS, Kind, KindTraffic, Traffic, kind_of, last_hour
 from compliance.stores import redis
+from compliance.tests.redis_servers import NOWHERE, redis_at
 
 NOON = datetime(2026, 11, 23, 12, 0, 30, tzinfo=UTC)
 
@@ -80,15 +81,10 @@ def test_quantiles_are_the_bounds_that_were_kept() -> None:
 
 
 def test_counts_wait_for_redis_and_end_with_their_time(settings: Settings) -> None:
-    traffic, url = Traffic(), settings.REDIS_URL
+    traffic = Traffic()
     note(traffic)
-    redis.client.cache_clear()
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    try:
+    with redis_at(NOWHERE, settings):
         flush(traffic)
-    finally:
-        settings.REDIS_URL = url
-        redis.client.cache_clear()
 
     note(traffic)
     flush(traffic)

@@ -20,6 +20,7 @@ from redis.exceptions import ConnectionError as Unreachable
 
 from compliance.stores import redis
 from compliance.tests.looped import opened
+from compliance.tests.redis_servers import redis_at
 
 ECHO = redis.Script("return ARGV[1]")
 LONG = redis.Script("return string.rep('x', tonumber(ARGV[1]))")
@@ -125,10 +126,8 @@ def behind_tls(settings: Settings, certificate: Path, *, piece: int, scrap: int)
         ended = proxies.to(plain.hostname or HOST, plain.port or 6379, piece=piece, context=context)
         port = proxies.to(HOST, ended, piece=scrap)
         user = plain.netloc.rpartition("@")[0]
-        settings.REDIS_URL = f"rediss://{user}@{HOST}:{port}{plain.path}?ssl_ca_certs={certificate}"
-        redis.client.cache_clear()
-        stack.callback(redis.client.cache_clear)
-        stack.callback(lambda: redis.client().close())
+        url = f"rediss://{user}@{HOST}:{port}{plain.path}?ssl_ca_certs={certificate}"
+        stack.enter_context(redis_at(url, settings))
         yield
 
 
@@ -167,7 +166,8 @@ def test_server_with_a_certificate_of_nobody_is_not_spoken_to(settings: Settings
             with pytest.raises(Unreachable):
                 await script.run((0, "a"))
 
-    with behind_tls(settings, certificate, piece=WHOLE, scrap=WHOLE):
-        settings.REDIS_URL = settings.REDIS_URL.partition("?")[0]
-        redis.client.cache_clear()
+    with (
+        behind_tls(settings, certificate, piece=WHOLE, scrap=WHOLE),
+        redis_at(settings.REDIS_URL.partition("?")[0], settings),
+    ):
         asyncio.run(scene())

@@ -16,6 +16,7 @@ from compliance.core.environments import Environment
 from compliance.localdev.servers.redis_cluster import SLOTS, RedisCluster
 from compliance.stores import announcements, redis, redis_cluster
 from compliance.tests.looped import opened
+from compliance.tests.redis_servers import redis_at
 from compliance.tests.waiting import eventually
 
 LONG = 60.0
@@ -62,19 +63,12 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
 
 
 @pytest.fixture
-def cluster(
-    started: RedisCluster, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[RedisCluster]:
+def cluster(started: RedisCluster, settings: Settings) -> Iterator[RedisCluster]:
     """A whole cluster behind REDIS_URL."""
     started.start()
-    settings.REDIS_URL = started.url()
-    # A second of rest after each failure would only make the tests longer.
-    monkeypatch.setattr(redis, "circuit", redis.make_circuit())
-    redis.client.cache_clear()
-    rate_limits.forget()
-    yield started
-    redis.client().close()
-    redis.client.cache_clear()
+    with redis_at(started.url(), settings):
+        rate_limits.forget()
+        yield started
 
 
 drill = [
