@@ -57,6 +57,7 @@ class SendingLoop(ABC, Generic[Claim, Result]):
         self._awake = threading.Event()
         self._stopping = threading.Event()
         self._renewed = 0.0
+        self._trouble = ""
         self._clock = DatabaseClock()
 
     @property
@@ -104,6 +105,8 @@ class SendingLoop(ABC, Generic[Claim, Result]):
                 began = time.monotonic()
                 if self._try(self._turn):
                     self._wait(self.poll_seconds)
+                else:
+                    self._stopping.wait(RETRY_SECONDS)
                 time.sleep(max(0.0, began + self.gather_seconds - time.monotonic()))
             self._close(CLOSING_SECONDS)
             connections[self.environment.alias].close()
@@ -153,18 +156,21 @@ class SendingLoop(ABC, Generic[Claim, Result]):
         self._awake.clear()
 
     def _try(self, work: Callable[[], object]) -> bool:
-        """Whether it worked; returns after a pause if not."""
+        """Whether it worked; the same reason why not is logged once until it works."""
         try:
             work()
-            return True
         except Error as error:
             # Whether the transaction took place or not, the next turn goes by what is stored.
-            log.warning("%s: the database refused: %s", self.environment.value, type(error).__name__)
+            trouble = f"the database refused: {type(error).__name__}"
             connections[self.environment.alias].close()
         except self.recoverable as error:
-            log.warning("%s: nothing sent: %s", self.environment.value, error)
-        self._stopping.wait(RETRY_SECONDS)
-        return False
+            trouble = f"nothing sent: {error}"
+        else:
+            trouble = ""
+        if trouble not in ("", self._trouble):
+            log.warning("%s: %s", self.environment.value, trouble)
+        self._trouble = trouble
+        return not trouble
 
     def _record(self) -> None:
         while not self._finished.empty():
@@ -182,8 +188,13 @@ class SendingLoop(ABC, Generic[Claim, Result]):
     def _close(self, seconds: float) -> None:
         """Record what ends within `seconds`, and leave the rest to other senders at once."""
         until = time.monotonic() + seconds
-        while self._in_flight and time.monotonic() < until:
-            self._try(self._record)
-            self._try(self._renew)
-            self._wait(0.05)
+        while self._in_flight and (left := until - time.monotonic()) > 0:
+            if self._try(self._keep):
+                self._wait(min(left, 0.05))
+            else:
+                time.sleep(min(left, RETRY_SECONDS))
         self._try(lambda: self.release(self._in_flight.values()))
+
+    def _keep(self) -> None:
+        self._record()
+        self._renew()

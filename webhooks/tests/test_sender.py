@@ -1,7 +1,7 @@
 """A running sender: its own threads and connection, real receivers, real time."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import pytest
 from django.conf import settings
+from django.db import connections
 
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.stores import redis
 from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.owner import end_sessions
 from compliance.tests.waiting import eventually
@@ -37,9 +37,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def at_work() -> Iterator[None]:
-    """A sender of the live environment, gone when the block ends."""
-    sender = Sender(Environment.LIVE, size=settings.WEBHOOK_SENDER_THREADS)
+def at_work(sender: Sender | None = None) -> Iterator[None]:
+    """A sender, of the live environment unless another is given, gone when the block ends."""
+    sender = sender or Sender(Environment.LIVE, size=settings.WEBHOOK_SENDER_THREADS)
     thread = threading.Thread(target=sender.run)
     thread.start()
     try:
@@ -70,23 +70,13 @@ def test_notification_wakes_the_sender(settings: Any) -> None:
             assert eventually(partial(wakes, webhook))
 
 
-def test_without_redis_polling_is_enough(settings: Any) -> None:
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    # Kept alive: the listener of an earlier sender may still read from it.
-    former = redis.client()
-    redis.client.cache_clear()
-    try:
-        with receiving(answers(500, 200)) as receiver, at_work():
-            webhook = make_webhook(make_tenant(), receiver.url)
-            make_delivery(webhook)
-            assert eventually(lambda: statuses(webhook) == {"succeeded"})
-    finally:
-        redis.client.cache_clear()
+def test_without_redis_polling_is_enough(redis_is_down: None) -> None:
+    with receiving(answers(500, 200)) as receiver, at_work():
+        webhook = make_webhook(make_tenant(), receiver.url)
+        make_delivery(webhook)
+        assert eventually(lambda: statuses(webhook) == {"succeeded"})
 
     assert len(receiver.received) == 2
-    assert former.ping()
-    # Garbage collection may find its sockets first.
-    former.close()
 
 
 def test_first_retry_comes_a_second_after_the_failure() -> None:
@@ -169,6 +159,34 @@ def test_what_a_stopped_sender_leaves_is_free_at_once(settings: Any, monkeypatch
 
     assert Delivery.objects.get(id=delivery.id).status == "pending"
     Delivery.objects.pending().update(status="cancelled", next_attempt_at=None, completed_at=moment)
+
+
+def test_database_that_stays_away_is_said_once(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also by a sender that is stopped meanwhile, which tries again at intervals."""
+    monkeypatch.setattr("webhooks.sending.loop.CLOSING_SECONDS", 1.2)
+    settings.WEBHOOK_TIMEOUT_SECONDS = HANG_SECONDS
+    tries: list[bool] = []
+
+    class Counted(Sender):
+        renew_seconds = 0.1
+
+        def renew(self, held: Collection[ClaimedAttempt]) -> None:
+            tries.append(self._stopping.is_set())
+            super().renew(held)
+
+    with receiving(silence) as receiver, monkeypatch.context() as away:
+        webhook = make_webhook(make_tenant(), receiver.url)
+        with at_work(Counted(Environment.LIVE, size=4)):
+            make_delivery(webhook)
+            assert eventually(lambda: statuses(webhook) == {"in_flight"})
+            away.setitem(connections.settings["default"], "PORT", 1)
+            end_sessions()
+            assert eventually(lambda: bool(caplog.messages))
+
+    assert caplog.messages == ["live: the database refused: OperationalError"]
+    assert 1 <= sum(tries) <= 3
 
 
 def test_result_that_the_database_refuses_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
