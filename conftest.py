@@ -50,8 +50,10 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    gc.enable()
+    # All that was loaded is exempt before anything looks for garbage: to go through it takes a second.
+    gc.freeze()
     spare_garbage_collection()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

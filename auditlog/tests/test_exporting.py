@@ -252,7 +252,7 @@ def test_altered_export_is_refused_by_both(
 def test_octet_changed_anywhere_or_cut_off_shows(entries: list[AuditEntry], form: str) -> None:
     export = exported(entries[0].tenant_id, form)
 
-    for place in range(0, len(export), len(export) // 97):
+    for place in range(0, len(export), len(export) // 31):
         assert insider(export[:place]) is LogOutcome.TAMPERED
         assert (
             insider(export[:place] + bytes([export[place] ^ 1]) + export[place + 1 :]) is LogOutcome.TAMPERED

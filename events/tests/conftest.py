@@ -16,10 +16,12 @@ from compliance.stores import redis
 from compliance.tenancy import recent_keys
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.tests.citus import scope_of_worlds
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import execute_as_owner
 from events.models import BehaviorEvent
 from events.querysets import BehaviorEventQuerySet
+from events.risk import baselines, marks, state_cache
 from events.tests.web import Web, warm
 from webhooks.models import Message
 
@@ -45,10 +47,28 @@ class World:
         return {"agent_id": str(self.agent.id), "action_type": action_type, **body}
 
 
-@pytest.fixture
-def world(api: ApiClient) -> World:
+def make_world() -> World:
     tenant = make_tenant()
-    return World(tenant, make_certified_agent(tenant), api.as_key(make_key(tenant)))
+    return World(tenant, make_certified_agent(tenant), ApiClient().as_key(make_key(tenant)))
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.fixture(scope=scope_of_worlds)
+def lasting_world(world_transaction: None) -> World:
+    """One for all tests of a module whose own `world` is `as_stored` of it: to make one takes longest."""
+    return make_world()
+
+
+def as_stored(world: World) -> World:
+    """The same, with rows and memory that no earlier test has changed."""
+    for module in (baselines, marks, state_cache):
+        module._kept.clear()
+    agent = Agent.objects.select_related("tenant").get(id=world.agent.id)
+    return World(agent.tenant, agent, world.api)
 
 
 @pytest.fixture(autouse=True)

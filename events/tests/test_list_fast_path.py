@@ -19,6 +19,7 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
+from compliance.serving import executors
 from compliance.serving.executors import SHARE
 from compliance.tenancy import keys
 from compliance.tenancy.models import ApiKey
@@ -58,7 +59,9 @@ class Reader(Worker):
 
 
 @pytest.fixture
-def web() -> Iterator[Reader]:
+def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
+    """A worker in which a question gets a connection on a slow machine too."""
+    monkeypatch.setattr(executors, "WAIT_SECONDS", 60.0)
     with closing(Reader()) as server:
         yield server
 

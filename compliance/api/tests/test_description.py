@@ -52,7 +52,8 @@ with ThreadPoolExecutor(24) as threads:
 """
 
 
-@pytest.mark.parametrize("attempt", [1, *(pytest.param(later, marks=pytest.mark.drill) for later in (2, 3))])
+@pytest.mark.drill
+@pytest.mark.parametrize("attempt", [1, 2, 3])
 def test_first_requests_of_a_process_all_get_the_same_description(attempt: int) -> None:
     """In a process of its own that has drawn nothing yet."""
     ended = subprocess.run(
