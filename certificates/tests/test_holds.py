@@ -213,7 +213,7 @@ def test_delta_tells_a_release_though_the_certificate_is_held_again_meanwhile(te
     assert delta_of(published, base.number) == [(certificate.serial_number, "remove_from_crl")]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(later, marks=pytest.mark.drill) for later in (1, 2))])
 def test_any_full_list_with_the_delta_to_it_is_the_newest_full_list(
     api: ApiClient, tenant: Tenant, seed: int
 ) -> None:

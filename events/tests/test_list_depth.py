@@ -14,12 +14,12 @@ from auditlog.vocabulary import Actor
 from compliance.api.pagination import Cursor
 from compliance.core.clock import now
 from compliance.tenancy.tests.factories import make_tenant
-from compliance.tests.citus import not_on_citus, on_citus
+from compliance.tests.citus import not_on_citus, on_citus, scope_of_worlds
 from events.endpoints import LIST_EVENTS
 from events.listing.pages import EventQuery, statement
 from events.models import BehaviorEvent
 from events.partitions import maintain
-from events.tests.conftest import World
+from events.tests.conftest import World, make_world
 from events.tests.factories import store_event
 
 PATH = "/v1/events"
@@ -43,9 +43,11 @@ def months(one_role: None) -> list[Any]:
     return [now() + timedelta(days=days) for days in (0, 32, 64, 96, 3000)]
 
 
-@pytest.fixture
-def filled(owned: None, world: World, months: list[Any]) -> None:
+@pytest.fixture(scope=scope_of_worlds)
+def filled(owned_world_transaction: None) -> World:
     """Enough rows that the planner chooses as it would for many, of all bands and several types."""
+    maintain(actor=Actor.system("tests"), now=now() + timedelta(days=62))
+    world = make_world()
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO events_behaviorevent (id, tenant_id, agent_id, action_type, risk_score, risk_band,"
@@ -61,6 +63,7 @@ def filled(owned: None, world: World, months: list[Any]) -> None:
             [world.tenant.id, world.agent.id],
         )
         cursor.execute("ANALYZE events_behaviorevent")
+    return world
 
 
 def nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
@@ -88,16 +91,14 @@ def plan_of(asked: EventQuery) -> list[dict[str, Any]]:
 @plain_plan
 @pytest.mark.parametrize("is_deep", [False, True])
 @pytest.mark.parametrize("filters", FILTERS, ids=str)
-def test_page_is_an_index_range_scan(
-    filled: None, world: World, filters: dict[str, Any], is_deep: bool
-) -> None:
+def test_page_is_an_index_range_scan(filled: World, filters: dict[str, Any], is_deep: bool) -> None:
     if "agent_id" in filters:
-        filters = {**filters, "agent_id": world.agent.id}
+        filters = {**filters, "agent_id": filled.agent.id}
     if is_deep:
-        first = LIST_EVENTS.outcome_of(EventQuery(world.tenant.id, 100))
+        first = LIST_EVENTS.outcome_of(EventQuery(filled.tenant.id, 100))
         filters = {**filters, "cursor": Cursor.parse(first.next_cursor or "")}
 
-    found = plan_of(EventQuery(world.tenant.id, 10, **filters))
+    found = plan_of(EventQuery(filled.tenant.id, 10, **filters))
 
     on_events = [node for node in found if str(node.get("Relation Name", "")).startswith("events_")]
     assert {node["Node Type"] for node in on_events} <= {"Index Scan", "Index Only Scan"}
@@ -108,11 +109,11 @@ def test_page_is_an_index_range_scan(
 
 @on_citus
 @pytest.mark.parametrize("filters", FILTERS, ids=str)
-def test_page_is_an_index_range_scan_at_one_node(filled: None, world: World, filters: dict[str, Any]) -> None:
+def test_page_is_an_index_range_scan_at_one_node(filled: World, filters: dict[str, Any]) -> None:
     if "agent_id" in filters:
-        filters = {**filters, "agent_id": world.agent.id}
+        filters = {**filters, "agent_id": filled.agent.id}
 
-    asked = explained(EventQuery(world.tenant.id, 10, **filters), "COSTS OFF")["Distributed Query"]
+    asked = explained(EventQuery(filled.tenant.id, 10, **filters), "COSTS OFF")["Distributed Query"]
 
     assert "Subplans" not in asked
     assert asked["Job"]["Task Count"] == 1
@@ -178,9 +179,9 @@ def test_reads_by_receipt_name_only_the_partitions_of_their_time(world: World, m
 
 
 @plain_plan
-def test_agent_of_another_tenant_costs_nothing_to_ask_for(filled: None, world: World) -> None:
+def test_agent_of_another_tenant_costs_nothing_to_ask_for(filled: World) -> None:
     stranger = make_tenant("Other")
-    question = EventQuery(stranger.id, 10, agent_id=world.agent.id)
+    question = EventQuery(stranger.id, 10, agent_id=filled.agent.id)
 
     found = plan_of(question)
 

@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
@@ -18,6 +19,7 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tenancy.models import Role, Tenant
 from compliance.tenancy.tests.factories import make_tenant
+from compliance.tests.citus import scope_of_worlds
 from compliance.tests.console import actor_id_of, console_of, make_member, make_operator
 from events.inbox import collecting, decisions
 from events.inbox.models import AgentQueue, InboxComment, OpenEvent
@@ -28,14 +30,24 @@ from events.tests.factories import make_open_event as opened
 INBOX = "admin:inbox_openevent_changelist"
 
 
-@pytest.fixture
-def acme() -> Tenant:
+@pytest.fixture(scope=scope_of_worlds)
+def acme(world_transaction: None) -> Tenant:
     return make_tenant("Acme")
 
 
-@pytest.fixture
-def agent(acme: Tenant) -> Agent:
+@pytest.fixture(scope=scope_of_worlds)
+def lasting_agent(acme: Tenant) -> Agent:
     return make_agent(acme)
+
+
+@pytest.fixture(scope=scope_of_worlds)
+def lasting_officer(acme: Tenant) -> User:
+    return make_member(acme, Role.OFFICER)
+
+
+@pytest.fixture
+def agent(lasting_agent: Agent) -> Agent:
+    return Agent.objects.get(id=lasting_agent.id)
 
 
 @pytest.fixture
@@ -44,8 +56,8 @@ def certified(acme: Tenant) -> Agent:
 
 
 @pytest.fixture
-def officer(acme: Tenant) -> Client:
-    return console_of(make_member(acme, Role.OFFICER))
+def officer(lasting_officer: User) -> Client:
+    return console_of(User.objects.get(id=lasting_officer.id))
 
 
 def shown(client: Client, **query: Any) -> Any:
@@ -436,7 +448,7 @@ def test_others_only_read(acme: Tenant, agent: Agent, role: Role) -> None:
 def test_foreign_events_do_not_exist(acme: Tenant, agent: Agent) -> None:
     event, rival = opened(agent), make_tenant("Rival")
     own = opened(make_agent(rival), minutes_ago=1)
-    client = console_of(make_member(rival, Role.OFFICER))
+    client = console_of(make_member(rival, Role.OFFICER, "theirs"))
     given: dict[str, Any] = {"note": "x", "ticked": [event.id], "span": "1"}
 
     foreign = [act(client, name, event, **given) for name in ACTS]
