@@ -105,7 +105,10 @@ def test_a_checkpoint_of_another_candidate_is_refused(world: World, tmp_path: Pa
     assert "unreadable" in said.getvalue()
 
 
-@pytest.mark.parametrize("changes", [{"strikes": 2}, {"strikes": 2, "rescore": True}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"strikes": 2, "rescore": True}, pytest.param({"strikes": 2}, marks=pytest.mark.drill)],
+)
 def test_a_killed_run_goes_on_and_ends_like_one_that_was_not(
     committed: None, tmp_path: Path, changes: dict[str, Any]
 ) -> None:

@@ -26,6 +26,9 @@ MATRIX = [
     for one in Environment
     for role in Role
 ]
+OPERATORS = pytest.mark.parametrize(
+    "environment", [Environment.TEST, pytest.param(Environment.LIVE, marks=pytest.mark.matrix)]
+)
 
 
 def name_of(model: Any) -> str:
@@ -64,7 +67,7 @@ def rival() -> Tenant:
     return make_tenant("Rival")
 
 
-@BOTH
+@OPERATORS
 def test_operator_opens_every_list_and_form(acme: Tenant, environment: Environment) -> None:
     populate(acme, environment)
     make_member(acme, Role.OFFICER)
@@ -129,7 +132,7 @@ def test_what_is_the_services_own_is_not_a_tenants_page() -> None:
     assert kept <= set(OPERATORS_PAGES)
 
 
-@BOTH
+@OPERATORS
 def test_operator_opens_every_rows_page(acme: Tenant, environment: Environment) -> None:
     rows = populate(acme, environment)
     with environments.use(environment):
