@@ -231,6 +231,8 @@ def _serve_all(application: WsgiApplication, sockets: Sequence[socket.socket], s
         for thread in threads:
             thread.join()
         code = 0
+    except Exception:
+        log.exception("The views can't be served")
     finally:
         os._exit(code)
 

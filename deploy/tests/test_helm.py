@@ -125,6 +125,16 @@ def test_unsafe_or_unknown_values_are_refused(setting: str, said: str) -> None:
     assert said in done.stderr
 
 
+def test_network_hsm_without_ports_is_refused() -> None:
+    # A rule with an empty list of ports would let all through.
+    done = run(
+        "template", "agents", str(CHART), "--values", str(EXAMPLE), "--set-json", "network.hsm.ports=[]"
+    )
+
+    assert done.returncode != 0
+    assert "at '/network/hsm/ports'" in done.stderr
+
+
 def test_installation_that_says_nothing_is_refused() -> None:
     done = run("template", "agents", str(CHART))
 

@@ -8,6 +8,9 @@ import pytest
 from deploy.tests.programs import DEPLOY, output_of, program
 
 UNITS = sorted(path.name for path in (DEPLOY / "systemd").glob("*.service"))
+SANDBOX = DEPLOY / "systemd/agentid-.service.d/10-sandbox.conf"
+HSM = DEPLOY / "systemd/agentid-key-.service.d/20-hsm.conf"
+OF_THE_HSM = ("pkcs11-live-pin", "pkcs11-test-pin", "/etc/agentid/hsm.env")
 MOST_EXPOSED = 2.5
 
 
@@ -36,7 +39,7 @@ def test_unit_is_valid(units: Path, unit: str) -> None:
 
     said = output_of(analyze, "verify", "--man=no", "--recursive-errors=no", f"./{instance(unit)}", cwd=units)
 
-    ours = re.compile(rf"{unit.partition('@')[0]}|sandbox\.conf")
+    ours = re.compile(rf"{unit.partition('@')[0]}|10-sandbox\.conf|20-hsm\.conf")
     assert [line for line in said.splitlines() if ours.search(line)] == []
 
 
@@ -62,7 +65,44 @@ def test_all_but_the_migration_are_started_again() -> None:
         "agentid-migrate.service"
     ]
     # A drop-in would win over the migration's unit, and over those of operators' commands.
-    assert "Restart=" not in (DEPLOY / "systemd/agentid-.service.d/sandbox.conf").read_text()
+    assert "Restart=" not in SANDBOX.read_text()
+
+
+def test_only_units_of_keys_have_the_pins_and_the_tokens() -> None:
+    texts = {path.name: path.read_text() for path in (DEPLOY / "systemd").rglob("*.*") if path.is_file()}
+
+    for secret in OF_THE_HSM:
+        assert [name for name, text in texts.items() if secret in text] == [HSM.name]
+    assert "InaccessiblePaths=/var/lib/agentid/tokens\n" in SANDBOX.read_text()
+    assert "InaccessiblePaths=\n" in HSM.read_text()
+    # systemd reads drop-ins by their names, and `systemctl edit` makes override.conf.
+    assert sorted([HSM.name, "override.conf", SANDBOX.name]) == [SANDBOX.name, HSM.name, "override.conf"]
+
+
+def test_processes_may_lower_their_priority() -> None:
+    # The process of the views does, and ends if it can't.
+    filters = [line for line in SANDBOX.read_text().splitlines() if line.startswith("SystemCallFilter=")]
+
+    assert filters.index("SystemCallFilter=setpriority") > filters.index(
+        "SystemCallFilter=~@privileged @resources"
+    )
+
+
+def test_operators_command_opens_the_hsm_only_when_it_is_asked_to(tmp_path: Path) -> None:
+    (tmp_path / "systemd-run").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "systemd-run").chmod(0o755)
+    script = str(DEPLOY / "systemd/agentid-manage")
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    usual = output_of(script, "tenant_create", "--name", "Two words", env=environment).splitlines()
+    opening = output_of(script, "--hsm", "ca_init", env=environment).splitlines()
+
+    assert "--unit=agentid-command" in usual
+    assert usual[-4:] == ["manage.py", "tenant_create", "--name", "Two words"]
+    assert "PKCS11_HOSTS=0" not in usual
+    assert "--unit=agentid-key-command" in opening
+    assert opening[opening.index("env") + 1] == "PKCS11_HOSTS=0"
+    assert opening[-2:] == ["manage.py", "ca_init"]
 
 
 def test_exposure_is_measured_with_the_sandbox_alone(units: Path) -> None:
