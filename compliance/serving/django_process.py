@@ -232,7 +232,7 @@ def _serve_all(application: WsgiApplication, sockets: Sequence[socket.socket], s
             thread.join()
         code = 0
     except Exception:
-        log.exception("The views can't be served")
+        log.exception("the views cannot be served")
     finally:
         os._exit(code)
 
