@@ -68,11 +68,38 @@ def test_only_the_key_host_has_the_pins_and_the_tokens() -> None:
 def test_names_used_are_declared() -> None:
     for part in FILE["services"].values():
         assert set(part.get("secrets", [])) <= set(FILE["secrets"])
-        assert {one["source"] for one in part.get("configs", [])} <= set(FILE["configs"])
         assert set(part.get("networks", [])) <= set(FILE["networks"])
         named = {one.split(":")[0] for one in part.get("volumes", []) if not one.startswith(".")}
         assert named <= set(FILE["volumes"])
         assert set(part.get("depends_on", {})) <= set(FILE["services"])
+
+
+def test_files_that_are_mounted_exist() -> None:
+    mounts = [one for part in FILE["services"].values() for one in part.get("volumes", [])]
+    files = {one.split(":")[0] for one in mounts if one.startswith(".")}
+
+    assert {name for name in files if not (DEPLOY / "compose" / name).exists()} <= {"./tls"}
+    assert {"./tls", "./roles.sh", "./softhsm2.conf", "./nginx.conf"} < files
+    assert not any("configs" in part for part in FILE["services"].values())  # podman-compose ignores them
+
+
+def test_no_part_that_others_wait_for_waits_itself() -> None:
+    waits = {name: set(part.get("depends_on", {})) for name, part in FILE["services"].items()}
+
+    assert not [name for waited in waits.values() for name in waited if waits[name]]
+    assert any(waits.values())
+
+
+def test_nginx_has_the_address_of_web() -> None:
+    address = FILE["services"]["web"]["networks"]["inside"]["ipv4_address"]
+
+    assert f"server {address}:8000;" in (DEPLOY / "compose/nginx.conf").read_text()
+
+
+def test_secrets_are_neither_committed_nor_built_in() -> None:
+    for name in (".gitignore", "deploy/container/Containerfile.dockerignore"):
+        lines = [line.strip("/") for line in (DEPLOY.parent / name).read_text().splitlines()]
+        assert {"deploy/compose/secrets", "deploy/compose/tls"} <= set(lines)
 
 
 def test_secrets_are_made_once_and_not_shown(tmp_path: Path) -> None:
