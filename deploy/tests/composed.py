@@ -90,6 +90,9 @@ def installed(engine: Engine) -> Iterator[Installation]:
             "PYTHONPATH": str(podman_compose.FOLDER),
             "PODMAN_COMPOSE": str(podman_compose.PROGRAM),
             "SERVICE_IMAGE": SERVICE,
+            # In place of those of the suite.
+            "BASE_URL": f"https://{HOST}",
+            "ALLOWED_HOSTS": HOST,
             "HTTP_PORT": str(ports["http"]),
             "HTTPS_PORT": str(ports["https"]),
             **_build_parts(engine),
@@ -104,7 +107,7 @@ def installed(engine: Engine) -> Iterator[Installation]:
     first, second = documented_commands()
     try:
         _run(engine, engine.folder, first)
-        told = _run(engine, folder, f"export BASE_URL=https://{HOST} ALLOWED_HOSTS={HOST}\n{second}")
+        told = _run(engine, folder, second)
         made = re.search(r'"id":"([0-9a-f-]{36})"', told)
         assert made is not None, told
         create = f"python manage.py key_create --tenant {made[1]} --environment live --json"

@@ -66,7 +66,7 @@ def heals(installation: Installation) -> bool:
                 return False
             path = f"/v1/agents/{agent.json()['data']['id']}/certify"
             return installation.ask("POST", path).status_code == 201
-        except requests.ConnectionError:
+        except (requests.ConnectionError, requests.Timeout):
             return False
 
     return eventually(works, seconds=HEALS_WITHIN)
