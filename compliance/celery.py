@@ -7,6 +7,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compliance.settings")
 
 import django
 from celery.signals import beat_init, worker_init, worker_ready
+from django.db import connections
 
 django.setup()
 
@@ -25,7 +26,7 @@ app.autodiscover_tasks(
     force=True,
 )
 
-# What runs by the clock, in both environments: the safety nets of what a lost message should have started.
+# What runs by the clock, in both environments: upkeep, and sweeps for the work of messages that were lost.
 PERIODS_SECONDS = {
     "auditlog.seal": 1.0,
     "auditlog.cosign": 10.0,
@@ -58,6 +59,10 @@ PERIODS_SECONDS = {
 }
 
 
+CONNECTION_SECONDS = 600
+"""After how long a worker's thread replaces its connections."""
+
+
 def schedule() -> dict[str, dict[str, Any]]:
     """One entry for each task and environment."""
     entries = {
@@ -88,10 +93,18 @@ def _spare_memory(**kwargs: Any) -> None:
     spare_memory()
 
 
+def _renew_connections(**kwargs: Any) -> None:
+    """Give connections an age: a session keeps what it learned of each task, and each thread runs them all."""
+    for database in connections.settings.values():
+        if database["CONN_MAX_AGE"] is None:
+            database["CONN_MAX_AGE"] = CONNECTION_SECONDS
+
+
 def _serve_metrics(**kwargs: Any) -> None:
     metrics_server.start()
 
 
 worker_init.connect(_spare_memory, weak=False)
+worker_init.connect(_renew_connections, weak=False)
 worker_ready.connect(_serve_metrics, weak=False)
 beat_init.connect(_serve_metrics, weak=False)

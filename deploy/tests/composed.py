@@ -23,6 +23,10 @@ from deploy.tests.test_balancers import free_port
 
 STEP_TAKES_AT_MOST = 600  # seconds
 HOST = "agents.example.org"
+SUBNET = "10.89.17.0/24"
+"""The inner network's in compose.yaml."""
+OF_THE_SUITE = frozenset({"ALLOWED_HOSTS", "BASE_URL"})
+"""What the file `.env` sets, and what the suite has set for itself."""
 # What the documents call docker compose is podman-compose here; the image is there already.
 AS_DOCUMENTED = """\
 set -euo pipefail
@@ -42,6 +46,11 @@ class Installation:
     def compose(self, *words: str) -> str:
         """Return what `docker compose WORDS` prints; fail if it fails."""
         return _run(self.engine, self.folder, f"docker compose {' '.join(words)}")
+
+    def upgrade(self) -> None:
+        """Follow the documented steps to a new version."""
+        ours, _systemd = documented_commands("Upgrade and rollback")
+        _run(self.engine, self.folder, ours)
 
     def container(self, part: str) -> str:
         return f"agentid_{part}_1"
@@ -68,10 +77,10 @@ class Installation:
         )
 
 
-def documented_commands() -> list[str]:
-    """Return the blocks of commands of the section on compose."""
+def documented_commands(title: str) -> list[str]:
+    """Return the blocks of commands of a section of docs/deployment.md."""
     text = (ROOT / "docs/deployment.md").read_text()
-    section = text.partition("## One machine with containers\n")[2].partition("\n## ")[0]
+    section = text.partition(f"## {title}\n")[2].partition("\n## ")[0]
     return re.findall(r"^```\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
 
 
@@ -85,14 +94,11 @@ def installed(engine: Engine) -> Iterator[Installation]:
     engine = replace(
         engine,
         environment={
-            **engine.environment,
+            **{name: value for name, value in engine.environment.items() if name not in OF_THE_SUITE},
             "PYTHON": sys.executable,
             "PYTHONPATH": str(podman_compose.FOLDER),
             "PODMAN_COMPOSE": str(podman_compose.PROGRAM),
             "SERVICE_IMAGE": SERVICE,
-            # In place of those of the suite.
-            "BASE_URL": f"https://{HOST}",
-            "ALLOWED_HOSTS": HOST,
             "HTTP_PORT": str(ports["http"]),
             "HTTPS_PORT": str(ports["https"]),
             **_build_parts(engine),
@@ -104,7 +110,7 @@ def installed(engine: Engine) -> Iterator[Installation]:
         )
     folder = engine.folder / "deploy/compose"
     _make_certificate(folder / "tls")
-    first, second = documented_commands()
+    first, second = documented_commands("One machine with containers")
     try:
         _run(engine, engine.folder, first)
         told = _run(engine, folder, second)
@@ -117,7 +123,7 @@ def installed(engine: Engine) -> Iterator[Installation]:
     finally:
         _run(engine, folder, "docker compose down --volumes")
     for listed in (("ps", "--all"), ("volume", "ls"), ("pod", "ls")):
-        assert engine.attempt(*listed, "--quiet").stdout == ""
+        assert engine(*listed, "--quiet") == ""
 
 
 def _run(engine: Engine, folder: Path, commands: str) -> str:
@@ -132,7 +138,7 @@ def _run(engine: Engine, folder: Path, commands: str) -> str:
 def _skip_without_networks(engine: Engine) -> None:
     program("iptables")
     for command in (
-        ("network", "create", "probe"),
+        ("network", "create", "--subnet", SUBNET, "probe"),
         ("run", "--rm", "--network", "probe", "--publish", f"{free_port()}:80", BASE, "true"),
     ):
         done = engine.attempt(*command)
@@ -161,16 +167,8 @@ def _build_parts(engine: Engine) -> dict[str, str]:
 def _make_certificate(folder: Path) -> None:
     folder.mkdir()
     output_of(
-        *(
-            program("openssl"),
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-        ),
+        *(program("openssl"), "req", "-x509", "-newkey", "ec", "-nodes"),
+        *("-pkeyopt", "ec_paramgen_curve:P-256"),
         *("-days", "2", "-subj", f"/CN={HOST}", "-addext", f"subjectAltName=DNS:{HOST},IP:127.0.0.1"),
         *("-keyout", str(folder / "tls.key"), "-out", str(folder / "tls.crt")),
         env={"PATH": os.environ["PATH"]},

@@ -15,7 +15,7 @@ from cryptography import x509
 
 from compliance.tests.waiting import eventually
 from deploy.tests.composed import Installation, installed
-from deploy.tests.containers import Engine
+from deploy.tests.containers import ROOT, Engine
 
 pytestmark = pytest.mark.drill
 
@@ -29,6 +29,9 @@ AGENT = {
     "model_hash": "sha256:9f86d081",
     "metadata": {"permitted_actions": ["read_market_data", "place_order"]},
 }
+BACKUP = ROOT / "docs/backup.md"
+NEEDED = (r"^global/pg_control$", r"^tokens/[0-9a-f-]+/token.object$", r"^archive/$")
+"""What the documented backups hold: of the databases, the tokens and the archive."""
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 10)"
 
 
@@ -61,13 +64,10 @@ def heals(installation: Installation) -> bool:
 
     def works() -> bool:
         try:
-            agent = installation.ask("POST", "/v1/agents", json=AGENT)
-            if agent.status_code != 201:
-                return False
-            path = f"/v1/agents/{agent.json()['data']['id']}/certify"
-            return installation.ask("POST", path).status_code == 201
-        except (requests.ConnectionError, requests.Timeout):
+            certify(installation)
+        except (AssertionError, requests.ConnectionError, requests.Timeout):
             return False
+        return True
 
     return eventually(works, seconds=HEALS_WITHIN)
 
@@ -160,7 +160,9 @@ def test_service_works_again_after_a_restart(installation: Installation, part: s
 
 
 def test_killed_key_host_is_started_again(installation: Installation) -> None:
+    assert eventually(lambda: installation.process("key-host") > 0, seconds=HEALS_WITHIN)
     killed = installation.process("key-host")
+    assert killed > 0
 
     os.kill(killed, signal.SIGKILL)
 
@@ -168,11 +170,23 @@ def test_killed_key_host_is_started_again(installation: Installation) -> None:
     assert heals(installation)
 
 
-def test_parts_made_anew_are_found(installation: Installation) -> None:
+def test_backups_are_made_as_documented(installation: Installation) -> None:
+    commands = re.findall(r"^docker compose (exec -T .*?) +>", BACKUP.read_text(), flags=re.MULTILINE)
+
+    listed = [installation.compose(f"{command} | tar -t") for command in commands]
+
+    assert [
+        bool(re.search(name, files, re.MULTILINE)) for name, files in zip(NEEDED, listed, strict=True)
+    ] == [True] * 3
+
+
+def test_upgrade_makes_parts_anew_and_keeps_what_there_is(installation: Installation) -> None:
     before = certify(installation)
+    web = installation.process("web")
 
-    installation.compose("up", "-d", "--force-recreate")
+    installation.upgrade()
 
+    assert installation.process("web") != web
     assert heals(installation)
     verified = data_of(installation.ask("GET", f"/v1/verify/{before['serial_number']}"))
     assert verified["status"] == "active"

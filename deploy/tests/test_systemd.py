@@ -91,14 +91,14 @@ def test_processes_may_lower_their_priority() -> None:
 def test_operators_command_opens_the_hsm_only_when_it_is_asked_to(tmp_path: Path) -> None:
     (tmp_path / "systemd-run").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     (tmp_path / "systemd-run").chmod(0o755)
-    script = str(DEPLOY / "systemd/agentid-manage")
+    script = str(DEPLOY / "systemd/agentid-run")
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
 
-    usual = output_of(script, "tenant_create", "--name", "Two words", env=environment).splitlines()
+    usual = output_of(script, "tenant_create", "--name", "Two $words", env=environment).splitlines()
     opening = output_of(script, "--hsm", "ca_init", env=environment).splitlines()
 
     assert any(re.fullmatch(r"--unit=agentid-command-\d+", word) for word in usual)
-    assert usual[-4:] == ["manage.py", "tenant_create", "--name", "Two words"]
+    assert usual[-4:] == ["manage.py", "tenant_create", "--name", "Two $$words"]
     assert "PKCS11_HOSTS=0" not in usual
     assert any(re.fullmatch(r"--unit=agentid-key-command-\d+", word) for word in opening)
     assert opening[opening.index("env") + 1] == "PKCS11_HOSTS=0"

@@ -11,6 +11,7 @@ from celery.fixups.django import DjangoFixup
 from django.conf import settings
 from django.db import connections
 
+from compliance import celery
 from compliance.celery import PERIODS_SECONDS, schedule
 from compliance.core import environments, tasks
 from compliance.core.environments import Environment
@@ -61,6 +62,7 @@ def backend() -> int:
     return backends[-1]
 
 
+@pytest.mark.skipif(bool(settings.DATABASES_DIRECT), reason="a pooler has other connections")
 def test_worker_keeps_its_connections_from_task_to_task(committed: None) -> None:
     hooks = DjangoFixup(tasks.app).worker_fixup
     found = set()
@@ -72,12 +74,25 @@ def test_worker_keeps_its_connections_from_task_to_task(committed: None) -> None
     assert len(found) == 1
 
 
+@pytest.mark.skipif(bool(settings.DATABASES_DIRECT), reason="a pooler has other connections")
 def test_connection_that_died_between_tasks_is_replaced(committed: None) -> None:
     lost = backend()
     with psycopg.connect(**connections["default"].get_connection_params()) as other:
         other.execute("SELECT pg_terminate_backend(%s, 10000)", [lost])
 
     assert backend() != lost
+
+
+def test_worker_replaces_connections_when_they_are_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    for database in connections.settings.values():
+        monkeypatch.setitem(database, "CONN_MAX_AGE", database["CONN_MAX_AGE"])
+    former = {alias: database["CONN_MAX_AGE"] for alias, database in connections.settings.items()}
+
+    celery._renew_connections()
+
+    found = {alias: database["CONN_MAX_AGE"] for alias, database in connections.settings.items()}
+    assert (former["default"], found["default"]) == (None, celery.CONNECTION_SECONDS)
+    assert (former["default_auditor"], found["default_auditor"]) == (0, 0)
 
 
 def test_lost_broker_is_survived() -> None:

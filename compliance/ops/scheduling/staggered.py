@@ -28,6 +28,15 @@ class Staggered(schedule):
             return schedstate(is_due=False, next=remaining)
         return schedstate(is_due=True, next=self.remaining_estimate(self.now()).total_seconds())
 
+    def __reduce__(self) -> tuple[type, tuple[float, float]]:
+        return type(self), (self.seconds, self.offset)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Staggered) and (self.seconds, self.offset) == (other.seconds, other.offset)
+
+    def __hash__(self) -> int:
+        return hash((self.seconds, self.offset))
+
 
 def staggered(periods: Mapping[str, float]) -> dict[str, Staggered]:
     """Return a schedule for each name and its seconds; those of one period spread evenly over it."""

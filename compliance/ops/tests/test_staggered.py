@@ -1,6 +1,7 @@
 """When tasks by the clock are due: each at its own times, never all together."""
 
 from collections import defaultdict
+from copy import copy
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -29,7 +30,7 @@ def test_tasks_of_one_period_are_spread_evenly_over_it() -> None:
     assert [found[name].offset for name in "abcd"] == [10.0, 30.0, 50.0, 1800.0]
 
 
-def test_no_two_tasks_of_the_service_are_due_at_one_time() -> None:
+def test_no_two_tasks_of_one_period_are_due_at_one_time() -> None:
     offsets = defaultdict(list)
     for entry in celery.schedule().values():
         offsets[entry["schedule"].seconds].append(entry["schedule"].offset)
@@ -38,6 +39,11 @@ def test_no_two_tasks_of_the_service_are_due_at_one_time() -> None:
         ordered = sorted(alike)
         gaps = [later - earlier for earlier, later in pairwise([*ordered, ordered[0] + period])]
         assert gaps == pytest.approx([period / len(alike)] * len(alike))
+
+
+def test_copies_are_due_at_the_same_times() -> None:
+    assert copy(A_MINUTE) == A_MINUTE
+    assert Staggered(60.0, 30.0) != A_MINUTE
 
 
 def test_a_run_that_was_late_does_not_move_the_next() -> None:

@@ -2,6 +2,7 @@
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.db import Error, connections
 
 from compliance.core import environments
@@ -9,6 +10,8 @@ from compliance.core.environments import Environment
 from compliance.stores import sessions, sql
 
 KEY = 4_711
+
+pytestmark = pytest.mark.skipif(bool(settings.DATABASES_DIRECT), reason="a pooler has other sessions")
 
 
 @pytest.fixture(autouse=True)
