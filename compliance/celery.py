@@ -94,7 +94,7 @@ def _spare_memory(**kwargs: Any) -> None:
 
 
 def _renew_connections(**kwargs: Any) -> None:
-    """Give connections an age: a session keeps what it learned of each task, and each thread runs them all."""
+    """Give connections an age: a session keeps what it learned of each task, and threads run them all."""
     for database in connections.settings.values():
         if database["CONN_MAX_AGE"] is None:
             database["CONN_MAX_AGE"] = CONNECTION_SECONDS
