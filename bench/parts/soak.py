@@ -21,12 +21,16 @@ NO_NEW_KEYS = {"KEY_POOL_SIZE": "0", "KEY_POOL_SIZE_TEST": "0"}  # nothing certi
 
 @dataclass(frozen=True)
 class Window:
-    """A part of the soak: latencies in milliseconds, megabytes by process."""
+    """A part of the soak: latencies in milliseconds, megabytes by process; how fast the machine was after it.
+
+    `speed` is in loops of plain Python a second.
+    """
 
     p50: float
     p99: float
     errors: int
     memory: Mapping[str, float]
+    speed: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,8 @@ def soak(run: Run) -> None:
         with _others(run) as others:
             for done in range(wanted):
                 outcomes.append(load.offered(options.offered_rate, options.soak_window))
-                found.append(window(outcomes[-1], memory_of_all(run, others)))
+                held = memory_of_all(run, others)
+                found.append(window(outcomes[-1], held, machine.loops_per_second()))
                 say(f"  … soak, window {done + 1} of {wanted}: {_in_words(found[-1])}")
         return outcomes
 
@@ -86,17 +91,16 @@ def _others(run: Run) -> Iterator[dict[str, int]]:
         }
 
 
-def window(outcome: Outcome, memory: Mapping[str, float]) -> Window:
+def window(outcome: Outcome, memory: Mapping[str, float], speed: float) -> Window:
     """Sum up a part's requests."""
     ordered = sorted(outcome.latencies)
     p50, p99 = (percentile(ordered, share) * 1000 for share in (0.5, 0.99))
-    return Window(p50, p99, outcome.errors, memory)
+    return Window(p50, p99, outcome.errors, memory, speed)
 
 
 def courses(windows: Sequence[Window]) -> list[Course]:
     """Return how p99 and each process's memory moved."""
-    share = max(1, len(windows) // QUARTERS)
-    early, late = windows[share : 2 * share] or windows[:1], windows[-share:]
+    early, late = _compared(windows)
 
     def course(name: str, values: Sequence[float], later: Sequence[float]) -> Course:
         return Course(name, median(values), median(later))
@@ -113,6 +117,18 @@ def courses(windows: Sequence[Window]) -> list[Course]:
             for name in names
         ),
     ]
+
+
+def speeds(windows: Sequence[Window]) -> Course:
+    """Return how the machine's own speed moved: p99 moves with it, whatever the service does."""
+    early, late = _compared(windows)
+    return Course("machine", median([one.speed for one in early]), median([one.speed for one in late]))
+
+
+def _compared(windows: Sequence[Window]) -> tuple[Sequence[Window], Sequence[Window]]:
+    """Return the second quarter and the last."""
+    share = max(1, len(windows) // QUARTERS)
+    return windows[share : 2 * share] or windows[:1], windows[-share:]
 
 
 def memory_of_all(run: Run, others: Mapping[str, int]) -> dict[str, float]:
@@ -161,6 +177,7 @@ def _in_words(one: Window) -> str:
 
 def _tell(run: Run, windows: Sequence[Window], failures: str) -> None:
     found, errors = courses(windows), sum(one.errors for one in windows)
+    own = speeds(windows)
     minutes = len(windows) * run.options.soak_window / 60
     rows = [["soak", "second quarter", "last quarter", "", "moved", ""]]
     rows += [one.cells("ms" if one.name == "p99" else "MB") for one in found]
@@ -170,6 +187,8 @@ def _tell(run: Run, windows: Sequence[Window], failures: str) -> None:
         f"Soak: {minutes:g} minutes at {run.options.offered_rate:,.0f}/s in {len(windows)} windows, "
         f"{errors} errors{f' ({failures})' if failures else ''}",
         *table(rows),
+        f"The machine itself did {own.early / 1e6:.1f}, then {own.late / 1e6:.1f} million loops a second "
+        f"({own.moved:+.1%})",
         f"Memory and p99 flat within {FLAT:.0%} and no error: {'yes' if is_flat else 'NO'}",
         "",
     ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.parts.soak import Course, Window, courses
+from bench.parts.soak import Course, Window, courses, speeds
 
 
 def windows(*p99: float, memory: float = 100.0) -> list[Window]:
@@ -16,6 +16,13 @@ def test_second_quarter_is_compared_with_the_last() -> None:
         ("p99", 11.0, 14.0),
         ("web loop 1", 102.5, 106.5),
     ]
+
+
+def test_speed_of_the_machine_stands_apart() -> None:
+    slower = [Window(1.0, 1.0, 0, {}, speed) for speed in (9.0, 20.0, 9.0, 15.0)]
+
+    assert speeds(slower) == Course("machine", 20.0, 15.0)
+    assert [one.name for one in courses(slower)] == ["p99"]
 
 
 @pytest.mark.parametrize(
