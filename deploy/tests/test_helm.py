@@ -1,6 +1,7 @@
 """The chart, rendered by helm itself: valid for Kubernetes, and what an installation relies on."""
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -148,14 +149,16 @@ def test_every_process_is_there_with_the_command_of_the_others() -> None:
     ours = {f"{process}/{one['name']}": one["command"] for process, one, _ in containers()}
 
     def of_compose(name: str) -> list[str]:
-        command: list[str] = COMPOSE[name]["command"]
+        command: list[str] = [re.sub(r"\$\{\w+:-(\w+)\}", r"\1", word) for word in COMPOSE[name]["command"]]
         return command[2].removeprefix("exec ").split() if command[0] == "sh" else command
 
     assert {*pods()} == {*COMPOSE} - {"postgres", "valkey", "nginx", "key-host", "migrate"} | {"migration"}
     assert ours["web/web"] == of_compose("web")
     for name in ("worker", "beat", "webhook-sender", "signal-sender"):
         assert ours[f"{name}/{name}"] == of_compose(name)
-    assert ours["migration/migration"] == COMPOSE["migrate"]["command"]
+    # Compose waits for its PostgreSQL before.
+    migrations = COMPOSE["migrate"]["command"][-1].splitlines()[-2:]
+    assert ours["migration/migration"][-1] == " && ".join(migrations)
     for name in ("web", "worker", "signal-sender"):
         assert ours[f"{name}/key-host-0"] == of_compose("key-host")
         assert ours[f"{name}/key-host-1"] == [*of_compose("key-host")[:-1], "1"]
