@@ -1,5 +1,6 @@
 import re
 import subprocess
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,17 @@ def test_nginx_has_the_address_of_web() -> None:
     address = FILE["services"]["web"]["networks"]["inside"]["ipv4_address"]
 
     assert f"server {address}:8000;" in (DEPLOY / "compose/nginx.conf").read_text()
+
+
+def test_addresses_given_out_are_neither_fixed_ones_nor_of_broadcasts() -> None:
+    (config,) = FILE["networks"]["inside"]["ipam"]["config"]
+    subnet, given = ip_network(config["subnet"]), ip_network(config["ip_range"])
+    fixed = [
+        ip_address(FILE["services"][part]["networks"]["inside"]["ipv4_address"]) for part in ("web", "nginx")
+    ]
+
+    assert all(address in subnet and address not in given for address in fixed)
+    assert subnet.broadcast_address not in given
 
 
 def test_secrets_are_neither_committed_nor_built_in() -> None:
