@@ -1,7 +1,6 @@
 """The installation of compose.yaml, made by the commands that docs/deployment.md names."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,13 +17,11 @@ import requests
 
 from deploy.tests import podman_compose
 from deploy.tests.containers import BASE, ROOT, SERVICE, Engine, build
-from deploy.tests.programs import DEPLOY, output_of, program
-from deploy.tests.test_balancers import free_port
+from deploy.tests.programs import COMPOSE, DEPLOY, free_port, make_certificate, output_of, program
 
 STEP_TAKES_AT_MOST = 600  # seconds
 HOST = "agents.example.org"
-SUBNET = "10.89.17.0/24"
-"""The inner network's in compose.yaml."""
+SUBNET = COMPOSE["networks"]["inside"]["ipam"]["config"][0]["subnet"]
 OF_THE_SUITE = frozenset({"ALLOWED_HOSTS", "BASE_URL"})
 """What the file `.env` sets, and what the suite has set for itself."""
 # What the documents call docker compose is podman-compose here; the image is there already.
@@ -109,7 +106,8 @@ def installed(engine: Engine) -> Iterator[Installation]:
             DEPLOY / name, engine.folder / "deploy" / name, ignore=shutil.ignore_patterns("secrets", "tls")
         )
     folder = engine.folder / "deploy/compose"
-    _make_certificate(folder / "tls")
+    (folder / "tls").mkdir()
+    make_certificate(folder / "tls")
     first, second = documented_commands("One machine with containers")
     try:
         _run(engine, engine.folder, first)
@@ -162,14 +160,3 @@ def _build_parts(engine: Engine) -> dict[str, str]:
             *("-f", str(DEPLOY / "tests/images/Containerfile"), str(DEPLOY / "tests/images")),
         )
     return named
-
-
-def _make_certificate(folder: Path) -> None:
-    folder.mkdir()
-    output_of(
-        *(program("openssl"), "req", "-x509", "-newkey", "ec", "-nodes"),
-        *("-pkeyopt", "ec_paramgen_curve:P-256"),
-        *("-days", "2", "-subj", f"/CN={HOST}", "-addext", f"subjectAltName=DNS:{HOST},IP:127.0.0.1"),
-        *("-keyout", str(folder / "tls.key"), "-out", str(folder / "tls.crt")),
-        env={"PATH": os.environ["PATH"]},
-    )

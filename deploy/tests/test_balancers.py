@@ -16,7 +16,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from compliance.tests.waiting import eventually
-from deploy.tests.programs import DEPLOY, output_of, program
+from deploy.tests.programs import DEPLOY, free_port, make_certificate, output_of, program
 
 _ANY = re.compile(".*")
 AGENT = "0198f2a4-7c1e-7d52-9d0f-3a1b2c3d4e5f"
@@ -26,21 +26,10 @@ AGENT = "0198f2a4-7c1e-7d52-9d0f-3a1b2c3d4e5f"
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with tls.crt, tls.key and tls.pem of agents.example.org."""
     folder = tmp_path_factory.mktemp("tls")
-    output_of(
-        *(program("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
-        *("-keyout", str(folder / "tls.key"), "-out", str(folder / "tls.crt")),
-        *("-subj", "/CN=agents.example.org"),
-        *("-addext", "subjectAltName=IP:127.0.0.1,DNS:agents.example.org"),
-    )
+    make_certificate(folder)
     both = (folder / "tls.crt").read_text() + (folder / "tls.key").read_text()
     (folder / "tls.pem").write_text(both)
     return folder
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Balancer:

@@ -5,18 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from compliance.ops.unsafe_settings import DEFAULT_PINS
 from compliance.settings.declaring import Section
-from deploy.tests.programs import DEPLOY, output_of, program
+from deploy.tests.programs import COMPOSE, DEPLOY, PARTS, output_of, program
 
-FILE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose/compose.yaml").read_text())
-OURS = {name: one for name, one in FILE["services"].items() if one["image"] == FILE["x-service"]["image"]}
+OURS = {name: one for name, one in PARTS.items() if one["image"] == COMPOSE["x-service"]["image"]}
 
 
 def test_every_part_is_there() -> None:
-    assert set(FILE["services"]) - set(OURS) == {"postgres", "valkey", "nginx"}
+    assert set(PARTS) - set(OURS) == {"postgres", "valkey", "nginx"}
     assert set(OURS) == {
         *("migrate", "key-host", "web", "worker", "beat", "webhook-sender", "signal-sender"),
     }
@@ -53,9 +51,9 @@ def test_host_that_the_health_check_asks_for_is_always_allowed() -> None:
 
 
 def test_only_the_migration_has_the_owners_credentials() -> None:
-    assert [
-        name for name, part in FILE["services"].items() if "database-owner-url" in part.get("secrets", [])
-    ] == ["migrate"]
+    assert [name for name, part in PARTS.items() if "database-owner-url" in part.get("secrets", [])] == [
+        "migrate"
+    ]
 
 
 def test_only_the_key_host_has_the_pins_and_the_tokens() -> None:
@@ -63,46 +61,44 @@ def test_only_the_key_host_has_the_pins_and_the_tokens() -> None:
         named = str([part.get("environment"), part.get("secrets"), part.get("volumes")])
         return "pkcs11-live-pin" in named or "pkcs11-test-pin" in named or "tokens:" in named
 
-    assert [name for name, part in FILE["services"].items() if knows(part)] == ["key-host"]
+    assert [name for name, part in PARTS.items() if knows(part)] == ["key-host"]
 
 
 def test_names_used_are_declared() -> None:
-    for part in FILE["services"].values():
-        assert set(part.get("secrets", [])) <= set(FILE["secrets"])
-        assert set(part.get("networks", [])) <= set(FILE["networks"])
+    for part in PARTS.values():
+        assert set(part.get("secrets", [])) <= set(COMPOSE["secrets"])
+        assert set(part.get("networks", [])) <= set(COMPOSE["networks"])
         named = {one.split(":")[0] for one in part.get("volumes", []) if not one.startswith(".")}
-        assert named <= set(FILE["volumes"])
-        assert set(part.get("depends_on", {})) <= set(FILE["services"])
+        assert named <= set(COMPOSE["volumes"])
+        assert set(part.get("depends_on", {})) <= set(PARTS)
 
 
 def test_files_that_are_mounted_exist() -> None:
-    mounts = [one for part in FILE["services"].values() for one in part.get("volumes", [])]
+    mounts = [one for part in PARTS.values() for one in part.get("volumes", [])]
     files = {one.split(":")[0] for one in mounts if one.startswith(".")}
 
     assert {name for name in files if not (DEPLOY / "compose" / name).exists()} <= {"./tls"}
     assert {"./tls", "./roles.sh", "./softhsm2.conf", "./nginx.conf"} < files
-    assert not any("configs" in part for part in FILE["services"].values())  # podman-compose ignores them
+    assert not any("configs" in part for part in PARTS.values())  # podman-compose ignores them
 
 
 def test_no_part_that_others_wait_for_waits_itself() -> None:
-    waits = {name: set(part.get("depends_on", {})) for name, part in FILE["services"].items()}
+    waits = {name: set(part.get("depends_on", {})) for name, part in PARTS.items()}
 
     assert not [name for waited in waits.values() for name in waited if waits[name]]
     assert any(waits.values())
 
 
 def test_nginx_has_the_address_of_web() -> None:
-    address = FILE["services"]["web"]["networks"]["inside"]["ipv4_address"]
+    address = PARTS["web"]["networks"]["inside"]["ipv4_address"]
 
     assert f"server {address}:8000;" in (DEPLOY / "compose/nginx.conf").read_text()
 
 
 def test_addresses_given_out_are_neither_fixed_ones_nor_of_broadcasts() -> None:
-    (config,) = FILE["networks"]["inside"]["ipam"]["config"]
+    (config,) = COMPOSE["networks"]["inside"]["ipam"]["config"]
     subnet, given = ip_network(config["subnet"]), ip_network(config["ip_range"])
-    fixed = [
-        ip_address(FILE["services"][part]["networks"]["inside"]["ipv4_address"]) for part in ("web", "nginx")
-    ]
+    fixed = [ip_address(PARTS[part]["networks"]["inside"]["ipv4_address"]) for part in ("web", "nginx")]
 
     assert all(address in subnet and address not in given for address in fixed)
     assert subnet.broadcast_address not in given
@@ -124,7 +120,7 @@ def test_secrets_are_made_once_and_not_shown(tmp_path: Path) -> None:
 
     assert said == ""
     assert tmp_path.stat().st_mode & 0o777 == 0o700
-    assert {Path(one["file"]).name for one in FILE["secrets"].values()} <= set(first)
+    assert {Path(one["file"]).name for one in COMPOSE["secrets"].values()} <= set(first)
     assert first == {path.name: path.read_text().strip() for path in tmp_path.iterdir()}
     assert len(first["secret-key"]) >= 50
     assert re.fullmatch(r"[\w-]{43}=", first["encryption-keys"])

@@ -14,7 +14,7 @@ from django.urls import URLResolver, get_resolver
 
 from compliance.settings.declaring import Section
 from deploy.tests import helm
-from deploy.tests.programs import DEPLOY, output_of
+from deploy.tests.programs import DEPLOY, PARTS, output_of
 
 CHART = DEPLOY / "helm"
 EXAMPLE = CHART / "examples/values.yaml"
@@ -30,7 +30,6 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     ),
     "haproxy": ("--set", "ingress.routing=haproxy,hosts={a.example.org,b.example.org},image.tag=v2"),
 }
-COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose/compose.yaml").read_text())["services"]
 Manifest = dict[str, Any]
 
 
@@ -149,15 +148,15 @@ def test_every_process_is_there_with_the_command_of_the_others() -> None:
     ours = {f"{process}/{one['name']}": one["command"] for process, one, _ in containers()}
 
     def of_compose(name: str) -> list[str]:
-        command: list[str] = [re.sub(r"\$\{\w+:-(\w+)\}", r"\1", word) for word in COMPOSE[name]["command"]]
+        command: list[str] = [re.sub(r"\$\{\w+:-(\w+)\}", r"\1", word) for word in PARTS[name]["command"]]
         return command[2].removeprefix("exec ").split() if command[0] == "sh" else command
 
-    assert {*pods()} == {*COMPOSE} - {"postgres", "valkey", "nginx", "key-host", "migrate"} | {"migration"}
+    assert {*pods()} == {*PARTS} - {"postgres", "valkey", "nginx", "key-host", "migrate"} | {"migration"}
     assert ours["web/web"] == of_compose("web")
     for name in ("worker", "beat", "webhook-sender", "signal-sender"):
         assert ours[f"{name}/{name}"] == of_compose(name)
     # Compose waits for its PostgreSQL before.
-    migrations = COMPOSE["migrate"]["command"][-1].splitlines()[-2:]
+    migrations = PARTS["migrate"]["command"][-1].splitlines()[-2:]
     assert ours["migration/migration"][-1] == " && ".join(migrations)
     for name in ("web", "worker", "signal-sender"):
         assert ours[f"{name}/key-host-0"] == of_compose("key-host")

@@ -59,16 +59,17 @@ def world() -> World:
 
 @pytest.fixture(scope=scope_of_worlds)
 def lasting_world(world_transaction: None) -> World:
-    """One for all tests of a module whose own `world` is `as_stored` of it: to make one takes longest."""
+    """One for all tests of a module whose `world` is `shared_world`: to make one takes longest."""
     return make_world()
 
 
-def as_stored(world: World) -> World:
-    """The same, with rows and memory that no earlier test has changed."""
+@pytest.fixture
+def shared_world(lasting_world: World) -> World:
+    """The lasting one, with rows and memory that no earlier test has changed."""
     for module in (baselines, marks, state_cache):
         module._kept.clear()
-    agent = Agent.objects.select_related("tenant").get(id=world.agent.id)
-    return World(agent.tenant, agent, world.api)
+    agent = Agent.objects.select_related("tenant").get(id=lasting_world.agent.id)
+    return World(agent.tenant, agent, lasting_world.api)
 
 
 @pytest.fixture(autouse=True)

@@ -18,14 +18,12 @@ from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from events.models import BehaviorEvent
-from events.tests.conftest import World, as_stored
+from events.tests.conftest import World, shared_world
 
 PAYLOAD = {"order": 7}
 
 
-@pytest.fixture
-def world(lasting_world: World) -> World:
-    return as_stored(lasting_world)
+world = shared_world
 
 
 @pytest.fixture

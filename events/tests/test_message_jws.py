@@ -21,15 +21,13 @@ from certificates.tests.factories import make_certificate, revoke_certificate
 from compliance.core.encodings import b64url_decode, b64url_encode
 from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
-from events.tests.conftest import World, as_stored
+from events.tests.conftest import World, shared_world
 
 PAYLOAD: dict[str, Any] = {"order": 7, "note": "é.", "amount": 1.5}
 BROKER = "https://broker.example"
 
 
-@pytest.fixture
-def world(lasting_world: World) -> World:
-    return as_stored(lasting_world)
+world = shared_world
 
 
 def sign(world: World, **more: Any) -> dict[str, Any]:

@@ -10,16 +10,14 @@ from compliance.core.identifiers import new_id
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from events.models import BehaviorEvent
-from events.tests.conftest import World, as_stored
+from events.tests.conftest import World, shared_world
 from events.tests.factories import make_event, make_high_event
 
 PATH = "/v1/events"
 START = datetime(2026, 3, 4, 5, 6, 7, 123456, tzinfo=UTC)
 
 
-@pytest.fixture
-def world(lasting_world: World) -> World:
-    return as_stored(lasting_world)
+world = shared_world
 
 
 def ids(answer: object) -> list[str]:

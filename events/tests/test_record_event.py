@@ -19,14 +19,12 @@ from compliance.core.identifiers import new_id
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from events.models import ActionType
-from events.tests.conftest import World, as_stored
+from events.tests.conftest import World, shared_world
 
 PATH = "/v1/events"
 
 
-@pytest.fixture
-def world(lasting_world: World) -> World:
-    return as_stored(lasting_world)
+world = shared_world
 
 
 def test_event_is_scored_and_stored(world: World) -> None:

@@ -20,16 +20,12 @@ from events.archiving import restoring
 from events.errors import BadArchive, RangeTaken, UnknownArchive
 from events.models import BehaviorEvent
 from events.tests import test_archives
-from events.tests.conftest import World, as_stored
+from events.tests.conftest import World, shared_world
 from events.tests.factories import store_event
 from events.tests.test_archives import ACTOR, ODD, Killed, drop, end, entries, is_stored, run, store_old
 
 folder, old, patient = test_archives.folder, test_archives.old, test_archives.patient
-
-
-@pytest.fixture
-def world(lasting_world: World) -> World:
-    return as_stored(lasting_world)
+world = shared_world
 
 
 @pytest.fixture

@@ -11,15 +11,13 @@ from auditlog.vocabulary import AuditAction
 from compliance.core.identifiers import new_id
 from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
-from events.tests.conftest import World, as_stored
+from events.tests.conftest import World, shared_world
 from events.tests.factories import make_high_event
 
 PAYLOAD = {"order": 7, "note": "é", "amount": 1.5}
 
 
-@pytest.fixture
-def world(lasting_world: World) -> World:
-    return as_stored(lasting_world)
+world = shared_world
 
 
 def path(agent_id: object) -> str:
