@@ -165,6 +165,11 @@ def _stock_pool() -> None:
     key_pool.put_back(key=free, now=now())
 
 
+def forget_spare_keys() -> None:
+    """What the tokens held for later tests is destroyed."""
+    _keys.clear()
+
+
 @contextmanager
 def lost() -> Iterator[None]:
     """What happens inside the block is gone from the database afterwards, as after a restore."""

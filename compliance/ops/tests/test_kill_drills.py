@@ -23,7 +23,12 @@ from auditlog.models import AuditEntry
 from certificates import services
 from certificates.issuing import key_pool
 from certificates.models import Certificate, CertificateAuthority, Issuance, PooledKey, RevocationList
-from certificates.tests.factories import make_authorities, make_certificate, revoke_certificate
+from certificates.tests.factories import (
+    forget_spare_keys,
+    make_authorities,
+    make_certificate,
+    revoke_certificate,
+)
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.keys import KeyNotFound, backend_for
@@ -40,6 +45,13 @@ LATER = timedelta(hours=2)
 SCRIPT = Path(__file__).with_name("killed_alone.py")
 
 pytestmark = [pytest.mark.drill, pytest.mark.usefixtures("committed")]
+
+
+@pytest.fixture(autouse=True)
+def spare_keys() -> Iterator[None]:
+    """`doctor --fix` destroys the keys that other tests made and no row names."""
+    yield
+    forget_spare_keys()
 
 
 class Victims:

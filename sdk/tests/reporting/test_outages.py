@@ -125,10 +125,10 @@ def test_hanging_service_holds_up_neither_the_agent_nor_the_end(
         assert sum(path.read_bytes().count(b"\n") for path in files(spool)) == 101
 
 
-def is_full(spool: Path, size: int) -> bool:
-    """Whether no line more, as long as those that are there, has room."""
+def is_full(spool: Path, size: int, lines: int) -> bool:
+    """Whether it holds `lines` lines, and no other as long as these has room."""
     found = b"".join(path.read_bytes() for path in files(spool))
-    return b"\n" in found and len(found) + len(found) // found.count(b"\n") > size
+    return 0 < lines == found.count(b"\n") and len(found) + len(found) // lines > size
 
 
 def test_full_memory_and_spool_drop_the_newest(
@@ -136,13 +136,17 @@ def test_full_memory_and_spool_drop_the_newest(
 ) -> None:
     reporter = make_reporter(NOBODY, max_queued=10, max_spool_bytes=1_000)
 
+    def has_taken_what_fits() -> bool:
+        found = reporter.statistics()
+        return found.queued < 10 or is_full(spool, 1_000, found.spooled)
+
     taken = []
     for number in range(100):
         taken.append(reporter.report("data_access", {"n": number}))
         if not taken[-1]:
             break
-        # What fits into the spool goes there.
-        assert eventually(lambda: reporter.statistics().queued < 10 or is_full(spool, 1_000))
+        # What fits into the spool goes there, and is counted.
+        assert eventually(has_taken_what_fits)
 
     found = reporter.statistics()
     assert taken[-1] is False
