@@ -25,7 +25,7 @@ from auditlog.tlog.errors import TlogError
 from auditlog.tlog.notes import Note
 from auditlog.tlog.tiles import extended, partial_tiles
 from compliance.core import environments
-from compliance.stores import sessions, sql
+from compliance.stores import session_locks, sql
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class _Queued(NamedTuple):
 
 def turn() -> AbstractContextManager[bool]:
     """Keep other sealers away inside the block; yields False where another one is at work."""
-    return sessions.locked(TURN)
+    return session_locks.locked(TURN)
 
 
 def seal_queued() -> int:

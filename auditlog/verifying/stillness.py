@@ -11,7 +11,7 @@ from typing import Final
 from django.conf import settings
 
 from auditlog.errors import BeingVerified, NotSettled
-from compliance.stores import sessions, sql
+from compliance.stores import session_locks, sql
 
 LOCK: Final = 0x7374696C  # "stil": held in shared mode by verifications, alone by what removes contents
 SETTLED_WITHIN_SECONDS: Final = 30
@@ -34,7 +34,7 @@ def contents_kept() -> Iterator[None]:
     if not settings.DATABASE_CITUS:
         yield
         return
-    with sessions.locked(LOCK, shared=True):
+    with session_locks.locked(LOCK, shared=True):
         _settle()
         yield
 

@@ -25,10 +25,9 @@ from bench.cluster.topology import Cluster
 from bench.harness.ledger import Ledger
 from bench.harness.report import table
 from bench.harness.revoked import active_copies
-from bench.harness.web import free_port
 from bench.parts.kill import longest_gap
 from compliance.localdev.console import StepFailed, say, step
-from compliance.localdev.ports import HOST
+from compliance.localdev.ports import HOST, free_port
 from compliance.localdev.servers import processes
 
 WARM_SECONDS = 8.0

@@ -13,7 +13,7 @@ import psycopg
 from bench.harness import web
 from bench.harness.place import Place
 from bench.harness.web import WebServer
-from compliance.localdev.ports import HOST
+from compliance.localdev.ports import HOST, free_port
 
 # Every webhook in turn gets a message of its own, due from a second before on.
 FILL = """
@@ -110,7 +110,7 @@ class Outbox:
 @contextmanager
 def receiver(place: Place) -> Iterator[WebServer]:
     """A receiver in a process of its own."""
-    port = web.free_port()
+    port = free_port()
     command = [sys.executable, "-m", "bench.rulers.receiver", str(port)]
     with web.running("receiver", command, place.environment(), place, port=port, path="/taken") as server:
         yield server

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -21,7 +20,7 @@ from bench.harness.place import Place
 from bench.harness.pooler import pooled
 from compliance.localdev.console import StepFailed
 from compliance.localdev.parts import commands
-from compliance.localdev.ports import HOST, PRIVATE_RANGE, is_free
+from compliance.localdev.ports import HOST, free_port
 from compliance.localdev.servers import processes
 
 MARK = "SERVICE_BENCH"
@@ -158,14 +157,6 @@ def nothing(place: Place) -> Iterator[WebServer]:
     command = [sys.executable, "-m", "bench.rulers.echo", str(port)]
     with running("echo", command, place.environment(), place, port=port, path="/") as server:
         yield server
-
-
-def free_port() -> int:
-    """A port nobody listens on."""
-    for port in random.sample(PRIVATE_RANGE, 200):
-        if is_free(port):
-            return port
-    raise StepFailed("no free port was found on 127.0.0.1", hint="stop some servers")
 
 
 def clear_leftovers(place: Place) -> None:

@@ -18,7 +18,7 @@ from bench.trust_parts import calls
 from bench.trust_parts.doors import errors_of
 from bench.trust_parts.run import TrustRun
 from compliance.localdev.console import StepFailed, say
-from compliance.localdev.ports import HOST
+from compliance.localdev.ports import HOST, free_port
 from compliance.localdev.servers.processes import wait_until
 
 NGINX = Path("/usr/sbin/nginx")
@@ -113,7 +113,7 @@ def _name(run: TrustRun) -> str:
 @contextmanager
 def _nginx(run: TrustRun, api: int) -> Iterator[int]:
     """nginx as the documentation configures it, in a folder of its own."""
-    port = web.free_port()
+    port = free_port()
     text = (run.place.servers.layout.root / "docs/gateway/nginx.conf").read_text()
     with tempfile.TemporaryDirectory() as folder:
         kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")

@@ -35,9 +35,15 @@ def answers(host: str, port: int) -> bool:
         return False
 
 
+def free_port() -> int:
+    """Return a port on which nobody listens. Raises: StepFailed."""
+    with _listen_on_first(_some_private()) as probe:
+        return port_of(probe)
+
+
 def private_port(path: Path, name: str) -> int:
     """Return the port kept in `path` for the server `name` if it is free, else a new one, which is kept."""
-    candidates = [*filter(None, [read_json(path).get(name)]), *random.sample(PRIVATE_RANGE, 200)]
+    candidates = [*filter(None, [read_json(path).get(name)]), *_some_private()]
     with _listen_on_first(candidates) as probe:
         return _keep(path, name, port_of(probe))
 
@@ -73,6 +79,10 @@ def _asked_port(asked: str) -> socket.socket:
         hint = "stop that program, choose another PORT, or leave PORT unset to have a free one chosen"
         message = f"port {asked} can't be used: another program listens on it, or it is reserved"
         raise StepFailed(message, hint=hint) from error
+
+
+def _some_private() -> list[int]:
+    return random.sample(PRIVATE_RANGE, 200)
 
 
 def _listen_on_first(candidates: Iterable[int]) -> socket.socket:

@@ -15,9 +15,10 @@ from typing import Any, Literal
 import pytest
 import requests
 
+from compliance.localdev.ports import free_port
 from deploy.tests import podman_compose
 from deploy.tests.containers import BASE, ROOT, SERVICE, Engine, build
-from deploy.tests.programs import COMPOSE, DEPLOY, free_port, make_certificate, output_of, program
+from deploy.tests.programs import COMPOSE, DEPLOY, make_certificate, output_of, program
 
 STEP_TAKES_AT_MOST = 600  # seconds
 HOST = "agents.example.org"

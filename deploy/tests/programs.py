@@ -1,7 +1,6 @@
 """Programs that deployment files are checked with; a test without its program is skipped visibly."""
 
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -30,12 +29,6 @@ def output_of(*command: str, **options: object) -> str:
     )
     assert done.returncode == 0, done.stdout
     return str(done.stdout)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def make_certificate(folder: Path) -> None:

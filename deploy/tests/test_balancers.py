@@ -15,8 +15,9 @@ import requests
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from compliance.localdev.ports import free_port
 from compliance.tests.waiting import eventually
-from deploy.tests.programs import DEPLOY, free_port, make_certificate, output_of, program
+from deploy.tests.programs import DEPLOY, make_certificate, output_of, program
 
 _ANY = re.compile(".*")
 AGENT = "0198f2a4-7c1e-7d52-9d0f-3a1b2c3d4e5f"

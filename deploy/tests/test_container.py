@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import requests
 
+from compliance.localdev.ports import free_port
 from compliance.tests.nodes import node_environment
 from compliance.tests.waiting import eventually
 from deploy.tests.containers import SERVICE, Engine
-from deploy.tests.programs import free_port
 
 STARTS_WITHIN = 120.0  # seconds
 FIND_LEFTOVERS = "find /opt/service/app -name 'compiled-*' -o -type d -name tests; which cc || true"

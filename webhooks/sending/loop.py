@@ -50,12 +50,12 @@ class SendingLoop(ABC, Generic[Claim, Result]):
 
     def __init__(self, environment: Environment, *, size: int) -> None:
         self.environment = environment
-        self._size = size
-        self._in_flight: dict[UUID, Claim] = {}
+        self.size = size
+        self.in_flight: dict[UUID, Claim] = {}
         self._finished: SimpleQueue[Result] = SimpleQueue()
         self._unrecorded: list[Result] = []
-        self._awake = threading.Event()
-        self._stopping = threading.Event()
+        self.awake = threading.Event()
+        self.stopping = threading.Event()
         self._renewed = 0.0
         self._trouble = ""
         self._clock = DatabaseClock()
@@ -72,7 +72,7 @@ class SendingLoop(ABC, Generic[Claim, Result]):
 
     @abstractmethod
     def listen(self) -> None:
-        """Set `_awake` at each message that there is work, until `_stopping` is set."""
+        """Set `awake` at each message that there is work, until `stopping` is set."""
 
     @abstractmethod
     def take(self) -> Sequence[Claim]:
@@ -101,12 +101,12 @@ class SendingLoop(ABC, Generic[Claim, Result]):
         """Work until `stop`; what the database refuses is tried again."""
         threading.Thread(target=self.listen, daemon=True).start()
         with environments.use(self.environment):
-            while not self._stopping.is_set():
+            while not self.stopping.is_set():
                 began = time.monotonic()
                 if self._try(self._turn):
                     self._wait(self.poll_seconds)
                 else:
-                    self._stopping.wait(RETRY_SECONDS)
+                    self.stopping.wait(RETRY_SECONDS)
                 time.sleep(max(0.0, began + self.gather_seconds - time.monotonic()))
             self._close(CLOSING_SECONDS)
             connections[self.environment.alias].close()
@@ -116,7 +116,7 @@ class SendingLoop(ABC, Generic[Claim, Result]):
         until = time.monotonic() + seconds
         with environments.use(self.environment):
             begun = self._turn()
-            while self._in_flight and time.monotonic() < until:
+            while self.in_flight and time.monotonic() < until:
                 self._wait(self.poll_seconds)
                 begun += self._turn()
             self._close(self.timeout_seconds + CLOSING_SECONDS)
@@ -124,8 +124,8 @@ class SendingLoop(ABC, Generic[Claim, Result]):
 
     def stop(self) -> None:
         """Make `run` claim nothing more and return, at most `CLOSING_SECONDS` later."""
-        self._stopping.set()
-        self._awake.set()
+        self.stopping.set()
+        self.awake.set()
 
     def now(self) -> datetime:
         """Return the database's time: by its own a node that is ahead would take others' work for lost."""
@@ -134,7 +134,7 @@ class SendingLoop(ABC, Generic[Claim, Result]):
     def finish(self, result: Result) -> None:
         """Hand a result to the thread that records."""
         self._finished.put(result)
-        self._awake.set()
+        self.awake.set()
 
     def _turn(self) -> int:
         self._clock.ask_if_due()
@@ -143,7 +143,7 @@ class SendingLoop(ABC, Generic[Claim, Result]):
         self.upkeep()
         claimed = self.take()
         for claim in claimed:
-            self._in_flight[claim.lease] = claim
+            self.in_flight[claim.lease] = claim
             threading.Thread(target=self._work, args=(claim,), name=f"{self.name}-send", daemon=True).start()
         return len(claimed)
 
@@ -152,8 +152,8 @@ class SendingLoop(ABC, Generic[Claim, Result]):
             self.work(claim)
 
     def _wait(self, seconds: float) -> None:
-        self._awake.wait(seconds)
-        self._awake.clear()
+        self.awake.wait(seconds)
+        self.awake.clear()
 
     def _try(self, work: Callable[[], object]) -> bool:
         """Whether it worked; the same reason why not is logged once until it works."""
@@ -178,22 +178,22 @@ class SendingLoop(ABC, Generic[Claim, Result]):
         if self._unrecorded:
             self._unrecorded, ended = self.record(self._unrecorded)
             for lease in ended:
-                self._in_flight.pop(lease, None)
+                self.in_flight.pop(lease, None)
 
     def _renew(self) -> None:
         if time.monotonic() - self._renewed >= self.renew_seconds:
-            self.renew(self._in_flight.values())
+            self.renew(self.in_flight.values())
             self._renewed = time.monotonic()
 
     def _close(self, seconds: float) -> None:
         """Record what ends within `seconds`, and leave the rest to other senders at once."""
         until = time.monotonic() + seconds
-        while self._in_flight and (left := until - time.monotonic()) > 0:
+        while self.in_flight and (left := until - time.monotonic()) > 0:
             if self._try(self._keep):
                 self._wait(min(left, 0.05))
             else:
                 time.sleep(min(left, RETRY_SECONDS))
-        self._try(lambda: self.release(self._in_flight.values()))
+        self._try(lambda: self.release(self.in_flight.values()))
 
     def _keep(self) -> None:
         self._record()

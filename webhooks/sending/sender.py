@@ -43,7 +43,7 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
         return settings.WEBHOOK_TIMEOUT_SECONDS
 
     def listen(self) -> None:
-        wakeup.listen(self.environment, self._awake.set, self._stopping)
+        wakeup.listen(self.environment, self.awake.set, self.stopping)
 
     def upkeep(self) -> None:
         if time.monotonic() - self._cleaned_up >= CLEAN_UP_SECONDS:
@@ -54,15 +54,15 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
         # Young attempts get half of the threads, so that endpoints that begin to hang together do not hold
         # all; a quarter are for first attempts to quick endpoints.
         moment = self.now()
-        free = self._size - len(self._in_flight)
-        young = sum(attempt.started_at > moment - claims.YOUNG for attempt in self._in_flight.values())
-        limit = min(free, self._size // 2 - young)
+        free = self.size - len(self.in_flight)
+        young = sum(attempt.started_at > moment - claims.YOUNG for attempt in self.in_flight.values())
+        limit = min(free, self.size // 2 - young)
         if limit <= 0:
             return ()
-        unproven = max(0, free - self._size // 4)
+        unproven = max(0, free - self.size // 4)
         claimed = claims.claim(limit=limit, unproven=unproven, now=moment, turns=self._turns)
         if len(claimed) == limit or not self._turns.is_round_over:
-            self._awake.set()
+            self.awake.set()
         return claimed
 
     def work(self, claim: ClaimedAttempt) -> None:

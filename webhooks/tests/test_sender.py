@@ -173,7 +173,7 @@ def test_database_that_stays_away_is_said_once(
         renew_seconds = 0.1
 
         def renew(self, held: Collection[ClaimedAttempt]) -> None:
-            tries.append(self._stopping.is_set())
+            tries.append(self.stopping.is_set())
             super().renew(held)
 
     with receiving(silence) as receiver, monkeypatch.context() as away:

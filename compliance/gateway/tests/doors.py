@@ -16,7 +16,7 @@ import uvloop
 from django.conf import settings
 from django.db import connections
 
-from compliance.localdev.ports import HOST
+from compliance.localdev.ports import HOST, free_port
 from compliance.serving.django_process import ThreadedDjango
 from compliance.serving.endpoints import ENDPOINTS
 from compliance.serving.fast_path import FastPath
@@ -184,7 +184,7 @@ class Nginx:
 @contextmanager
 def running_nginx(folder: Path, *, service: int, api: int, key: str) -> Iterator[Nginx]:
     """nginx with the documented configuration, its addresses and key replaced."""
-    port = _free_port()
+    port = free_port()
     text = (settings.BASE_DIR / "docs/gateway/nginx.conf").read_text()
     for before, after in {
         "127.0.0.1:8000": f"{HOST}:{service}",
@@ -218,11 +218,6 @@ def _user() -> str:
 def _temporary(folder: Path) -> str:
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     return "".join(f"    {kind}_temp_path {folder}/{kind};\n" for kind in kinds)
-
-
-def _free_port() -> int:
-    with socket.create_server((HOST, 0)) as found:
-        return int(found.getsockname()[1])
 
 
 def _listens(port: int) -> bool:

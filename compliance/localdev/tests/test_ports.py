@@ -26,12 +26,6 @@ def taken() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def free_port() -> int:
-    with socket.create_server((ports.HOST, 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
-
-
 def test_a_listening_port_is_not_free(taken: int) -> None:
     assert not ports.is_free(taken)
     assert ports.answers(ports.HOST, taken)
@@ -58,7 +52,7 @@ def test_a_port_that_somebody_took_is_replaced(tmp_path: Path, taken: int) -> No
 
 
 def test_the_port_asked_for_is_used_and_not_kept(tmp_path: Path) -> None:
-    file, port = tmp_path / "ports.json", free_port()
+    file, port = tmp_path / "ports.json", ports.free_port()
 
     with ports.web_listener(file, asked=str(port)) as listener:
         assert ports.port_of(listener) == port

@@ -45,21 +45,21 @@ class SignalSender(SendingLoop[ClaimedStream, PushResult]):
         return settings.SIGNALS_TIMEOUT_SECONDS
 
     def listen(self) -> None:
-        wakeup.listen(self.environment, self._awake.set, self._stopping)
+        wakeup.listen(self.environment, self.awake.set, self.stopping)
 
     def upkeep(self) -> None:
         if following.follow(now=self.now()) == following.ROUND:
-            self._awake.set()
+            self.awake.set()
         if time.monotonic() - self._forgotten >= FORGET_SECONDS:
             results.forget_refused(now=self.now())
             self._forgotten = time.monotonic()
 
     def take(self) -> Sequence[ClaimedStream]:
-        failing = sum(stream.is_failing for stream in self._in_flight.values())
-        free = self._size - len(self._in_flight)
+        failing = sum(stream.is_failing for stream in self.in_flight.values())
+        free = self.size - len(self.in_flight)
         if free <= 0:
             return ()
-        return claims.claim(limit=free, failing=self._size // 2 - failing, now=self.now())
+        return claims.claim(limit=free, failing=self.size // 2 - failing, now=self.now())
 
     def work(self, claim: ClaimedStream) -> None:
         """Push a stream's signals in their order, and end at the first failure."""
@@ -71,7 +71,7 @@ class SignalSender(SendingLoop[ClaimedStream, PushResult]):
                 log.exception("a signal of stream %s could not be sent", claim.id)
                 outcome = Outcome(timedelta(), error=DEFECT)
             metrics.PUSHES.labels(metrics.environment(), "ok" if outcome.succeeded else "error").inc()
-            is_over = position == len(claim.signals) or not outcome.succeeded or self._stopping.is_set()
+            is_over = position == len(claim.signals) or not outcome.succeeded or self.stopping.is_set()
             self.finish(PushResult(claim, signal, outcome, self.now(), is_over))
             if is_over:
                 return

@@ -7,7 +7,7 @@ from django.db import Error, connections
 
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.stores import sessions, sql
+from compliance.stores import session_locks, sql
 
 KEY = 4_711
 
@@ -27,7 +27,7 @@ def is_free_for_another() -> bool:
 
 def test_lock_is_held_in_the_block_alone() -> None:
     with environments.use(Environment.LIVE):
-        with sessions.locked(KEY) as is_mine:
+        with session_locks.locked(KEY) as is_mine:
             meanwhile = is_free_for_another()
 
         assert (is_mine, meanwhile) == (True, False)
@@ -36,7 +36,7 @@ def test_lock_is_held_in_the_block_alone() -> None:
 
 def test_lock_that_cannot_be_given_back_ends_with_its_session() -> None:
     with environments.use(Environment.LIVE):
-        with pytest.raises(Error), environments.atomic(), sessions.locked(KEY), pytest.raises(Error):
+        with pytest.raises(Error), environments.atomic(), session_locks.locked(KEY), pytest.raises(Error):
             sql.query("SELECT 1 / 0")
 
         assert is_free_for_another()
