@@ -32,6 +32,13 @@ def loops_per_second() -> float:
     return best
 
 
+def stolen_ticks() -> tuple[int, int]:
+    """Ticks of all cores since the start: those that the hypervisor gave to others while we had work; all."""
+    fields = (PROC / "stat").read_text().split("\n", 1)[0].split()
+    ticks = [int(text) for text in fields[1:9]]  # what follows is contained in these
+    return ticks[-1], sum(ticks)
+
+
 def described(*, load: float | None = None) -> str:
     """One line about the machine; `load` is its load at the start, by default that of now."""
     load = load_average() if load is None else load

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import exp, log
+from operator import sub
 
 from bench.harness import machine, web
 from bench.harness.load import Outcome
@@ -14,6 +15,8 @@ from bench.parts.run import Run, failures_of
 from compliance.localdev.console import say
 
 CONNECTIONS = 256
+STOLEN = 0.002
+"""Above this share of the processors' time taken by the hypervisor, a window's p99 tells of that instead."""
 FLAT = 0.05
 """How far, of itself, a figure may move from the second third to the last and be called flat."""
 THIRDS = 3
@@ -29,6 +32,7 @@ class Window:
     """A part of the soak: latencies in milliseconds, megabytes by process; how fast the machine was.
 
     `pace` is the processor time of a request in the load generator, in microseconds: always the same work.
+    `stolen` is the share of the processors' time that the hypervisor gave to others.
     """
 
     p50: float
@@ -36,6 +40,11 @@ class Window:
     errors: int
     memory: Mapping[str, float]
     pace: float
+    stolen: float = 0.0
+
+    @property
+    def is_undisturbed(self) -> bool:
+        return self.stolen <= STOLEN
 
 
 @dataclass(frozen=True)
@@ -64,13 +73,14 @@ class Course:
 
 @dataclass(frozen=True)
 class Drift:
-    """How p99 moved from the second third to the last at an equal pace of the machine; shares of itself.
+    """How p99 moved in a third of the soak at an equal pace of the machine; shares of itself.
 
-    `error` is the standard error.
+    `error` is the standard error, `windows` are those that it is drawn from.
     """
 
     moved: float
     error: float
+    windows: int
 
     @property
     def is_flat(self) -> bool:
@@ -92,8 +102,10 @@ def soak(run: Run) -> None:
         load = run.load(run.service, connections=CONNECTIONS)
         with _others(run) as others:
             for done in range(wanted):
+                before = machine.stolen_ticks()
                 outcomes.append(load.offered(options.offered_rate, options.soak_window))
-                found.append(window(outcomes[-1], memory_of_all(run, others)))
+                stolen, passed = map(sub, machine.stolen_ticks(), before)
+                found.append(window(outcomes[-1], memory_of_all(run, others), stolen / passed))
                 say(f"  … soak, window {done + 1} of {wanted}: {_in_words(found[-1])}")
         return outcomes
 
@@ -114,12 +126,12 @@ def _others(run: Run) -> Iterator[dict[str, int]]:
         }
 
 
-def window(outcome: Outcome, memory: Mapping[str, float]) -> Window:
+def window(outcome: Outcome, memory: Mapping[str, float], stolen: float) -> Window:
     """Sum up a part's requests."""
     ordered = sorted(outcome.latencies)
     p50, p99 = (percentile(ordered, share) * 1000 for share in (0.5, 0.99))
     pace = outcome.own_seconds / max(1, len(ordered) + outcome.errors) * 1e6
-    return Window(p50, p99, outcome.errors, memory, pace)
+    return Window(p50, p99, outcome.errors, memory, pace, stolen)
 
 
 def courses(windows: Sequence[Window]) -> list[Course]:
@@ -145,19 +157,19 @@ def courses(windows: Sequence[Window]) -> list[Course]:
 
 
 def drift(windows: Sequence[Window]) -> Drift:
-    """Fit log p99 to log pace and time by least squares, over the windows after the first third.
+    """Fit log p99 to log pace and time by least squares, over the undisturbed windows after the first.
 
     Where neighbours share the processors' cores, the same work takes half as long again for minutes, and p99
-    several times as long, whatever the service does.
+    several times as long, whatever the service does. In the first window its processes start.
     """
-    share = len(windows) // THIRDS
-    settled = windows[share:]
+    share = len(windows) / THIRDS
+    settled = {place: one for place, one in enumerate(windows) if place and one.is_undisturbed}
     moved, error = trend(
-        [log(one.p99) for one in settled],
-        times=[place / share for place in range(len(settled))],
-        beside=[log(one.pace) for one in settled],
+        [log(one.p99) for one in settled.values()],
+        times=[place / share for place in settled],
+        beside=[log(one.pace) for one in settled.values()],
     )
-    return Drift(exp(moved) - 1, error)
+    return Drift(exp(moved) - 1, error, len(settled))
 
 
 def _compared(windows: Sequence[Window]) -> tuple[Sequence[Window], Sequence[Window]]:
@@ -212,7 +224,8 @@ def in_words(megabytes: list[float]) -> str:
 def _in_words(one: Window) -> str:
     held = ", ".join(f"{name} {megabytes:.0f}" for name, megabytes in one.memory.items())
     return (
-        f"p50 {one.p50:.1f} ms, p99 {one.p99:.1f} ms, {one.errors} errors, pace {one.pace:.1f} µs; MB: {held}"
+        f"p50 {one.p50:.1f} ms, p99 {one.p99:.1f} ms, {one.errors} errors, "
+        f"pace {one.pace:.1f} µs, stolen {one.stolen:.2%}; MB: {held}"
     )
 
 
@@ -230,6 +243,8 @@ def _tell(run: Run, windows: Sequence[Window], failures: str) -> None:
         f"{errors} errors{f' ({failures})' if failures else ''}",
         *table(rows),
         "Pace: processor time of a request in the load generator, always the same work",
+        f"p99 at an equal pace: change in a third, ± standard error, of the {moved.windows} windows after "
+        f"the first in which the hypervisor took at most {STOLEN:.1%}",
         f"Memory, and p99 at an equal pace, flat within {FLAT:.0%}; no error: {'yes' if is_flat else 'NO'}",
         "",
     ]

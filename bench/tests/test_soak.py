@@ -1,5 +1,7 @@
 """When a soak counts as flat."""
 
+from dataclasses import replace
+
 import pytest
 
 from bench.parts.soak import Course, Window, courses, drift
@@ -43,6 +45,13 @@ def test_drift_says_how_sure_it_is() -> None:
 
     assert uneven.error > 5 * even.error > 0.0
     assert abs(uneven.moved - 0.2) < 2 * uneven.error
+
+
+def test_window_that_the_hypervisor_disturbed_is_left_out() -> None:
+    *others, last = paced(1.0)
+
+    assert drift([*others, replace(last, p99=1e6, stolen=0.01)]).moved == pytest.approx(0.0)
+    assert drift([*others, replace(last, p99=1e6)]).moved > 0.5
 
 
 def test_machine_that_only_slows_down_leaves_no_verdict() -> None:
