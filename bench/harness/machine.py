@@ -32,8 +32,8 @@ def loops_per_second() -> float:
     return best
 
 
-def stolen_ticks() -> tuple[int, int]:
-    """Ticks of all cores since the start: those that the hypervisor gave to others while we had work; all."""
+def processor_ticks() -> tuple[int, int]:
+    """Return the ticks of all cores since boot: those that the hypervisor took while we had work, and all."""
     fields = (PROC / "stat").read_text().split("\n", 1)[0].split()
     ticks = [int(text) for text in fields[1:9]]  # what follows is contained in these
     return ticks[-1], sum(ticks)

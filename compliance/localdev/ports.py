@@ -89,7 +89,7 @@ def _listen_on_first(candidates: Iterable[int]) -> socket.socket:
     for port in candidates:
         with suppress(OSError):
             return socket.create_server((HOST, port), backlog=BACKLOG)
-    raise StepFailed("no free port was found on 127.0.0.1", hint="stop some servers, or set PORT")
+    raise StepFailed("no free port was found on 127.0.0.1", hint="stop some servers")
 
 
 def _keep(path: Path, name: str, port: int) -> int:

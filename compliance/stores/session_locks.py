@@ -1,4 +1,7 @@
-"""Sessions of PostgreSQL, for what a transaction cannot hold: a pooler in transaction mode keeps none."""
+"""Advisory locks of PostgreSQL's sessions, for what a transaction cannot hold.
+
+A pooler in transaction mode keeps no session.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -62,6 +62,11 @@ def make_token_key() -> TokenKey:
     return key
 
 
+def forget_keys() -> None:
+    """For a test that destroys keys which no row names: later tests get new ones."""
+    _token_keys.clear()
+
+
 def as_chain(actors: list[dict[str, str]]) -> Chain:
     return tuple(ChainActor(actor["sub"], ChainActorType(actor["type"])) for actor in actors)
 

@@ -37,7 +37,10 @@ Result = TypeVar("Result")
 
 
 class SendingLoop(ABC, Generic[Claim, Result]):
-    """Work on what is due in `environment`, on at most `size` claims at a time."""
+    """Work on what is due in `environment`, on at most `size` claims at a time.
+
+    `in_flight` are the claims that are worked on, by lease; `awake` ends a pause; `stop()` sets `stopping`.
+    """
 
     name: ClassVar[str]
     """What the threads are called."""

@@ -20,15 +20,12 @@ from django.db import connection
 from agents.models import Agent
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
+from auditlog.tests import factories as auditlog_made
 from certificates import services
 from certificates.issuing import key_pool
 from certificates.models import Certificate, CertificateAuthority, Issuance, PooledKey, RevocationList
-from certificates.tests.factories import (
-    forget_spare_keys,
-    make_authorities,
-    make_certificate,
-    revoke_certificate,
-)
+from certificates.tests import factories as certificates_made
+from certificates.tests.factories import make_authorities, make_certificate, revoke_certificate
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.keys import KeyNotFound, backend_for
@@ -36,6 +33,7 @@ from compliance.ops import key_inventory
 from compliance.ops.doctor import Finding, examine
 from compliance.tenancy.models import Tenant
 from compliance.tenancy.tests.factories import ACTOR, make_tenant
+from delegation.tests import factories as delegation_made
 
 KILLS = 50
 ROTATION_STEPS = (*range(1, 24), *range(24, 1_000, 20))
@@ -48,10 +46,11 @@ pytestmark = [pytest.mark.drill, pytest.mark.usefixtures("committed")]
 
 
 @pytest.fixture(autouse=True)
-def spare_keys() -> Iterator[None]:
-    """`doctor --fix` destroys the keys that other tests made and no row names."""
+def keys_forgotten() -> Iterator[None]:
+    """These tests destroy what other tests made and no row names."""
     yield
-    forget_spare_keys()
+    for factories in (auditlog_made, certificates_made, delegation_made):
+        factories.forget_keys()
 
 
 class Victims:
