@@ -221,6 +221,7 @@ def owned_world_transaction(
         django_db_blocker.unblock(),
         environments.use(Environment.LIVE),
         owning(),
+        rolled_back(Environment.TEST),
         rolled_back(Environment.LIVE),
     ):
         yield

@@ -50,11 +50,12 @@ def test_reloading_the_page_changes_nothing_and_shows_nothing(acme: Tenant, envi
 
 
 def test_secret_waits_encrypted_for_minutes(acme: Tenant) -> None:
-    client = console_of(make_operator())
+    operator = make_operator()
+    client = console_of(operator)
 
     address = make_key(client, acme).headers["Location"]
 
-    (kept,) = redis.client().keys(f"*secret-page*{address.split('/')[-2]}")
+    kept = redis.key("secret-page", operator.pk, address.split("/")[-2])
     stored = str(redis.client().hgetall(kept))
     remaining = redis.client().ttl(kept)
     session = dict(client.session.items())

@@ -137,7 +137,7 @@ def fail() -> None:
     with pytest.raises(DatabaseError):
         sql.prepared("SELECT 1 / 0", ())
     with pytest.raises(RedisError):
-        redis.Script("return redis.error_reply('no')").run((0,))
+        redis.Script("return redis.error_reply('no')").run((1, "any"))
     with served.serving(refused=note_refused) as server:
         assert server.tell(b"nonsense\r\n\r\n", half_close=True).startswith(b"HTTP/1.1 400")
 
