@@ -69,4 +69,4 @@ def roots_of(
 def _seconds_of(role: str) -> Callable[[int], float]:
     if role in (LOOP, VIEWS, KEY_HOST):
         return machine.worked_seconds
-    return lambda pid: sum(map(machine.spent_seconds, machine.descendants(pid)))
+    return machine.family_spent_seconds

@@ -97,6 +97,11 @@ def spent_seconds(pid: int) -> float:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
+def family_spent_seconds(pid: int) -> float:
+    """As `family_seconds()`, with the children that have ended."""
+    return sum(map(spent_seconds, descendants(pid)))
+
+
 def run_seconds(pid: int) -> float:
     """Processor time of a process, exactly and without the children that have ended; 0 when it is gone."""
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import exp, log
+from math import exp, log, nan
 
 from bench.harness.report import number
 from bench.harness.stats import median
@@ -119,7 +119,7 @@ def drift(windows: Sequence[Window]) -> Drift:
     )
     used = len(early), len(late)
     if min(used) < max(2, share / 2):
-        return Drift(float("nan"), float("nan"), used)
+        return Drift(nan, nan, used)
     moved, error = trend(
         [log(one.p99) for _, one in (*early, *late)],
         times=[place / share for place, _ in (*early, *late)],

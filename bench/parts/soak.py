@@ -55,9 +55,7 @@ def _others(run: Run) -> Iterator[dict[str, int]]:
         }
 
 
-def window(
-    outcome: Outcome, memory: Mapping[str, float], *, cost: float = 0.0, stolen: float = 0.0
-) -> Window:
+def window(outcome: Outcome, memory: Mapping[str, float], *, cost: float, stolen: float) -> Window:
     """Sum up a part's requests; `cost` in seconds of processor time."""
     ordered = sorted(outcome.latencies)
     p50, p99 = (percentile(ordered, share) * 1000 for share in (0.5, 0.99))
@@ -69,7 +67,7 @@ def spent_by_all(run: Run, others: Mapping[str, int]) -> float:
     """Return the processor time in seconds that the service and its servers have had."""
     servers = run.place.servers.postgres.running(), run.place.servers.redis.running()
     roots = (run.service.process.pid, *others.values(), *(one.pid for one in servers if one is not None))
-    return sum(machine.spent_seconds(pid) for root in roots for pid in machine.descendants(root))
+    return sum(map(machine.family_spent_seconds, roots))
 
 
 def memory_of_all(run: Run, others: Mapping[str, int]) -> dict[str, float]:
