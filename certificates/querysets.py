@@ -150,6 +150,10 @@ class RevocationListQuerySet(models.QuerySet["RevocationList"]):
     def newest_of(self, authority: "CertificateAuthority", scope: str = "full") -> "RevocationList | None":
         return self.filter(authority=authority, scope=scope).order_by("-number").first()
 
+    def newest_of_each(self, authorities: AuthorityQuerySet, scope: str = "full") -> "RevocationListQuerySet":
+        found = self.filter(authority__in=authorities, scope=scope)
+        return found.order_by("authority_id", "-number").distinct("authority_id")
+
     def latest_of(self, authority: "CertificateAuthority", scope: str = "full") -> "RevocationList":
         """The current list of a scope; raises `ListNotGenerated`."""
         found = self.newest_of(authority, scope)

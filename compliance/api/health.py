@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from compliance.api.rest.views import PublicView
-from compliance.core import environments
+from compliance.core import environments, patience
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
 from compliance.keys import backend_for
@@ -97,7 +97,7 @@ def _outcome(check: Check) -> str:
 
 
 def _database(alias: str) -> None:
-    with connections[alias].cursor() as cursor:
+    with patience.limited(MEANWHILE_SECONDS), connections[alias].cursor() as cursor:
         cursor.execute("SELECT 1")
 
 

@@ -18,6 +18,8 @@ from typing import Any
 from django.db import connections, transaction
 from django.db.models import Model
 
+from compliance.core import patience
+
 ALWAYS_LIVE_APPS = frozenset({"auth", "contenttypes", "sessions", "admin", "people"})
 ALWAYS_LIVE_MODELS = frozenset({("tenancy", "membership")})
 
@@ -136,7 +138,8 @@ def snapshot(*, timeout_seconds: int) -> Iterator[None]:
 def patient(*, timeout_seconds: int) -> Iterator[None]:
     """A transaction each query of which may take so long; inside another one, that one as it is."""
     is_outermost = not in_transaction()
-    with atomic(), connections[alias()].cursor() as cursor:
+    longest = patience.limited(timeout_seconds + patience.BEYOND_SECONDS)
+    with longest, atomic(), connections[alias()].cursor() as cursor:
         if is_outermost:
             cursor.execute("SET LOCAL statement_timeout = %s", [f"{timeout_seconds}s"])
         yield

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from random import getrandbits
 from typing import Final, NamedTuple
 
-from compliance.observing.redaction import holds_secret
+from compliance.observing.redaction import is_formed_as_secret
 
 REQUEST_ID: Final = "X-Request-Id"
 TRACEPARENT: Final = "traceparent"
@@ -53,7 +53,7 @@ _current: ContextVar[Correlation | None] = ContextVar("correlation", default=Non
 def begin(headers: Iterable[tuple[str, str]], *, began: float = 0.0) -> Correlation:
     """Return the ids of a request with these headers, whose names are in lower case.
 
-    A request id that is malformed, too long, sent twice or looks like a secret is replaced by a new one; a
+    A request id that is malformed, too long, sent twice or formed as a secret is replaced by a new one; a
     `traceparent` that is malformed or sent twice begins a new trace.
     """
     sent_id = sent_parent = None
@@ -80,8 +80,11 @@ def resume(request_id: str, traceparent: str, *, began: float = 0.0) -> Correlat
 
 
 def is_request_id(text: str) -> bool:
-    """Whether a client's request id is taken: 1 to 128 ASCII letters, digits, `.-_`, and no secret."""
-    return _REQUEST_ID.fullmatch(text) is not None and not holds_secret(text)
+    """Whether a client's request id is taken: 1 to 128 ASCII letters, digits, `.-_`, not formed as a secret.
+
+    The settings' own secrets are not looked for: whether an id is sent back would tell who guessed one.
+    """
+    return _REQUEST_ID.fullmatch(text) is not None and not is_formed_as_secret(text)
 
 
 def parse_traceparent(text: str) -> tuple[str, str, int] | None:

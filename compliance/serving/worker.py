@@ -11,6 +11,7 @@ from django.conf import settings
 from gunicorn.workers.base import Worker
 
 from compliance.api.answers import Answer
+from compliance.core import patience
 from compliance.observing.request_counts import UNROUTED, loop_counts, note_refused
 from compliance.serving.django_process import DjangoLost, DjangoProcess, ForkedDjango, ThreadedDjango
 from compliance.serving.http import refusals
@@ -33,7 +34,11 @@ class LoopWorker(Worker):
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
     def run(self) -> None:
-        """Serve until gunicorn ends the worker or is gone itself, or the views' process has ended."""
+        """Serve until gunicorn ends the worker or is gone itself, or the views' process has ended.
+
+        The views' process inherits how long the worker waits for a database.
+        """
+        patience.limit_process(patience.SERVING_SECONDS)
         threads = settings.WEB_THREADS
         views: DjangoProcess
         fast_path: LoopEntrance | None = None

@@ -10,6 +10,7 @@ from psycopg.types.json import set_json_loads
 from compliance.core.environments import Environment
 from compliance.core.json_values import from_stored
 from compliance.observing import metrics
+from compliance.stores.postgresql.bounded import AsyncConnection, HasNotAnswered
 
 SESSION_ENDED = "57P"  # how the SQLSTATEs begin with which PostgreSQL ends a session
 
@@ -37,7 +38,7 @@ class AsyncReader:
     async def rows(self, query: Query) -> Rows:
         """Return the rows, asked over a new connection where the last one has died.
 
-        Raises: Django's errors, OperationalError while PostgreSQL is away.
+        Raises: Django's errors, OperationalError while PostgreSQL is away or does not answer.
         """
         name = self._name
         timed = metrics.timed(metrics.DATABASE_SECONDS, metrics.DATABASE_ERRORS, name, "loop")
@@ -46,6 +47,8 @@ class AsyncReader:
             if connection is not None and not connection.closed:
                 try:
                     return await _rows(connection, query)
+                except HasNotAnswered:
+                    raise
                 except psycopg.OperationalError as error:
                     if not _has_ended(connection, error):
                         raise
@@ -61,7 +64,7 @@ class AsyncReader:
     async def _connected(self) -> "psycopg.AsyncConnection[Any]":
         """A connection with the settings that Django's own have."""
         options = {**self._database.get_connection_params(), "cursor_factory": psycopg.AsyncRawCursor}
-        connection = await psycopg.AsyncConnection.connect(**options, autocommit=True)
+        connection = await AsyncConnection.connect(**options, autocommit=True)
         set_json_loads(from_stored, connection)
         return connection
 

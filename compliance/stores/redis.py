@@ -7,7 +7,7 @@ together have one hash tag, and `together()` takes commands of any slots.
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import redis
 from django.conf import settings
@@ -25,6 +25,8 @@ from compliance.core.circuit_breaker import CircuitBreaker
 from compliance.observing import metrics
 from compliance.stores import redis_cluster
 from compliance.stores.redis_cluster import Cluster, Command, in_one_family
+
+AnyRetry = TypeVar("AnyRetry", Retry, AsyncRetry)
 
 LOST: Final = redis_cluster.GONE
 """Answers after which a client of the event loop connects anew: other nodes may be the primaries now."""
@@ -202,13 +204,13 @@ def client() -> redis.Redis | Cluster:
     """
     if redis_cluster.is_cluster(settings.REDIS_URL):
         return redis_cluster.make_client(settings.REDIS_URL, _timeouts())
-    return redis.Redis.from_url(settings.REDIS_URL, **_timeouts(), retry=Retry(NoBackoff(), 1))
+    return redis.Redis.from_url(settings.REDIS_URL, **_timeouts(), retry=_again(Retry))
 
 
 @cache
 def broker() -> redis.Redis:
     """The client of the server that holds the messages of tasks, which is no cluster."""
-    return redis.Redis.from_url(settings.CELERY_BROKER_URL, **_timeouts(), retry=Retry(NoBackoff(), 1))
+    return redis.Redis.from_url(settings.CELERY_BROKER_URL, **_timeouts(), retry=_again(Retry))
 
 
 def described() -> list[dict[str, Any]]:
@@ -227,8 +229,12 @@ def look_again() -> None:
 
 
 def _async_client() -> AsyncRedis:
-    # One retry, for a connection that the server had closed.
-    return AsyncRedis.from_url(settings.REDIS_URL, **_timeouts(), retry=AsyncRetry(NoBackoff(), 1))
+    return AsyncRedis.from_url(settings.REDIS_URL, **_timeouts(), retry=_again(AsyncRetry))
+
+
+def _again(kind: type[AnyRetry]) -> AnyRetry:
+    """One retry, for a connection that the server had closed; a server that hangs is not waited for twice."""
+    return kind(NoBackoff(), 1, supported_errors=(Unreachable,))
 
 
 async def _exchanged(connection: AbstractConnection, commands: Sequence[Command]) -> list[Any]:

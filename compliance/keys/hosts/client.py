@@ -15,7 +15,7 @@ from compliance.core.circuit_breaker import CircuitBreaker
 from compliance.core.environments import Environment
 from compliance.core.errors import Unavailable
 from compliance.keys import forks
-from compliance.keys.base import KeyServiceUnavailable
+from compliance.keys.base import KeyServiceNotConfigured, KeyServiceUnavailable
 from compliance.keys.hosts import messages, sockets
 from compliance.keys.hosts.messages import AnyRequest, ConnectionLost, KeyHostResponse, MessageConnection
 from compliance.observing import metrics
@@ -29,6 +29,10 @@ SLOW_CALLS: Final = 2  # generations and listings
 CONNECT_SECONDS: Final = 2.0
 FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 2.0  # a host that died is back by then
+
+
+OUTAGES: Final = (KeyServiceUnavailable, KeyServiceNotConfigured)
+"""Errors of the token, not of what it was asked for."""
 
 
 class KeyHostAway(KeyServiceUnavailable):
@@ -77,12 +81,11 @@ class KeyHostClient:
         name = f"host_{type(request).__name__}"
         with metrics.counted(metrics.HSM_CALLS, metrics.HSM_SECONDS, name):
             response = self._ask(request, time.monotonic() + request.timeout)
-        if response.failure == messages.INVALID:
-            raise ValueError(response.message)
-        if response.failure:
-            raise messages.ERRORS.get(response.failure, KeyServiceUnavailable)(
-                retry_after=response.retry_after
-            )
+            error = _error_of(response)
+            if isinstance(error, OUTAGES):
+                raise error
+        if error is not None:
+            raise error
         return msgspec.msgpack.decode(response.result, type=result)
 
     def _ask(self, request: AnyRequest, deadline: float) -> KeyHostResponse:
@@ -138,6 +141,14 @@ class KeyHostClient:
     def _discard(self, connection: MessageConnection) -> None:
         self._open.discard(connection)
         connection.close()
+
+
+def _error_of(response: KeyHostResponse) -> Exception | None:
+    if response.failure == messages.INVALID:
+        return ValueError(response.message)
+    if response.failure:
+        return messages.ERRORS.get(response.failure, KeyServiceUnavailable)(retry_after=response.retry_after)
+    return None
 
 
 def _seconds_until(deadline: float) -> float:

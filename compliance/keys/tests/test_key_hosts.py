@@ -25,6 +25,7 @@ from compliance.keys.hosts.client import QUICK_CALLS, KeyHostClient
 from compliance.keys.sharding import P256
 from compliance.keys.tests.hosted import START_SECONDS, RunningHosts, running_hosts
 from compliance.keys.tests.softhsm import PIN, PrivateSoftHsm
+from compliance.observing import metrics
 from compliance.tests.waiting import eventually
 
 RSA = SignatureAlgorithm.RSA_SHA256
@@ -233,7 +234,9 @@ def test_token_lost_and_back_behind_a_host(private_hosts: RunningHosts, private_
     away = private_hsm.tokens.with_name("away")
     shutil.move(private_hsm.tokens, away)
 
+    failed = failures("host_SignDigest")
     assert not signs(backend, key.uri)
+    assert failures("host_SignDigest") == failed + 1
     with pytest.raises(KeyServiceUnavailable):
         backend.check()
     private_hosts.kill()
@@ -269,6 +272,12 @@ server.KeyHostServer(Path({str(tmp_path / "hosts")!r}), 0).run()
 
     assert done.returncode == 1
     assert "Timeout" in done.stderr
+
+
+def failures(operation: str) -> float:
+    samples = [sample for metric in metrics.HSM_CALLS.collect() for sample in metric.samples]
+    labels = {"operation": operation, "outcome": "error"}
+    return sum(one.value for one in samples if one.name.endswith("_total") and one.labels == labels)
 
 
 def signs(backend: KeyHostBackend, uri: str) -> bool:

@@ -1,8 +1,11 @@
 """Ids of requests: strictly read, made where they are missing or bad, handed on with a span of their own."""
 
-import pytest
+from collections.abc import Iterator
 
-from compliance.observing import correlation
+import pytest
+from pytest_django.fixtures import Settings
+
+from compliance.observing import correlation, redaction
 from compliance.observing.correlation import Correlation
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -66,6 +69,19 @@ def test_bad_request_id_is_replaced(kind: str) -> None:
 
     assert found.request_id != BAD_IDS[kind]
     assert correlation.is_request_id(found.request_id)
+
+
+@pytest.fixture
+def password(settings: Settings) -> Iterator[str]:
+    settings.EMAIL_HOST_PASSWORD = "20305678"
+    redaction.forget()
+    yield settings.EMAIL_HOST_PASSWORD
+    redaction.forget()
+
+
+def test_nobody_can_guess_a_setting_by_the_ids_that_come_back(password: str) -> None:
+    assert correlation.begin([("x-request-id", f"a{password}b")]).request_id == f"a{password}b"
+    assert password not in redaction.redact(f"the id a{password}b")
 
 
 @pytest.mark.parametrize("kind", BAD_PARENTS)

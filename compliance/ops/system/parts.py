@@ -90,8 +90,10 @@ def authorities(now: datetime) -> Figures:
 
 def lists(now: datetime) -> Figures:
     figures = {}
-    for authority in CertificateAuthority.objects.publishing(now).order_by("role", "id"):
-        newest = RevocationList.objects.newest_of(authority)
+    authorities = CertificateAuthority.objects.publishing(now).order_by("role", "id")
+    found = {one.authority_id: one for one in RevocationList.objects.newest_of_each(authorities)}
+    for authority in authorities:
+        newest = found.get(authority.pk)
         figures[authority.common_name] = (
             f"of {newest.this_update:%Y-%m-%d %H:%M}, the next by {newest.next_update:%Y-%m-%d %H:%M} UTC"
             if newest

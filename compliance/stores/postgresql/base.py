@@ -11,11 +11,14 @@ from django.conf import settings
 from django.db import OperationalError
 from django.db.backends.postgresql import base
 from django.db.utils import DatabaseErrorWrapper
+from django.utils.asyncio import async_unsafe
 from django.utils.functional import cached_property
+from psycopg import IsolationLevel
 from psycopg.errors import Diagnostic, ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 
 from compliance.observing import metrics
+from compliance.stores.postgresql.bounded import Connection
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +40,10 @@ _WAIT_ENDED: Final = "canceling wait for synchronous replication"
 class DatabaseWrapper(base.DatabaseWrapper):
     """Asks an idle connection whether it lives only where there is something to hear from it.
 
-    A server that ends, or ends a connection, closes the socket, which can be seen without a round trip;
-    Django sends `SELECT 1` at the start of every request. The option `assume_role` counts only where the
-    role exists, may be assumed and has its privileges; until an operator sees to that, the service goes on.
+    It waits for answers as its `Connection` does. A server that ends, or ends a connection, closes the
+    socket, which can be seen without a round trip; Django sends `SELECT 1` at the start of every request. The
+    option `assume_role` counts only where the role exists, may be assumed and has its privileges; until an
+    operator sees to that, the service goes on.
     """
 
     is_standby = False
@@ -60,11 +64,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return bool(super().is_usable())
         return True
 
+    @async_unsafe
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         self.is_standby = self.is_unreplicated = False
         name = metrics.environment()
+        self.isolation_level = IsolationLevel.READ_COMMITTED
         with metrics.timed(metrics.DATABASE_SECONDS, metrics.DATABASE_ERRORS, name, "connect"):
-            connection = super().get_new_connection(conn_params)
+            connection = Connection.connect(**conn_params)
         connection.add_notice_handler(self._note)
         self.marks_commits = settings.DATABASE_CITUS and _has_mark(connection)
         return connection
