@@ -18,10 +18,10 @@ from typing import Any
 
 import psycopg
 
+from bench.data.history import History
+from bench.data.ledger import EVENTS
 from bench.harness import machine
 from bench.harness.command import ended
-from bench.harness.history import History
-from bench.harness.ledger import EVENTS
 from bench.harness.place import Place, find_place
 from bench.harness.report import table
 from compliance.localdev.console import StepFailed, say, step

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import psycopg
 
-from bench.harness import machine, outbox, web
+from bench.data import outbox
+from bench.data.outbox import Outbox, Taken
+from bench.harness import machine, web
 from bench.harness.command import ended
-from bench.harness.outbox import Outbox, Taken
 from bench.harness.place import Place, find_place
 from bench.harness.report import Report, Row
 from bench.harness.stats import percentile

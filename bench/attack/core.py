@@ -1,4 +1,4 @@
-"""What every attack shares: findings, the clock's budget, seeded chance, and the count of requests."""
+"""What every attack shares: breaches, the clock's budget, seeded chance, and the count of requests."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 EXAMPLES = 2
-"""Details kept of one kind of finding."""
+"""Details kept of one kind of breach."""
 
 
 class NotLoopback(Exception):
@@ -20,7 +20,7 @@ class NotLoopback(Exception):
 
 
 @dataclass(frozen=True)
-class Finding:
+class Breach:
     """A broken promise: `rule` names it, `where` the endpoint or case, `detail` what was seen."""
 
     attack: str
@@ -31,7 +31,7 @@ class Finding:
 
 @dataclass
 class Kind:
-    """Findings that say the same of the same place."""
+    """Breaches of one rule at one place, by one attack."""
 
     count: int = 0
     examples: list[str] = field(default_factory=list)
@@ -56,13 +56,13 @@ class Notebook:
         with self._lock:
             self.unreached[attack, what] += count
 
-    def add(self, finding: Finding) -> None:
-        """Note a finding beside those of its kind."""
+    def add(self, breach: Breach) -> None:
+        """Note a breach beside those of its kind."""
         with self._lock:
-            kind = self.kinds.setdefault((finding.attack, finding.rule, finding.where), Kind())
+            kind = self.kinds.setdefault((breach.attack, breach.rule, breach.where), Kind())
             kind.count += 1
-            if len(kind.examples) < EXAMPLES and finding.detail not in kind.examples:
-                kind.examples.append(finding.detail)
+            if len(kind.examples) < EXAMPLES and breach.detail not in kind.examples:
+                kind.examples.append(breach.detail)
 
     def by_rule(self) -> dict[tuple[str, str], list[tuple[str, Kind]]]:
         """The places where each rule of an attack is broken."""
@@ -72,7 +72,7 @@ class Notebook:
         return found
 
     def found(self, attack: str) -> int:
-        """How many kinds of findings an attack has."""
+        """How many kinds of breaches an attack found."""
         return sum(name == attack for name, _, _ in self.kinds)
 
 
@@ -139,8 +139,8 @@ class Siege:
         return short if self.is_short else long
 
     def report(self, rule: str, where: str, detail: str) -> None:
-        """Note a finding."""
-        self.notebook.add(Finding(self.name, rule, where, detail[:600]))
+        """Note a breach."""
+        self.notebook.add(Breach(self.name, rule, where, detail[:600]))
 
     def sent(self, count: int = 1) -> None:
         """Count requests."""

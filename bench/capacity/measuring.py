@@ -17,14 +17,15 @@ import redis
 from bench.capacity import model
 from bench.capacity.model import Cost, Costs
 from bench.capacity.processors import Meter, roots_of
-from bench.harness import answers, outbox, web
+from bench.data import outbox
+from bench.data.certifying import certified, take_over_pool
+from bench.data.outbox import Outbox
+from bench.harness import answers, web
 from bench.harness.load import Load
-from bench.harness.outbox import Outbox
 from bench.harness.place import Place
 from bench.harness.stats import median
 from bench.harness.traffic import Traffic, reads
 from bench.harness.web import WebServer
-from bench.parts.pki_http import certified, take_over_pool
 from compliance.localdev.console import StepFailed, say, step
 from compliance.localdev.servers import processes
 

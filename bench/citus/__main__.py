@@ -14,10 +14,11 @@ from typing import Any
 
 from bench.citus.conversation import conversation
 from bench.citus.costs import FORMS, Costs
-from bench.citus.ground import CITUS, KINDS, Ground, find_build
+from bench.citus.ground import CITUS, KINDS, Ground
 from bench.citus.moving import Moving
 from bench.harness import machine
 from bench.harness.command import ended, tell
+from bench.harness.servers import find_build
 from compliance.localdev.console import StepFailed, step
 from compliance.localdev.layout import find_layout
 from compliance.localdev.servers.citus import tell_if_missing

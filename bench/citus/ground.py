@@ -11,12 +11,12 @@ from typing import Any
 
 import psycopg
 
-from bench.cluster.members import clean
 from bench.harness import machine
 from bench.harness.command import manage
-from compliance.localdev.console import StepFailed, step
+from bench.harness.servers import clean
+from compliance.localdev.console import step
 from compliance.localdev.environment import service_name
-from compliance.localdev.servers.citus import BUILD, SETTINGS, CitusCluster, citus_build
+from compliance.localdev.servers.citus import SETTINGS, CitusCluster
 from compliance.localdev.servers.databases import ensure_database
 from compliance.localdev.servers.postgres import PostgresServer
 from compliance.localdev.servers.redis import RedisServer
@@ -25,14 +25,6 @@ from compliance.localdev.servers.servers import Servers
 PLAIN, CITUS = "plain", "Citus"
 KINDS = (PLAIN, CITUS)
 DATABASE = "bench_live"
-
-
-def find_build() -> Path:
-    """Return the program that installs Citus. Raises StepFailed."""
-    found = citus_build()
-    if found is None:
-        raise StepFailed(f"{BUILD} names no build of Citus", hint=f"set {BUILD}=/folder")
-    return found
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ import argparse
 import sys
 import time
 
-from bench.citus.ground import find_build
 from bench.cluster.programs import find_programs
 from bench.cluster.topology import Cluster
+from bench.harness.servers import find_build
 from compliance.localdev.console import StepFailed, complain, say
 from compliance.localdev.layout import find_layout
 from compliance.localdev.servers.citus import tell_if_missing

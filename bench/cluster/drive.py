@@ -20,12 +20,12 @@ import requests
 
 from bench.cluster.faults import NOTHING_FOUND, Fault, Faults, Struck, strike_all
 from bench.cluster.lanes import Attempt, Client, Orders
-from bench.cluster.rows import Finding, RowAudit
+from bench.cluster.rows import PromiseAudit, RowAudit
 from bench.cluster.topology import Cluster
-from bench.harness.ledger import Ledger
+from bench.data.ledger import Ledger
+from bench.data.revoked import active_copies
 from bench.harness.report import table
-from bench.harness.revoked import active_copies
-from bench.parts.kill import longest_gap
+from bench.harness.stats import longest_gap
 from compliance.localdev.console import StepFailed, say, step
 from compliance.localdev.ports import HOST, free_port
 from compliance.localdev.servers import processes
@@ -66,7 +66,7 @@ class Drive:
     attempts: list[Attempt] = field(default_factory=list)
     flood: dict[str, Any] = field(default_factory=dict)
     struck: list[Struck] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    promises: list[PromiseAudit] = field(default_factory=list)
     planned: list[Fault] = field(default_factory=list)
 
     def run(self) -> int:
@@ -82,9 +82,9 @@ class Drive:
             with step("webhooks, seals and lists settle"):
                 self._settle(receiver)
             with step("audit of the rows"):
-                self.findings = self._audit(receiver, began)
+                self.promises = self._audit(receiver, began)
             sys.stdout.write(self._report(receiver))
-        is_sound = all(one.holds for one in self.findings) and all(one.hit for one in self.struck)
+        is_sound = all(one.holds for one in self.promises) and all(one.hit for one in self.struck)
         return 0 if is_sound and not self._late(receiver) else 1
 
     # --- Before ------------------------------------------------------------------------------------
@@ -255,24 +255,26 @@ class Drive:
         processes.wait_until(is_settled, seconds=SETTLE_SECONDS, pause=1.0)
         receiver.collect()
 
-    def _audit(self, receiver: Receiver, began: float) -> list[Finding]:
+    def _audit(self, receiver: Receiver, began: float) -> list[PromiseAudit]:
         ledger = Ledger(self.cluster.live_url, self.flood["mark"])
         ids = [one.encode() for one in self.flood["ids"]]
         account = ledger.check("events", ids, since=began, session=self.flood["session"])
         lost = f"{account.lost} lost, {account.doubled} doubled" if not account.holds else ""
         return [
-            Finding("acknowledged is stored: event, once", len(ids), account.lost + account.doubled, lost),
-            *RowAudit(self.cluster.live_url, self.attempts).findings(sorted(receiver.ids())),
+            PromiseAudit(
+                "acknowledged is stored: event, once", len(ids), account.lost + account.doubled, lost
+            ),
+            *RowAudit(self.cluster.live_url, self.attempts).promises(sorted(receiver.ids())),
             self._command("audit log verifies", "audit_verify", "--environment", "live"),
             self._command("revocation lists agree with the rows", "crl_check", "--environment", "live"),
         ]
 
-    def _command(self, promise: str, *arguments: str) -> Finding:
+    def _command(self, promise: str, *arguments: str) -> PromiseAudit:
         try:
             self.cluster.manage(*arguments)
         except StepFailed as failure:
-            return Finding(promise, 1, 1, failure.message)
-        return Finding(promise, 1, 0)
+            return PromiseAudit(promise, 1, 1, failure.message)
+        return PromiseAudit(promise, 1, 0)
 
     def _times(self, receiver: Receiver) -> dict[str, list[float]]:
         """Return when each kind of request succeeded, in order."""
@@ -319,7 +321,7 @@ class Drive:
                 f"{one.broken:,}",
                 "" if one.holds else f"← WRONG {one.examples}",
             ]
-            for one in self.findings
+            for one in self.promises
         ]
         latencies = sorted(self.flood["latencies"])
         middle = latencies[len(latencies) // 2] if latencies else float("nan")

@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,12 +120,3 @@ def end_leftovers(folder: Path) -> None:
         with suppress(OSError):
             if any(value.startswith(wanted) for value in entry.read_bytes().split(b"\0")):
                 processes.send(int(entry.parent.name), signal.SIGKILL)
-
-
-def clean(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables without those that redirect PostgreSQL's, etcd's or Patroni's programs."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if not name.startswith(("PG", "ETCD_", "PATRONI_", "PYTHONPATH"))
-    }

@@ -13,7 +13,7 @@ Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class Finding:
+class PromiseAudit:
     """One promise: how often it was put to the test, and what broke it."""
 
     promise: str
@@ -45,8 +45,8 @@ class RowAudit:
         self._url = url
         self._attempts = attempts
 
-    def findings(self, delivered: Sequence[str]) -> list[Finding]:
-        """Return a finding for each promise; `delivered` are the event ids that the receiver took."""
+    def promises(self, delivered: Sequence[str]) -> list[PromiseAudit]:
+        """Return the audit of each promise; `delivered` are the event ids that the receiver took."""
         with psycopg.connect(self._url) as connection:
 
             def ask(statement: str, *values: Any) -> Rows:
@@ -88,43 +88,43 @@ class RowAudit:
 
     def _stored(
         self, ask: Callable[..., Rows], kind: str, table: str, column: str, name: str, *, cast: str = "uuid"
-    ) -> Finding:
+    ) -> PromiseAudit:
         """Every acknowledged thing has its row."""
         wanted = {str(found[name]) for found in self._good(kind) if name in found}
         statement = f"SELECT {column}::text FROM {table} WHERE {column} = ANY(%s::{cast}[])"
         stored = {str(row[0]) for row in ask(statement, sorted(wanted))}
-        return _finding(f"acknowledged is stored: {kind}", len(wanted), wanted - stored)
+        return _audited(f"acknowledged is stored: {kind}", len(wanted), wanted - stored)
 
-    def _once(self, ask: Callable[..., Rows], kind: str, name: str, statement: str) -> Finding:
+    def _once(self, ask: Callable[..., Rows], kind: str, name: str, statement: str) -> PromiseAudit:
         """What was sent under one key has one row, however often it was sent."""
         sent = [str((one.found or {})[name]) for one in self._attempts if one.kind == kind]
         wanted = set(sent)
         rows = [str(row[0]) for row in ask(statement, sorted(wanted))]
         doubled = {row for row in rows if rows.count(row) > 1}
         repeated = len(sent) - len(wanted)
-        return _finding(f"one row for each key: {kind} ({repeated} repeated)", len(wanted), doubled)
+        return _audited(f"one row for each key: {kind} ({repeated} repeated)", len(wanted), doubled)
 
-    def _same_answer(self, kind: str, name: str, answer: str) -> Finding:
+    def _same_answer(self, kind: str, name: str, answer: str) -> PromiseAudit:
         """Good answers to one key are the same answer."""
         answers: dict[str, list[str]] = {}
         for found in self._good(kind):
             answers.setdefault(str(found[name]), []).append(str(found.get(answer)))
         repeated = {key: set(given) for key, given in answers.items() if len(given) > 1}
         different = {key for key, given in repeated.items() if len(given) > 1}
-        return _finding(f"one answer for each key: {kind}", len(repeated), different)
+        return _audited(f"one answer for each key: {kind}", len(repeated), different)
 
-    def _revoked(self, ask: Callable[..., Rows]) -> Finding:
+    def _revoked(self, ask: Callable[..., Rows]) -> PromiseAudit:
         serials = {str(found["serial"]) for found in self._good("revoke")}
         rows = ask(
             "SELECT serial_number FROM certificates_certificate"
             " WHERE serial_number = ANY(%s) AND status = 'revoked'",
             sorted(serials),
         )
-        return _finding(
+        return _audited(
             "acknowledged is stored: revoke", len(serials), serials - {str(row[0]) for row in rows}
         )
 
-    def _strikes(self, ask: Callable[..., Rows]) -> Finding:
+    def _strikes(self, ask: Callable[..., Rows]) -> PromiseAudit:
         """Three stored high-risk events stop an agent once; fewer do not, and there is no fourth."""
         agents = sorted(
             {str((one.found or {})["agent"]) for one in self._attempts if one.kind == "high-risk event"}
@@ -140,9 +140,9 @@ class RowAudit:
         right = {("suspended", 3, 1, 1), *(("active", number, 0, 0) for number in range(3))}
         wrong = {f"{agent} {seen}" for agent, seen in found.items() if seen not in right}
         stopped = [one for one in found.values() if one[0] == "suspended"]
-        return _finding("third high-risk event stops an agent, once", len(stopped), wrong)
+        return _audited("third high-risk event stops an agent, once", len(stopped), wrong)
 
-    def _messages(self, ask: Callable[..., Rows], delivered: Sequence[str]) -> list[Finding]:
+    def _messages(self, ask: Callable[..., Rows], delivered: Sequence[str]) -> list[PromiseAudit]:
         """Webhooks: one message for an issued certificate, every message delivered, under its own id."""
         rows = ask(
             """
@@ -158,16 +158,16 @@ class RowAudit:
         }
         taken = set(delivered)
         return [
-            _finding(
+            _audited(
                 "one webhook event for each certificate",
                 len(serials),
                 {s for s in serials if told.get(s) != 1},
             ),
-            _finding("every webhook event delivered", len(due), {one for one in due if one not in taken}),
-            _finding("no webhook event but those stored", len(taken), taken - set(due)),
+            _audited("every webhook event delivered", len(due), {one for one in due if one not in taken}),
+            _audited("no webhook event but those stored", len(taken), taken - set(due)),
         ]
 
-    def _numbers(self, ask: Callable[..., Rows]) -> Finding:
+    def _numbers(self, ask: Callable[..., Rows]) -> PromiseAudit:
         """Numbers of a list grow with time, and none comes twice (RFC 5280 §5.2.3)."""
         rows = ask(
             "SELECT authority_id::text, scope, number FROM certificates_revocationlist"
@@ -178,22 +178,22 @@ class RowAudit:
             for earlier, later in pairwise(rows)
             if earlier[:2] == later[:2] and later[2] <= earlier[2]
         }
-        return _finding("CRL numbers grow and do not repeat", len(rows), wrong)
+        return _audited("CRL numbers grow and do not repeat", len(rows), wrong)
 
-    def _sequence(self, ask: Callable[..., Rows]) -> Finding:
+    def _sequence(self, ask: Callable[..., Rows]) -> PromiseAudit:
         """Leaves of the log are numbered from 0 without a gap, and each entry has one."""
         ((leaves, highest, entries, waiting),) = ask(
             "SELECT (SELECT count(*) FROM auditlog_leaf), (SELECT max(index) FROM auditlog_leaf),"
             " (SELECT count(*) FROM auditlog_auditentry), (SELECT count(*) FROM auditlog_pendingentry)"
         )
         wrong = set() if highest == leaves - 1 and leaves + waiting == entries else {f"{leaves} of {entries}"}
-        return _finding("audit log has one place for each entry, without gaps", int(leaves), wrong)
+        return _audited("audit log has one place for each entry, without gaps", int(leaves), wrong)
 
-    def _never_stale(self) -> Finding:
+    def _never_stale(self) -> PromiseAudit:
         asked = sum(one.kind == "verify a revoked one" and one.is_good for one in self._attempts)
         stale = {str(one.found) for one in self._attempts if one.kind == "stale"}
-        return _finding("revoke, then verify through each node: never stale", asked, stale)
+        return _audited("revoke, then verify through each node: never stale", asked, stale)
 
 
-def _finding(promise: str, tested: int, broken: set[str]) -> Finding:
-    return Finding(promise, tested, len(broken), "; ".join(sorted(broken)[:3]))
+def _audited(promise: str, tested: int, broken: set[str]) -> PromiseAudit:
+    return PromiseAudit(promise, tested, len(broken), "; ".join(sorted(broken)[:3]))

@@ -19,12 +19,13 @@ from bench.cluster.answers import etcd_status, rest_status, status_of
 from bench.cluster.citus_workers import CitusWorkers
 from bench.cluster.configurations import NodeAddress, WebAddress
 from bench.cluster.log_disk import LogDisk
-from bench.cluster.members import Keeper, Member, Program, clean
+from bench.cluster.members import Keeper, Member, Program
 from bench.cluster.network import LOOPBACK, Network
 from bench.cluster.programs import Programs, unprivileged
 from bench.cluster.valkey import ValkeyNode
 from bench.harness.command import manage
 from bench.harness.place import NO_LIMIT
+from bench.harness.servers import clean
 from compliance.localdev.console import StepFailed, step
 from compliance.localdev.environment import service_name
 from compliance.localdev.parts import commands

@@ -1,1 +1,1 @@
-"""What every benchmark stands on: a place of its own, load, ledger and report."""
+"""What every benchmark stands on: a place of its own, servers, load and report."""

@@ -1,6 +1,7 @@
-"""Medians and percentiles of measured values."""
+"""Medians, percentiles and gaps of measured values."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import ceil, nan
 
 
@@ -18,3 +19,9 @@ def median(values: Sequence[float]) -> float:
     ordered = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def longest_gap(times: list[float], *, after: float, until: float) -> float:
+    """The longest time without a good answer from `after` on, up to `until`."""
+    marks = [after, *(at for at in times if after < at < until), until]
+    return max(later - earlier for earlier, later in pairwise(marks))

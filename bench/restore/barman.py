@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from bench.cluster.members import clean
+from bench.harness.servers import clean
 from bench.restore.site import Site
 from compliance.localdev.console import StepFailed
 from compliance.localdev.ports import HOST

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bench.audit_tree.filling import FILL as ENTRIES
-from bench.harness.history import DAYS, MARGIN_SECONDS
+from bench.data.history import DAYS, MARGIN_SECONDS
 from bench.restore.site import Site
 from compliance.localdev.console import say, step
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import psycopg
 
-from bench.cluster.members import clean
 from bench.harness.place import NO_LIMIT
+from bench.harness.servers import clean
 from compliance.localdev.console import StepFailed
 from compliance.localdev.environment import service_name
 from compliance.localdev.ports import HOST

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.parts.flatness import Course, Drift, Verdict, Window, courses, drift, memories
+from bench.ingest.flatness import Course, Drift, Verdict, Window, courses, drift, memories
 
 PACES = (10.0, 12.0, 15.0, 10.0, 11.0, 14.0, 10.0, 13.0, 16.0, 10.0, 12.0, 10.0)
 

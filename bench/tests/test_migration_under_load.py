@@ -25,8 +25,8 @@ from django.db import connections
 from psycopg import sql
 
 from agents.models import Agent
-from bench.harness.history import FILL
-from bench.harness.ledger import EVENTS
+from bench.data.history import FILL
+from bench.data.ledger import EVENTS
 from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
 from compliance.tenancy.tests.factories import make_key, make_tenant

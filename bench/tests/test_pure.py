@@ -6,12 +6,11 @@ from random import Random
 
 import pytest
 
+from bench.data.ledger import floor_id
 from bench.harness import answers
-from bench.harness.ledger import floor_id
 from bench.harness.report import Row, number, table
-from bench.harness.stats import median, percentile
+from bench.harness.stats import longest_gap, median, percentile
 from bench.harness.traffic import MIX, Habits, Traffic, reads
-from bench.parts.kill import longest_gap
 from events.models import ActionType
 
 ID = "01a1fad5-2662-7348-86ea-8ffb2ba48a5c"

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from django.db import connections
 
-from bench.parts.rates import in_words
+from bench.ingest.rates import in_words
 from bench.rulers import copying, tables
 from bench.rulers.pgbench import BATCH, PgBench
 from bench.rulers.rows import StoredRow

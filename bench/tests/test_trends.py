@@ -4,7 +4,7 @@ from math import isnan
 
 import pytest
 
-from bench.harness.trends import trend
+from bench.ingest.trends import trend
 
 
 def test_trend_and_its_error() -> None:

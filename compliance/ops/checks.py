@@ -20,15 +20,15 @@ _SETTINGS = "SELECT name, setting FROM pg_settings WHERE lower(name) = ANY(%s)"
 _HAS_CITUS = "SELECT FROM pg_extension WHERE extname = 'citus'"
 _DIVIDED = "SELECT FROM pg_dist_partition WHERE logicalrelid::regclass::text = %s AND partmethod = 'h'"
 DISTRIBUTE = "manage.py distribute"
-MIGRATE = "Run manage.py migrate for that database, with DATABASE_OWNER_URL."
-CHECKS = (
+MIGRATE_AS_OWNER = "Run manage.py migrate for that database, with DATABASE_OWNER_URL."
+DATABASE_RULES = (
     (checks.Error, role_audit.role_is_limited, role_audit.REMEDY, "wiring.E002"),
-    (checks.Error, role_audit.privileges_as_listed, MIGRATE, "wiring.E003"),
+    (checks.Error, role_audit.privileges_as_listed, MIGRATE_AS_OWNER, "wiring.E003"),
     (checks.Error, role_audit.audit_log_guarded, guards.REMEDY, "wiring.E004"),
     # A warning: the pages work without the role.
     (checks.Warning, role_audit.auditor_is_in_use, role_audit.AUDITOR_REMEDY, "wiring.W002"),
 )
-LIVE_CHECKS = ((checks.Error, role_audit.people_guarded, people_guards.REMEDY, "wiring.E005"),)
+LIVE_DATABASE_RULES = ((checks.Error, role_audit.people_guarded, people_guards.REMEDY, "wiring.E005"),)
 
 
 def check_owners(**kwargs: Any) -> list[CheckMessage]:
@@ -107,8 +107,9 @@ def check_roles(**kwargs: Any) -> list[CheckMessage]:
 
 
 def _messages(environment: Environment) -> list[CheckMessage]:
+    rules = DATABASE_RULES + (LIVE_DATABASE_RULES if environment is Environment.LIVE else ())
     return [
         level(f"In the {environment.value} database: {problem}.", hint=hint, id=number)
-        for level, check, hint, number in CHECKS + (LIVE_CHECKS if environment is Environment.LIVE else ())
+        for level, check, hint, number in rules
         if (problem := check())
     ]

@@ -90,7 +90,8 @@ def examine(
     `only`: the names of the checks to run; None for all.
     """
     shared, own = (
-        [each for each in checks if only is None or each.name in only] for checks in (SHARED, CHECKS)
+        [each for each in checks if only is None or each.name in only]
+        for checks in (SHARED_CHECKS, ENVIRONMENT_CHECKS)
     )
     with environments.use(chosen[0]):
         found = [_run(check, "all", fix=fix, now=now) for check in shared]
@@ -295,20 +296,20 @@ def wrap_keys(now: datetime) -> str:
     return f"{wrapped_keys.wrap_waiting()} keys wrapped anew, {deleted} deleted"
 
 
-MIGRATE: Final = "manage.py migrate, and migrate --database test"
-SHARED: Final = (
+MIGRATE_BOTH: Final = "manage.py migrate, and migrate --database test"
+SHARED_CHECKS: Final = (
     Check("redis", redis_answers, "start Redis, or correct REDIS_URL"),
     Check("workers and beat", workers_alive, "start a worker and beat; read their logs"),
     Check("archives", archives_writable, "make the folder EVENT_ARCHIVE_DIR for the workers' user"),
     Check("people", lambda now: role_audit.people_guarded(), people_guards.REMEDY),
     Check("retention", lambda now: event_checks.retention_too_short(), "raise EVENT_RETENTION_DAYS"),
 )
-CHECKS: Final = (
+ENVIRONMENT_CHECKS: Final = (
     Check("database", database_answers, "start PostgreSQL, or correct DATABASE_URL and TEST_DATABASE_URL"),
-    Check("migrations", migrations_applied, MIGRATE),
+    Check("migrations", migrations_applied, MIGRATE_BOTH),
     Check("database role", lambda now: role_audit.role_is_limited(), role_audit.REMEDY),
     Check("auditor's role", lambda now: role_audit.auditor_is_in_use(), role_audit.AUDITOR_REMEDY),
-    Check("privileges", lambda now: role_audit.privileges_as_listed(), f"{MIGRATE}, as the owner"),
+    Check("privileges", lambda now: role_audit.privileges_as_listed(), f"{MIGRATE_BOTH}, as the owner"),
     Check("audit log", lambda now: role_audit.audit_log_guarded(), guards.REMEDY),
     Check("audit log key", log_is_signed, "manage.py audit_key_rotate"),
     Check(

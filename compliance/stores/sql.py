@@ -1,6 +1,16 @@
 """SQL by hand on the current environment's database, for what the ORM can't say or says too slowly.
 
-Errors are Django's (`OperationalError` and the rest), and an open transaction is the caller's.
+    Function                       Placeholders       How the statement goes to the server
+    `query`, `execute`             `%s`, `%(name)s`   by Django's cursor, with the values in its text
+    `streamed`                     `%s`, `%(name)s`   by Django's cursor of the server, some rows at a time
+    `prepared`, `prepared_write`   `%s`, `%(name)s`   prepared once for each connection, values apart
+    `asked`                        `$1`               as `prepared`; the same text that `AsyncReader` sends
+    `send`                         of the cursor      as `prepared`, over a cursor that the caller made
+
+All return rows, except `execute` and `prepared_write` (counts) and `send` (the cursor).
+
+Errors are Django's (`OperationalError` and the rest; around `send`, by the caller's
+`wrap_database_errors`), and an open transaction is the caller's.
 """
 
 import logging
@@ -47,7 +57,7 @@ def error_name(error: BaseException) -> str:
 
 
 def query(sql: str, params: Params = None) -> list[Any]:
-    """The rows of a statement."""
+    """The rows of a statement, sent by Django's cursor."""
     with connections[environments.alias()].cursor() as cursor:
         cursor.execute(sql, params)
         rows: list[Any] = cursor.fetchall()
@@ -85,7 +95,7 @@ def prepared_write(sql: str, params: Params) -> int:
 
 
 def asked(statement: str, params: Sequence[Any]) -> list[Any]:
-    """As `prepared()`, with `$1` where the first parameter belongs, as in what the event loop asks."""
+    """As `prepared()`, with `$1` where the first parameter belongs, as in a `Query` of the event loop."""
     connection = connected()
     with connection.wrap_database_errors, psycopg.RawCursor(connection.connection) as cursor:
         return send(cursor, statement, params).fetchall()

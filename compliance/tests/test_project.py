@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,22 @@ def test_rooms_import_only_leftwards() -> None:
     ]
 
     assert found == []
+
+
+def test_rooms_of_the_benchmarks_import_in_one_direction() -> None:
+    uses: dict[str, set[str]] = {}
+    for module, path in modules():
+        if module.startswith("bench."):
+            room = bench_room(module)
+            others = {bench_room(name) for _, name in imports(path) if name.startswith("bench.")}
+            uses.setdefault(room, set()).update(others - {room})
+
+    TopologicalSorter(uses).prepare()  # raises CycleError
+
+
+def bench_room(name: str) -> str:
+    """Return the folder or module below `bench` that a dotted name belongs to."""
+    return name.split(".")[1]
 
 
 def test_local_stack_imports_nothing_of_the_service() -> None:

@@ -1,0 +1,1 @@
+"""Rows that several benchmarks make or look for: history, certificates, webhooks, acknowledged events."""

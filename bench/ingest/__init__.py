@@ -1,0 +1,1 @@
+"""How many events the service takes: `./run bench ingest`, and its parts that can be run alone."""

@@ -1,0 +1,1 @@
+"""Several web nodes beside one another: `./run bench nodes` compares what they answer."""

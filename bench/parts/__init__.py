@@ -1,1 +1,0 @@
-"""The parts of the ingest benchmark, each of which can be run alone."""
