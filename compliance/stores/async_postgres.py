@@ -10,7 +10,7 @@ from psycopg.types.json import set_json_loads
 from compliance.core.environments import Environment
 from compliance.core.json_values import from_stored
 from compliance.observing import metrics
-from compliance.stores.postgresql.bounded import AsyncConnection, HasNotAnswered
+from compliance.stores.postgresql.bounded import BoundedAsyncConnection, HasNotAnswered
 
 SESSION_ENDED = "57P"  # how the SQLSTATEs begin with which PostgreSQL ends a session
 
@@ -64,7 +64,7 @@ class AsyncReader:
     async def _connected(self) -> "psycopg.AsyncConnection[Any]":
         """A connection with the settings that Django's own have."""
         options = {**self._database.get_connection_params(), "cursor_factory": psycopg.AsyncRawCursor}
-        connection = await AsyncConnection.connect(**options, autocommit=True)
+        connection = await BoundedAsyncConnection.connect(**options, autocommit=True)
         set_json_loads(from_stored, connection)
         return connection
 

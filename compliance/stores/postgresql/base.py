@@ -18,7 +18,7 @@ from psycopg.errors import Diagnostic, ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 
 from compliance.observing import metrics
-from compliance.stores.postgresql.bounded import Connection
+from compliance.stores.postgresql.bounded import BoundedConnection
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ _WAIT_ENDED: Final = "canceling wait for synchronous replication"
 class DatabaseWrapper(base.DatabaseWrapper):
     """Asks an idle connection whether it lives only where there is something to hear from it.
 
-    It waits for answers as its `Connection` does. A server that ends, or ends a connection, closes the
+    It waits for answers as a `BoundedConnection` does. A server that ends, or ends a connection, closes the
     socket, which can be seen without a round trip; Django sends `SELECT 1` at the start of every request. The
     option `assume_role` counts only where the role exists, may be assumed and has its privileges; until an
     operator sees to that, the service goes on.
@@ -70,7 +70,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         name = metrics.environment()
         self.isolation_level = IsolationLevel.READ_COMMITTED
         with metrics.timed(metrics.DATABASE_SECONDS, metrics.DATABASE_ERRORS, name, "connect"):
-            connection = Connection.connect(**conn_params)
+            connection = BoundedConnection.connect(**conn_params)
         connection.add_notice_handler(self._note)
         self.marks_commits = settings.DATABASE_CITUS and _has_mark(connection)
         return connection

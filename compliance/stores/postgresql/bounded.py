@@ -24,7 +24,7 @@ class HasNotAnswered(psycopg.OperationalError):
         super().__init__(f"PostgreSQL did not answer within {seconds:g} s")
 
 
-class Connection(psycopg.Connection[Any]):
+class BoundedConnection(psycopg.Connection[Any]):
     """Raises HasNotAnswered where an answer takes longer than `patience.limit()`."""
 
     def wait(self, gen: Any, interval: float = INTERVAL, timeout: float | None = None) -> Any:
@@ -37,7 +37,7 @@ class Connection(psycopg.Connection[Any]):
             raise HasNotAnswered(longest) from error
 
 
-class AsyncConnection(psycopg.AsyncConnection[Any]):
+class BoundedAsyncConnection(psycopg.AsyncConnection[Any]):
     """Raises HasNotAnswered where an answer takes longer than LOOP_SECONDS."""
 
     async def wait(
