@@ -17,18 +17,19 @@ from django.test import override_settings
 from django.urls import URLResolver, get_resolver
 
 from compliance.settings.declaring import Section
-from deploy.tests import helm
-from deploy.tests.programs import DEPLOY, PARTS, output_of
+from deploy.tests import helm, promql
+from deploy.tests.programs import DEPLOY, PARTS
 
 CHART = DEPLOY / "helm"
 EXAMPLE = CHART / "examples/values.yaml"
 # Kubernetes' own kinds have schemas; those of the Prometheus operator do not.
-FOREIGN = {"ServiceMonitor"}
+FOREIGN = {"ServiceMonitor", "PrometheusRule"}
 OLDEST, NEWEST = "1.29.0", "1.37.0"
 VARIANTS: dict[str, tuple[str, ...]] = {
     "all": (),
     "least": (
         *("--set", "hsm.hosts=1,archive.claim=,ingress.enabled=false,metrics.serviceMonitor.enabled=false"),
+        *("--set", "metrics.prometheusRule.enabled=false"),
         *("--set-json", "network.public.processes=[]", "--set-json", "network.more=[]"),
         *("--set-json", "network.hsm.to=[]", "--set-json", "network.metrics.from=[]"),
     ),
@@ -463,6 +464,25 @@ def test_services_and_monitors_lead_to_ports_that_exist() -> None:
         assert endpoint["authorization"]["credentials"] == {"name": "agentid", "key": "metrics-token"}
 
 
+def test_rules_are_those_of_prometheus() -> None:
+    (found,) = of_kind("PrometheusRule").values()
+
+    files = sorted([*promql.RULES, *promql.ALERTS])
+    assert found["spec"]["groups"] == [
+        group for path in files for group in yaml.safe_load(path.read_text())["groups"]
+    ]
+    assert not of_kind("PrometheusRule", variant="least")
+
+
+def test_alerts_select_the_jobs_of_any_release() -> None:
+    (rule,) = (one for one in promql.alerts() if one["alert"] == "ServiceDown")
+    (selector,) = promql.selectors(promql.parsed(rule["expr"]))
+    (job,) = (one.value for one in selector.matchers.matchers if one.name == "job")
+
+    # The operator names a job as its Service.
+    assert all(re.fullmatch(job, name) for name in of_kind("Service"))
+
+
 def public_roots() -> set[str]:
     """The first segments of the service's routes."""
     found = set()
@@ -499,4 +519,4 @@ def test_a_release_with_the_charts_name_does_not_repeat_it() -> None:
     )
 
     assert "name: agentid-web\n" in done.stdout
-    assert output_of(str(helm.program()), "show", "chart", str(CHART)).startswith("apiVersion: v2")
+    assert run("show", "chart", str(CHART)).stdout.startswith("apiVersion: v2")
