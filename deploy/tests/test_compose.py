@@ -131,7 +131,9 @@ def test_secrets_are_made_once_and_not_shown(tmp_path: Path) -> None:
 
 def test_secrets_that_are_made_are_those_that_the_page_gives_to_kubernetes(tmp_path: Path) -> None:
     program("openssl")
-    page = (DEPLOY.parent / "docs/deployment.md").read_text().partition("## Kubernetes")[2].partition("\n## ")[0]
+    page = (
+        (DEPLOY.parent / "docs/deployment.md").read_text().partition("## Kubernetes")[2].partition("\n## ")[0]
+    )
     values = yaml.safe_load((DEPLOY / "helm/values.yaml").read_text())["secrets"]
     example = yaml.safe_load((DEPLOY / "helm/examples/values.yaml").read_text())["secrets"]
 
