@@ -48,17 +48,6 @@ PARAMETERS: dict[str, Any] = {
 }
 
 
-UNKNOWN = "!{ var(txn.agent) -m found }"
-AGENT_SOURCES = (
-    ("req.hdr(x-agent-id)", ""),
-    ("path,field(4,/)", f"{{ path_beg /v1/agents/ }} {UNKNOWN}"),
-    ("req.body,json_query('$.agent_id')", f"{{ path /v1/events }} {UNKNOWN}"),
-    ("req.body,json_query('$.agentId')", f"{{ path /v1/events }} {UNKNOWN}"),
-    ("rand(1000000)", UNKNOWN),
-)
-"""Where HAProxy finds the id of a request's agent, in this order, and the condition under which it looks."""
-
-
 @dataclass(frozen=True)
 class NodeAddress:
     """Where one node's programs listen."""
@@ -159,26 +148,35 @@ def patroni(
 
 
 def haproxy(
-    nodes: Sequence[NodeAddress], webs: Sequence[WebAddress], *, host: str, postgres: int, web: int, user: str
+    nodes: Sequence[NodeAddress],
+    webs: Sequence[WebAddress],
+    *,
+    host: str,
+    postgres: int,
+    web: int,
+    shipped: str,
 ) -> str:
     """Return HAProxy's configuration: the primary on one port, the web nodes on the other.
 
-    A request goes to the web node that its agent's id hashes to: from the header X-Agent-Id, the path, or the
-    body of an event; the others go to any node.
+    `shipped` is the text of deploy/haproxy/haproxy.cfg, from which the part of the web nodes is taken: it
+    differs by its addresses, plain HTTP in place of TLS, one thread, and no log of requests.
     """
     databases = "\n".join(
         f"    server {node.name} {node.host}:{node.postgres} check port {node.rest}" for node in nodes
     )
-    agents = "\n".join(
-        f"    http-request set-var(txn.agent) {source}{' if' if found else ''} {found}".rstrip()
-        for source, found in AGENT_SOURCES
-    )
+    sections = _sections(shipped)
+    limits = _without(sections["global"], "log ")
+    defaults = _without(sections["defaults"], "log ", "option httplog")
+    frontend = _without(sections["frontend tls"], "bind ")
+    backend = _without(sections["backend web"], "server ")
+    scheme = "set-header X-Forwarded-Proto https"
+    if scheme not in frontend:
+        raise ValueError(f"HAProxy's shipped configuration has no {scheme}")
     servers = "\n".join(f"    server {one.name} {host}:{one.port} check" for one in webs)
     return f"""\
-global
-    maxconn 4096
+{limits}
     nbthread 1
-{user}
+
 defaults
     timeout connect 1s
     timeout client 60s
@@ -189,6 +187,7 @@ frontend postgres
     mode tcp
     bind {host}:{postgres}
     timeout client 1h
+    option clitcpka
     default_backend primary
 
 backend primary
@@ -196,33 +195,37 @@ backend primary
     timeout server 1h
     option httpchk OPTIONS /primary
     http-check expect status 200
-    option clitcpka
     option srvtcpka
     default-server inter 500ms fastinter 250ms fall 2 rise 1 on-marked-down shutdown-sessions
 {databases}
 
-frontend web
-    mode http
-    bind {host}:{web}
-    option http-buffer-request
-    option forwardfor
-    timeout http-request 10s
-    timeout http-keep-alive 60s
-{agents}
-    default_backend web_nodes
+{defaults}
 
-backend web_nodes
-    mode http
-    balance hash var(txn.agent)
-    hash-type consistent
-    option httpchk
-    http-check send meth GET uri /health/live ver HTTP/1.1 hdr Host localhost
-    http-check expect status 200
-    option redispatch 1
-    retries 2
-    # A request that may have reached a node is repeated only if that changes nothing.
-    retry-on conn-failure empty-response
-    http-request disable-l7-retry unless METH_GET
-    default-server inter 500ms fastinter 250ms fall 2 rise 1 on-marked-down shutdown-sessions
+{frontend.replace(scheme, scheme.removesuffix("s"))}
+    bind {host}:{web}
+
+{backend}
 {servers}
 """
+
+
+def _sections(text: str) -> dict[str, str]:
+    """Map each section's first line to the section, without comments."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for line in text.splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not line.startswith(" "):
+            name = line
+        found.setdefault(name, []).append(line)
+    return {name: "\n".join(lines) for name, lines in found.items()}
+
+
+def _without(section: str, *beginnings: str) -> str:
+    """Return a section without the lines that begin so. Raises: ValueError if there is none."""
+    lines = section.splitlines()
+    for beginning in beginnings:
+        if not any(line.strip().startswith(beginning) for line in lines):
+            raise ValueError(f"HAProxy's shipped configuration has no line {beginning!r}")
+    return "\n".join(line for line in lines if not line.strip().startswith(beginnings))

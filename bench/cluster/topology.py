@@ -301,8 +301,11 @@ class Cluster:
             return False
 
     def _is_serving(self) -> bool:
-        ports = [*(web.port for web in self.webs), self._port("balancer")]
-        return all(status_of(f"http://{HOST}:{port}/health/ready") == 200 for port in ports)
+        # The balancer keeps /health to the inside; 401 is the service's own answer.
+        return (
+            all(status_of(f"http://{HOST}:{web.port}/health/ready") == 200 for web in self.webs)
+            and status_of(f"http://{HOST}:{self._port('balancer')}/v1/agents") == 401
+        )
 
     def _make_databases(self) -> None:
         make_roles = self.servers.make_roles if self.citus is None else self.servers.make_roles_of_node
@@ -355,7 +358,7 @@ class Cluster:
             host=HOST,
             postgres=self._port("primary"),
             web=self._port("balancer"),
-            user="",
+            shipped=(self.servers.layout.root / "deploy/haproxy/haproxy.cfg").read_text(),
         )
         write_private(conf, text)
         return self._program(

@@ -8,11 +8,12 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.db import InterfaceError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from pytest_django.plugin import DjangoDbBlocker
 
-from bench.cluster.configurations import AGENT_SOURCES, NodeAddress, WebAddress, haproxy, patroni
+from bench.cluster.configurations import NodeAddress, WebAddress, haproxy, patroni
 from bench.cluster.programs import Programs, find_programs
 from bench.cluster.topology import Cluster
 from compliance.core.environments import Environment
@@ -20,6 +21,7 @@ from compliance.localdev.console import StepFailed
 from compliance.localdev.layout import find_layout
 from compliance.localdev.servers.servers import Servers
 from compliance.tests.waiting import eventually
+from deploy.tests.programs import output_of, program
 
 WRITERS = 4
 SECONDS = 90.0
@@ -104,13 +106,28 @@ def test_killed_primary_loses_nothing_acknowledged(cluster: Cluster) -> None:
     assert set().union(*(one.acknowledged for one in writers)) <= stored
 
 
-def test_balancer_looks_for_the_agent_in_header_path_and_body() -> None:
-    text = haproxy([NODE], [WebAddress("web-1", 8000)], host="127.0.0.1", postgres=5000, web=80, user="")
+def test_balancer_has_the_rules_that_are_shipped(tmp_path: Path) -> None:
+    shipped = (Path(settings.BASE_DIR) / "deploy/haproxy/haproxy.cfg").read_text()
+    path = tmp_path / "haproxy.cfg"
 
-    rules = [line for line in text.splitlines() if "set-var(txn.agent)" in line]
-    assert len(rules) == len(AGENT_SOURCES)
+    text = haproxy(
+        [NODE], [WebAddress("web-1", 8000)], host="127.0.0.1", postgres=5000, web=80, shipped=shipped
+    )
+
+    path.write_text(text)
+    said = output_of(program("haproxy"), "-c", "-f", str(path))
+    _, _, tls = shipped.partition("frontend tls\n")
+    rules = [
+        line for line in tls.splitlines() if line.strip().startswith(("acl ", "http-", "balance ", "hash-"))
+    ]
+    assert rules
+    assert [rule for rule in rules if rule not in text] == [
+        rule for rule in rules if "X-Forwarded-Proto https" in rule
+    ]
+    assert "tune.bufsize 65536" in text
     assert "server node-1 10.0.0.1:5432 check port 8008" in text
-    assert "hash-type consistent" in text
+    assert text.count("    server web-1 127.0.0.1:8000 check\n") == 1
+    assert "WARNING" not in said
 
 
 def test_commits_wait_for_a_standby() -> None:

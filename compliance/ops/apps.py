@@ -23,6 +23,7 @@ class OpsConfig(AppConfig):
         register(check_owners)
         register(check_broker)
         register(check_roles, "security", deploy=True)
-        register(check_unsafe, "security", deploy=True)
+        # Alone by this tag: it needs no database.
+        register(check_unsafe, "security", "unsafe_settings", deploy=True)
         register(check_session_defaults, "security", deploy=True)
         register(check_distribution, "security", deploy=True)

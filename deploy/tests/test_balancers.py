@@ -1,26 +1,52 @@
 """nginx and HAProxy take the configurations, and hand requests on as they promise."""
 
 import http.client
+import json
 import re
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 import requests
+from django.urls import resolve
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from compliance.localdev.ports import free_port
+from compliance.serving.http.messages import path_of
 from compliance.tests.waiting import eventually
 from deploy.tests.programs import DEPLOY, make_certificate, output_of, program
 
 _ANY = re.compile(".*")
 AGENT = "0198f2a4-7c1e-7d52-9d0f-3a1b2c3d4e5f"
+AGENTS = [str(uuid5(NAMESPACE_URL, str(number))) for number in range(12)]
+# What the service takes for a path of the inside, and two spellings that it does not.
+INSIDE = [
+    *("/health/ready", "/%68ealth/ready", "/health%2fready", "/health%2Fready", "/health/read%79"),
+    *("/metrics", "/%6detrics", "/%6Detrics", "/metrics?a=b", "/metrics#a", "/metrics#%zz", "/%6detrics#a"),
+    *("http://agents.example.org/metrics", "http://agents.example.org/%6detrics"),
+]
+NEAR_INSIDE = ["//metrics", "//health/ready", "/metrics/"]
+BODIES: dict[str, tuple[str, Callable[[str], str]]] = {
+    "agentId": ("/v1/events", lambda agent: json.dumps({"actionType": "api_call", "agentId": agent})),
+    "agent_id": ("/v1/events", lambda agent: json.dumps({"agent_id": agent, "payload": {}})),
+    "null": ("/v1/events", lambda agent: json.dumps({"agentId": None, "agent_id": agent})),
+    "capitals": ("/v1/events", lambda agent: json.dumps({"agentId": agent.upper()})),
+    "batch agentId": ("/v1/events/batch", lambda agent: json.dumps({"events": [{"agentId": agent}]})),
+    "batch agent_id": ("/v1/events/batch", lambda agent: json.dumps({"events": [{"agent_id": agent}]})),
+    "large batch": (
+        "/v1/events/batch",
+        lambda agent: json.dumps({"events": [{"agentId": agent}, {"details": {"text": "a" * 200_000}}]}),
+    ),
+    "NDJSON": ("/v1/events/batch", lambda agent: f'{{"agentId": "{agent}"}}\n{{"agentId": "{AGENT}"}}\n'),
+}
+"""Where an event or a batch goes and what its body is, for each place where the agent's id may stand."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +62,8 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Balancer:
     """A running balancer: its ports for TLS and plain HTTP, and the roots to check it against."""
 
-    def __init__(self, roots: Path) -> None:
+    def __init__(self, name: str, roots: Path) -> None:
+        self.name = name
         self.tls, self.plain, self.roots = free_port(), free_port(), str(roots)
 
     def get(self, path: str, **headers: str) -> requests.Response:
@@ -47,6 +74,15 @@ class Balancer:
             verify=self.roots,
             allow_redirects=False,
         )
+
+    def ask(self, target: str, *, method: str = "GET", body: str = "", **headers: str) -> tuple[int, str]:
+        """Send a request target as it is written; return the status and the body of the answer."""
+        context = ssl.create_default_context(cafile=self.roots)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.tls, timeout=20, context=context)
+        with closing(connection):
+            connection.request(method, target, body or None, {"Host": "agents.example.org", **headers})
+            with connection.getresponse() as answer:
+                return answer.status, answer.read().decode()
 
 
 @contextmanager
@@ -115,7 +151,7 @@ def nodes() -> Iterator[list[HTTPServer]]:
 def balancer(
     request: pytest.FixtureRequest, certificate: Path, nodes: list[HTTPServer]
 ) -> Iterator[Balancer]:
-    found = Balancer(certificate / "tls.crt")
+    found = Balancer(request.param, certificate / "tls.crt")
     name = program(request.param)
     if request.param == "nginx":
         path = str(nginx_configuration(certificate, nodes, found))
@@ -149,15 +185,60 @@ def test_agent_stays_with_one_node_whoever_names_it(balancer: Balancer) -> None:
     assert len(by_header) == 1
 
 
+@pytest.mark.parametrize("balancer", ["haproxy"], indirect=True)
+@pytest.mark.parametrize("name", BODIES)
+def test_agent_named_in_a_body_stays_with_its_node(balancer: Balancer, name: str) -> None:
+    path, body_for = BODIES[name]
+
+    by_body = [balancer.ask(path, method="POST", body=body_for(agent)) for agent in AGENTS]
+
+    assert by_body == [balancer.ask(f"/v1/agents/{agent}") for agent in AGENTS]
+
+
+@pytest.mark.parametrize("balancer", ["haproxy"], indirect=True)
+def test_empty_id_in_a_body_counts_as_absent(balancer: Balancer) -> None:
+    bodies = [json.dumps({"agentId": "", "agent_id": agent}) for agent in AGENTS]
+
+    by_body = [balancer.ask("/v1/events", method="POST", body=body, **{"X-Agent-Id": ""}) for body in bodies]
+
+    assert by_body == [balancer.ask(f"/v1/agents/{agent}") for agent in AGENTS]
+
+
+def test_empty_header_counts_as_absent(balancer: Balancer) -> None:
+    by_path = [balancer.ask(f"/v1/agents/{agent}") for agent in AGENTS]
+
+    assert by_path == [balancer.ask(f"/v1/agents/{agent}", **{"X-Agent-Id": ""}) for agent in AGENTS]
+
+
+def test_requests_without_agent_and_key_are_spread_or_kept_by_address(balancer: Balancer) -> None:
+    found = {balancer.ask("/v1/events", **{"X-Agent-Id": ""})[1].split()[0] for _ in range(16)}
+
+    # nginx hashes the address, HAProxy takes turns.
+    assert len(found) == (1 if balancer.name == "nginx" else 2)
+
+
 def test_agents_are_spread_over_the_nodes(balancer: Balancer) -> None:
     found = {balancer.get(f"/v1/agents/{number}").text.split()[0] for number in range(64)}
 
     assert found == {"web-1", "web-2"}
 
 
-@pytest.mark.parametrize("path", ["/health/ready", "/metrics"])
-def test_inside_is_not_reachable_from_outside(balancer: Balancer, path: str) -> None:
-    assert balancer.get(path).status_code == 404
+@pytest.mark.parametrize("target", [*INSIDE, *NEAR_INSIDE])
+def test_inside_is_not_reachable_from_outside(balancer: Balancer, target: str) -> None:
+    status, _ = balancer.ask(target)
+
+    # HAProxy refuses every fragment.
+    assert status == (400 if "#" in target and balancer.name == "haproxy" else 404)
+
+
+@pytest.mark.parametrize("target", INSIDE)
+def test_service_takes_these_targets_for_the_inside(target: str) -> None:
+    assert resolve(path_of(target.encode())).route in {"health/ready", "metrics"}
+
+
+@pytest.mark.parametrize("target", ["/healthy", "/v1/agents/metrics", "/v1/agents?next=/metrics"])
+def test_paths_that_only_look_like_the_inside_are_served(balancer: Balancer, target: str) -> None:
+    assert balancer.ask(target)[0] == 200
 
 
 def test_body_past_the_services_limit_is_refused(balancer: Balancer) -> None:
@@ -180,7 +261,31 @@ def test_plain_http_serves_signed_lists_and_redirects_the_rest(balancer: Balance
     host = {"Host": "agents.example.org"}
 
     listed = requests.get(f"{plain}/v1/crl", headers=host, timeout=20, allow_redirects=False)
-    other = requests.get(f"{plain}/v1/agents", headers=host, timeout=20, allow_redirects=False)
+    other = requests.get(f"{plain}/v1/agents?a=b", headers=host, timeout=20, allow_redirects=False)
 
     assert listed.text.split()[1:] == ["127.0.0.1", "http"]
-    assert (other.status_code, other.headers["Location"].split("://")[0]) == (308, "https")
+    assert (other.status_code, other.headers["Location"]) == (308, "https://agents.example.org/v1/agents?a=b")
+
+
+def test_redirect_names_the_service_whatever_host_was_asked_for(balancer: Balancer) -> None:
+    answer = requests.get(
+        f"http://127.0.0.1:{balancer.plain}/v1/agents",
+        headers={"Host": "attacker.example.com"},
+        timeout=20,
+        allow_redirects=False,
+    )
+
+    assert answer.headers["Location"] == "https://agents.example.org/v1/agents"
+
+
+def test_nginx_of_the_compose_file_differs_by_its_node_alone() -> None:
+    ours, composed = (
+        [
+            line
+            for line in (DEPLOY / name).read_text().splitlines()
+            if not line.startswith(("#", "    server "))
+        ]
+        for name in ("nginx/service.conf", "compose/nginx.conf")
+    )
+
+    assert ours == composed

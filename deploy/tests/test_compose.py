@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from compliance.ops.unsafe_settings import DEFAULT_PINS
 from compliance.settings.declaring import Section
@@ -124,4 +125,27 @@ def test_secrets_are_made_once_and_not_shown(tmp_path: Path) -> None:
     assert first == {path.name: path.read_text().strip() for path in tmp_path.iterdir()}
     assert len(first["secret-key"]) >= 50
     assert re.fullmatch(r"[\w-]{43}=", first["encryption-keys"])
+    assert re.fullmatch(r"[0-9a-f]{48}", first["metrics-token"])
     assert first["pkcs11-live-pin"] not in DEFAULT_PINS
+
+
+def test_secrets_that_are_made_are_those_that_the_page_gives_to_kubernetes(tmp_path: Path) -> None:
+    program("openssl")
+    page = (
+        (DEPLOY.parent / "docs/deployment.md").read_text().partition("## Kubernetes")[2].partition("\n## ")[0]
+    )
+    values = yaml.safe_load((DEPLOY / "helm/values.yaml").read_text())["secrets"]
+    example = yaml.safe_load((DEPLOY / "helm/examples/values.yaml").read_text())["secrets"]
+
+    output_of(str(DEPLOY / "compose/make-secrets"), str(tmp_path))
+
+    made = {path.name for path in tmp_path.iterdir()}
+    by_hand = set(example["service"]["files"].values())
+    commands = page.replace("\\\n", " ").splitlines()
+    for kind in values.values():
+        (command,) = (one for one in commands if f"create secret generic {kind['name']} " in one)
+        given = re.findall(r"--from-file=(?:([\w-]+)=)?([\w-]+)", command)
+        assert {key or file for key, file in given} == set(kind["files"].values())
+        assert {file for _, file in given} <= made
+    # What the example adds is said beside the commands.
+    assert all(f"--from-file={name}" in page for name in by_hand)

@@ -7,24 +7,29 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+import jsonschema_rs
 import kubernetes_validate
 import pytest
 import yaml
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
+from django.test import override_settings
 from django.urls import URLResolver, get_resolver
 
 from compliance.settings.declaring import Section
-from deploy.tests import helm
-from deploy.tests.programs import DEPLOY, PARTS, output_of
+from deploy.tests import helm, promql
+from deploy.tests.programs import DEPLOY, PARTS
 
 CHART = DEPLOY / "helm"
 EXAMPLE = CHART / "examples/values.yaml"
 # Kubernetes' own kinds have schemas; those of the Prometheus operator do not.
-FOREIGN = {"ServiceMonitor"}
+FOREIGN = {"ServiceMonitor", "PrometheusRule"}
 OLDEST, NEWEST = "1.29.0", "1.37.0"
 VARIANTS: dict[str, tuple[str, ...]] = {
     "all": (),
     "least": (
         *("--set", "hsm.hosts=1,archive.claim=,ingress.enabled=false,metrics.serviceMonitor.enabled=false"),
+        *("--set", "metrics.prometheusRule.enabled=false"),
         *("--set-json", "network.public.processes=[]", "--set-json", "network.more=[]"),
         *("--set-json", "network.hsm.to=[]", "--set-json", "network.metrics.from=[]"),
     ),
@@ -108,21 +113,79 @@ def test_validation_finds_what_is_wrong() -> None:
         ("settings.SECRET_KEY=x", "invalid propertyName 'SECRET_KEY'"),
         ("settings.BASE_URL=x", "invalid propertyName 'BASE_URL'"),
         ("settings.lower=x", "invalid propertyName 'lower'"),
-        ("settings.WEB_THREADS=8", "at '/settings/WEB_THREADS'"),
         ("web.replica=3", "at '/web'"),
         ("baseUrl=http://agents.example.org", "at '/baseUrl'"),
+        ("baseUrl=https://", "at '/baseUrl'"),
+        ("baseUrl=https:///v1", "at '/baseUrl'"),
+        ("hosts={.org}", "at '/hosts/0'"),
+        ("hosts={a.example.org\\,*}", "at '/hosts/0'"),
         ("trustedProxies={0.0.0.0/0}", "at '/trustedProxies/0'"),
+        ("trustedProxies={0.0.0.0/0 }", "at '/trustedProxies/0'"),
+        ("trustedProxies={0.0.0.0/1,128.0.0.0/1}", "at '/trustedProxies/1'"),
+        ("trustedProxies={::/0}", "at '/trustedProxies/0'"),
+        ("trustedProxies={::/6}", "at '/trustedProxies/0'"),
+        ("settings.DEBUG=true", "at '/settings/DEBUG'"),
+        ("settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES=yes", "at '/settings/WEBHOOK_ALLOW_PRIVATE_ADDRESSES'"),
+        ("settings.WEBHOOK_ALLOW_HTTP=1", "at '/settings/WEBHOOK_ALLOW_HTTP'"),
+        ("settings.TRUSTED_ISSUER_ALLOW_HTTP=on", "at '/settings/TRUSTED_ISSUER_ALLOW_HTTP'"),
+        (
+            "settings.TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES=y",
+            "at '/settings/TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES'",
+        ),
+        ("settings.DPOP_WITHOUT_REPLAY_STORE=accept", "at '/settings/DPOP_WITHOUT_REPLAY_STORE'"),
+        ("settings.SECOND_FACTOR=nobody", "at '/settings/SECOND_FACTOR'"),
+        ("settings.DEBUG_FILE=/tmp/debug", "invalid propertyName 'DEBUG_FILE'"),
+        ("hsm.settings.DEBUG=true", "at '/hsm/settings/DEBUG'"),
+        ("hsm.environment.DEBUG=true", "at '/hsm/environment/DEBUG'"),
+        ("hsm.environment.PKCS11_LIVE_PIN=1234", "invalid propertyName 'PKCS11_LIVE_PIN'"),
+        ("hsm.environment.VENDOR_PIN=1234", "invalid propertyName 'VENDOR_PIN'"),
+        ("secrets.service.files.PKCS11_LIVE_PIN=pin", "invalid propertyName 'PKCS11_LIVE_PIN'"),
+        ("secrets.service.files.DATABASE_OWNER_URL=url", "invalid propertyName 'DATABASE_OWNER_URL'"),
+        ("secrets.service.files.DEBUG=debug", "invalid propertyName 'DEBUG'"),
+        ("secrets.hsm.files.DATABASE_OWNER_URL=url", "invalid propertyName 'DATABASE_OWNER_URL'"),
+    ],
+)
+def test_unsafe_or_unknown_values_are_refused(setting: str, said: str) -> None:
+    done = run("template", "agents", str(CHART), "--values", str(EXAMPLE), "--set-string", setting)
+
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("settings.WEB_THREADS=8", "at '/settings/WEB_THREADS'"),
+        ("settings.DEBUG=true", "at '/settings/DEBUG'"),
         ("network.database.to=null", "at '/network/database'"),
         ("network.ingress.from=null", "at '/network/ingress'"),
         ("secrets.service.files.SECRET_KEY=null", "at '/secrets/service/files'"),
         ("web.resources.limits=null", "at '/web/resources'"),
     ],
 )
-def test_unsafe_or_unknown_values_are_refused(setting: str, said: str) -> None:
+def test_values_of_the_wrong_type_or_none_are_refused(setting: str, said: str) -> None:
     done = run("template", "agents", str(CHART), "--values", str(EXAMPLE), "--set", setting)
 
     assert done.returncode != 0
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "settings.DEBUG=false",
+        "settings.SECOND_FACTOR=everyone",
+        "settings.WEBHOOK_CA_FILE=/run/secrets/service/ca.pem",
+        "secrets.service.files.WEBHOOK_CA=ca.pem",
+        "hsm.environment.VENDOR_CONF_FILE=/etc/vendor/client.conf",
+        "trustedProxies={10.0.0.0/8,fc00::/7,2001:db8::7,192.0.2.1}",
+        "baseUrl=https://agents.example.org:8443/identity",
+    ],
+)
+def test_safe_values_are_taken(setting: str) -> None:
+    done = run("template", "agents", str(CHART), "--values", str(EXAMPLE), "--set-string", setting)
+
+    assert done.returncode == 0, done.stderr
 
 
 def test_network_hsm_without_ports_is_refused() -> None:
@@ -157,7 +220,7 @@ def test_every_process_is_there_with_the_command_of_the_others() -> None:
         assert ours[f"{name}/{name}"] == of_compose(name)
     # Compose waits for its PostgreSQL before.
     migrations = PARTS["migrate"]["command"][-1].splitlines()[-2:]
-    assert ours["migration/migration"][-1] == " && ".join(migrations)
+    assert ours["migration/migration"][-1].split(" && ")[1:] == migrations
     for name in ("web", "worker", "signal-sender"):
         assert ours[f"{name}/key-host-0"] == of_compose("key-host")
         assert ours[f"{name}/key-host-1"] == [*of_compose("key-host")[:-1], "1"]
@@ -230,7 +293,7 @@ def test_owners_credentials_and_pins_go_to_those_who_need_them() -> None:
 
 def test_schema_refuses_every_secret_as_a_plain_setting() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
-    refused = set(schema["definitions"]["settings"]["propertyNames"]["not"]["enum"])
+    refused = set(schema["definitions"]["name"]["not"]["enum"])
     declared = {one.name: one for section in Section.every for one in section.variables}
 
     assert refused <= set(declared)
@@ -239,6 +302,51 @@ def test_schema_refuses_every_secret_as_a_plain_setting() -> None:
     plain = {"ALLOWED_HOSTS", "BASE_URL", "EVENT_ARCHIVE_DIR", "METRICS_DIR", "METRICS_LISTEN"}
     plain |= {"PKCS11_HOSTS", "PKCS11_HOST_FOLDER", "PKCS11_MODULE", "TRUSTED_PROXIES"}
     assert {name for name in refused if not declared[name].is_secret} == plain
+
+
+def refuses(place: str, name: str, value: str) -> bool:
+    """Whether the schema refuses a value under a name, in a map of values such as `hsm.environment`."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    found: dict[str, Any] = {}
+    inner = found
+    for key in place.split("."):
+        inner = inner.setdefault(key, {})
+    inner[name] = value
+    where = {"type": "object", "properties": schema["properties"], "definitions": schema["definitions"]}
+    faults = jsonschema_rs.Draft7Validator(where).iter_errors(found)
+    return any(f'"{name}"' in fault.message or name in fault.instance_path for fault in faults)
+
+
+def test_each_secret_is_mounted_from_one_kind_of_secret_and_never_in_the_clear() -> None:
+    secrets = {one.name for section in Section.every for one in section.variables if one.is_secret}
+    of_the_hsm = {name for name in secrets if name.startswith("PKCS11_")}
+    of_the_owner = {name for name in secrets if name.endswith("_OWNER_URL")}
+    kinds = {"service": secrets - of_the_hsm - of_the_owner, "hsm": of_the_hsm, "owner": of_the_owner}
+
+    for kind, names in kinds.items():
+        assert {one for one in secrets if not refuses(f"secrets.{kind}.files", one, "file")} == names
+    for place in ("settings", "hsm.settings", "hsm.environment"):
+        for name in secrets:
+            assert refuses(place, name, "value")
+            assert refuses(place, f"{name}_FILE", "/file")
+
+
+def test_safe_switches_are_those_that_the_check_refuses() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    flags = {one.name for section in Section.every for one in section.variables if "_ALLOW_" in one.name}
+
+    assert set(schema["definitions"]["safe"]["properties"]) == flags | {
+        *("DEBUG", "DPOP_WITHOUT_REPLAY_STORE", "SECOND_FACTOR"),
+    }
+
+
+def test_migration_refuses_unsafe_settings_before_it_migrates() -> None:
+    (command,) = (one["command"][-1] for process, one, _ in containers() if process == "migration")
+    check, *_ = command.split(" && ")
+
+    assert check == "python manage.py check --deploy --tag unsafe_settings"
+    with override_settings(DEBUG=True), pytest.raises(SystemCheckError, match=r"wiring\.E010"):
+        call_command(*check.split()[2:4], "--tag", check.split()[-1])
 
 
 def test_web_takes_requests_by_its_health() -> None:
@@ -356,6 +464,25 @@ def test_services_and_monitors_lead_to_ports_that_exist() -> None:
         assert endpoint["authorization"]["credentials"] == {"name": "agentid", "key": "metrics-token"}
 
 
+def test_rules_are_those_of_prometheus() -> None:
+    (found,) = of_kind("PrometheusRule").values()
+
+    files = sorted([*promql.RULES, *promql.ALERTS])
+    assert found["spec"]["groups"] == [
+        group for path in files for group in yaml.safe_load(path.read_text())["groups"]
+    ]
+    assert not of_kind("PrometheusRule", variant="least")
+
+
+def test_alerts_select_the_jobs_of_any_release() -> None:
+    (rule,) = (one for one in promql.alerts() if one["alert"] == "ServiceDown")
+    (selector,) = promql.selectors(promql.parsed(rule["expr"]))
+    (job,) = (one.value for one in selector.matchers.matchers if one.name == "job")
+
+    # The operator names a job as its Service.
+    assert all(re.fullmatch(job, name) for name in of_kind("Service"))
+
+
 def public_roots() -> set[str]:
     """The first segments of the service's routes."""
     found = set()
@@ -392,4 +519,4 @@ def test_a_release_with_the_charts_name_does_not_repeat_it() -> None:
     )
 
     assert "name: agentid-web\n" in done.stdout
-    assert output_of(str(helm.program()), "show", "chart", str(CHART)).startswith("apiVersion: v2")
+    assert run("show", "chart", str(CHART)).stdout.startswith("apiVersion: v2")
