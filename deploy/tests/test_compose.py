@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compliance.ops.unsafe_settings import DEFAULT_PINS
+from compliance.ops.unsafe_settings import is_weak_pin
 from compliance.settings.declaring import Section
 from deploy.tests.programs import COMPOSE, DEPLOY, PARTS, output_of, program
 
@@ -124,4 +124,4 @@ def test_secrets_are_made_once_and_not_shown(tmp_path: Path) -> None:
     assert first == {path.name: path.read_text().strip() for path in tmp_path.iterdir()}
     assert len(first["secret-key"]) >= 50
     assert re.fullmatch(r"[\w-]{43}=", first["encryption-keys"])
-    assert first["pkcs11-live-pin"] not in DEFAULT_PINS
+    assert not is_weak_pin(first["pkcs11-live-pin"])
