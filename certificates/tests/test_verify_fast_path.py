@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
+from ipaddress import ip_network
 from typing import Any
 
 import orjson
@@ -276,7 +277,7 @@ def test_hundred_are_let_through_and_the_rest_refused_as_the_view_does(
 
 
 def test_clients_behind_a_trusted_proxy_are_counted_apart(web: Verifier, settings: Settings) -> None:
-    settings.TRUSTED_PROXIES = ["127.0.0.1/32"]
+    settings.TRUSTED_PROXIES = [ip_network("127.0.0.1/32")]
 
     async def play() -> list[Answer]:
         asked = [f"192.0.2.{number % 7}" for number in range(35)]

@@ -92,9 +92,7 @@ def _normalised(address: str) -> str:
 
 def _is_trusted(address: str) -> bool:
     parsed = _parsed(address)
-    return parsed is not None and any(
-        parsed in ipaddress.ip_network(proxy, strict=False) for proxy in settings.TRUSTED_PROXIES
-    )
+    return parsed is not None and any(parsed in network for network in settings.TRUSTED_PROXIES)
 
 
 def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -4,7 +4,6 @@ from django.apps import AppConfig
 from django.core.checks import register
 
 from compliance.ops.checks import (
-    check_broker,
     check_distribution,
     check_owners,
     check_roles,
@@ -21,7 +20,6 @@ class OpsConfig(AppConfig):
 
     def ready(self) -> None:
         register(check_owners)
-        register(check_broker)
         register(check_roles, "security", deploy=True)
         # Alone by this tag: it needs no database.
         register(check_unsafe, "security", "unsafe_settings", deploy=True)

@@ -1,4 +1,4 @@
-"""System checks of the database roles, of sessions behind a pooler, and of the broker."""
+"""System checks of the database roles, of sessions behind a pooler, and of the tables' distribution."""
 
 from typing import Any
 
@@ -14,7 +14,6 @@ from compliance.ops.distribution.placements import DISTRIBUTED
 from compliance.ops.privileges import role_audit
 from compliance.people import guards as people_guards
 from compliance.stores import sql
-from compliance.stores.redis_cluster import is_cluster
 
 _SETTINGS = "SELECT name, setting FROM pg_settings WHERE lower(name) = ANY(%s)"
 _HAS_CITUS = "SELECT FROM pg_extension WHERE extname = 'citus'"
@@ -82,14 +81,6 @@ def check_distribution(**kwargs: Any) -> list[CheckMessage]:
             text = f"The tables of the {environment.value} database are {state}."
             found.append(checks.Error(text, hint=hint, id="wiring.E008"))
     return found
-
-
-def check_broker(**kwargs: Any) -> list[CheckMessage]:
-    """Check that tasks' messages go through one server: Celery can use no cluster."""
-    if not is_cluster(settings.CELERY_BROKER_URL):
-        return []
-    hint = "Set BROKER_URL to the address of one Redis or Valkey server, redis://…"
-    return [checks.Error("The broker of the tasks is a cluster.", hint=hint, id="wiring.E007")]
 
 
 def check_roles(**kwargs: Any) -> list[CheckMessage]:

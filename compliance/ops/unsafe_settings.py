@@ -1,35 +1,44 @@
-"""Settings that `check --deploy` refuses, since they would leave a public service open."""
+"""Settings that `check --deploy` refuses or warns of, since they would leave a public service open."""
 
 import ipaddress
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from ipaddress import IPv4Network, IPv6Network
+from itertools import pairwise
 from typing import Any
 from urllib.parse import urlsplit
 
 from cryptography.fernet import Fernet
 from django.conf import settings
+from django.contrib.auth.password_validation import CommonPasswordValidator
 from django.core import checks
 from django.core.checks import CheckMessage
+from django.core.exceptions import ValidationError
 
+from compliance.settings import redis_address
+from compliance.settings.declaring import Network
 from compliance.stores import redis_cluster
 
 HINT = "See docs/deployment.md, Unsafe settings."
 SHORTEST_SECRET = 50  # characters
 LEAST_BITS = 128.0
 SHORTEST_PIN = 8
+LEAST_PIN_BITS = 8.0  # of 1,000 random PINs of eight digits, 999 have more
 SHORTEST_TOKEN = 16
-# PINs of manuals and tutorials, SoftHSM's among them.
-DEFAULT_PINS = frozenset({"1234", "12345", "123456", "1234567", "12345678", "123456789", "0000", "changeme"})
-NARROWEST_WIDE = {4: 8, 6: 7}
-"""Bits of the widest network of private addresses, 10.0.0.0/8 and fc00::/7, by the version of IP."""
+LEAST_TOKEN_BITS = 24.0
+LONGEST_PUBLIC_PREFIX = {4: 16, 6: 32}
+"""Prefix of the widest network of public addresses that proxies may have, by the version of IP."""
+SHARED_ADDRESSES = IPv4Network("100.64.0.0/10")
+"""Addresses of carriers and clouds' own networks (RFC 6598), which Python counts as neither kind."""
+ENCRYPTED_MODES = frozenset({"require", "verify-ca", "verify-full"})
 DOCUMENTATION_ARC = "1.3.6.1.4.1.32473"
 
 
 def check_unsafe(**kwargs: Any) -> list[CheckMessage]:
     """Check every rule; a finding names the setting and the rule, never its value."""
     return [
-        checks.Error(text, hint=HINT, id=f"wiring.{number}")
+        LEVELS[number[0]](text, hint=HINT, id=f"wiring.{number}")
         for number, rule in RULES.items()
         for text in rule()
     ]
@@ -68,7 +77,11 @@ def _address() -> list[str]:
 
 
 def _hosts() -> list[str]:
-    return ["ALLOWED_HOSTS has *: any Host header would be served."] if "*" in settings.ALLOWED_HOSTS else []
+    hosts = settings.ALLOWED_HOSTS
+    found = ["ALLOWED_HOSTS has *: any Host header would be served."] if "*" in hosts else []
+    if any(host.startswith(".") and "." not in host.strip(".") for host in hosts):
+        found.append("ALLOWED_HOSTS has a whole top-level domain: strangers have names in it.")
+    return found
 
 
 def _outgoing() -> list[str]:
@@ -90,16 +103,26 @@ def _pins() -> list[str]:
     if settings.PKCS11_SO_PIN:
         pins["PKCS11_SO_PIN"] = settings.PKCS11_SO_PIN
     return [
-        f"{name} is a default or shorter than {SHORTEST_PIN} characters."
+        f"{name} is a common password, a plain pattern or shorter than {SHORTEST_PIN} characters."
         for name, pin in pins.items()
-        if pin in DEFAULT_PINS or len(pin) < SHORTEST_PIN
+        if is_weak_pin(pin)
     ]
 
 
+def is_weak_pin(pin: str) -> bool:
+    """Whether a PIN is short, a pattern such as 12341234, or in Django's list of common passwords."""
+    if len(pin) < SHORTEST_PIN or _bits(pin) < LEAST_PIN_BITS:
+        return True
+    try:
+        CommonPasswordValidator().validate(pin)
+    except ValidationError:
+        return True
+    return False
+
+
 def _proxies() -> list[str]:
-    networks = [ipaddress.ip_network(proxy, strict=False) for proxy in settings.TRUSTED_PROXIES]
-    # No network of proxies is wider than the largest private one; halves of all addresses are all of them.
-    if any(network.prefixlen < NARROWEST_WIDE[network.version] for network in networks):
+    networks: list[Network] = settings.TRUSTED_PROXIES
+    if any(_has_strangers(network) for network in _collapsed(networks)):
         return [
             "TRUSTED_PROXIES trusts addresses of strangers: callers could choose the one that limits count."
         ]
@@ -111,21 +134,35 @@ def _proxies() -> list[str]:
     return []
 
 
+def _collapsed(networks: list[Network]) -> Iterator[Network]:
+    """The fewest networks of the same addresses: halves of a wide one count as the whole."""
+    yield from ipaddress.collapse_addresses(one for one in networks if isinstance(one, IPv4Network))
+    yield from ipaddress.collapse_addresses(one for one in networks if isinstance(one, IPv6Network))
+
+
+def _has_strangers(network: Network) -> bool:
+    if network.prefixlen >= LONGEST_PUBLIC_PREFIX[network.version] or network.is_private:
+        return False
+    return not (isinstance(network, IPv4Network) and network.subnet_of(SHARED_ADDRESSES))
+
+
 def _redis() -> list[str]:
     addresses = {"REDIS_URL": settings.REDIS_URL, "BROKER_URL": settings.BROKER_URL}
     if settings.BROKER_URL == settings.REDIS_URL:
         del addresses["BROKER_URL"]
     return [
-        f"{name} has no password and its server is not on this machine."
+        f"{name} names no Redis that has a password or is on this machine."
         for name, address in addresses.items()
         if _is_open(address)
     ]
 
 
 def _is_open(address: str) -> bool:
-    """Whether Redis, or a node of its cluster, is elsewhere and asked without a password."""
+    """Whether Redis, or a node of its cluster, is elsewhere and asked without a password, or is no Redis."""
     parts = urlsplit(address)
-    if parts.scheme not in {"redis", "rediss", *redis_cluster.SCHEMES} or parts.password:
+    if parts.scheme not in {*redis_address.ONE_SERVER, *redis_cluster.SCHEMES}:
+        return parts.scheme != "unix"
+    if parts.password:
         return False
     nodes = parts.netloc.rpartition("@")[2].split(",")
     return not all(_is_loopback(urlsplit(f"//{node}").hostname or "") for node in nodes)
@@ -138,9 +175,33 @@ def _replays() -> list[str]:
 
 
 def _metrics() -> list[str]:
-    if 0 < len(settings.METRICS_TOKEN) < SHORTEST_TOKEN:
-        return [f"METRICS_TOKEN is shorter than {SHORTEST_TOKEN} characters."]
+    token = settings.METRICS_TOKEN
+    if token and (len(token) < SHORTEST_TOKEN or _bits(token) < LEAST_TOKEN_BITS):
+        return [f"METRICS_TOKEN is a plain pattern or shorter than {SHORTEST_TOKEN} characters."]
     return []
+
+
+def _databases() -> list[str]:
+    names = {"DATABASE": "default", "TEST_DATABASE": "test"}
+    found = {f"{name}_URL": settings.DATABASES[alias] for name, alias in names.items()}
+    found |= {
+        f"{name}_DIRECT_URL": settings.DATABASES_DIRECT[alias]
+        for name, alias in names.items()
+        if alias in settings.DATABASES_DIRECT
+    }
+    return [
+        f"{name} names a server elsewhere and asks for no TLS (sslmode)."
+        for name, database in found.items()
+        if _is_in_the_clear(database)
+    ]
+
+
+def _is_in_the_clear(database: dict[str, Any]) -> bool:
+    options = database.get("OPTIONS", {})
+    hosts = str(database["HOST"] or options.get("host", "")).split(",")
+    if all(_is_loopback(host) or host.startswith("/") for host in hosts):
+        return False
+    return options.get("sslmode") not in ENCRYPTED_MODES
 
 
 def _is_loopback(host: str) -> bool:
@@ -151,11 +212,18 @@ def _is_loopback(host: str) -> bool:
 
 
 def _bits(text: str) -> float:
-    """Return the Shannon entropy of a text's own characters, in bits."""
-    counts = Counter(text)
-    return sum(count * math.log2(len(text) / count) for count in counts.values())
+    """Estimate what a text tells anew, in bits: of what it repeats once, and little of an alphabet."""
+    period = next((size for size in range(1, len(text)) if text.startswith(text[size:])), len(text))
+    steps = [ord(next_one) - ord(one) for one, next_one in pairwise(text)]
+    return min(_entropy(text[:period]), _entropy(steps))
 
 
+def _entropy(items: Sequence[object]) -> float:
+    """Return the Shannon entropy of items by their own frequencies, in bits."""
+    return sum(count * math.log2(len(items) / count) for count in Counter(items).values())
+
+
+LEVELS: dict[str, type[checks.Error | checks.Warning]] = {"E": checks.Error, "W": checks.Warning}
 RULES: dict[str, Callable[[], list[str]]] = {
     "E010": _debug,
     "E011": _secret_key,
@@ -168,4 +236,6 @@ RULES: dict[str, Callable[[], list[str]]] = {
     "E018": _redis,
     "E019": _replays,
     "E020": _metrics,
+    # A warning: networks of containers on one machine go without TLS.
+    "W003": _databases,
 }

@@ -43,17 +43,23 @@ WEBAUTHN_RP_ID: str = signing_in.text(
     default_is="the origin's host",
 )
 SIGN_IN_LINK_HOURS: int = signing_in.integer(
-    "SIGN_IN_LINK_HOURS", 72, "How long a [one-time link](console.md#signing-in) works.", unit="hours"
+    "SIGN_IN_LINK_HOURS",
+    72,
+    "How long a [one-time link](console.md#signing-in) works.",
+    unit="hours",
+    least=1,
+    most=8_760,
 )
 SIGN_IN_FAILURES_PER_ADDRESS: int = signing_in.integer(
     "SIGN_IN_FAILURES_PER_ADDRESS",
     100,
     "Failed sign-ins in an hour after which an address is refused for the rest of it.",
+    least=1,
 )
 EMAIL_HOST: str = signing_in.text(
     "EMAIL_HOST", "", "Server that sends one-time links; without one operators hand them over."
 )
-EMAIL_PORT: int = signing_in.integer("EMAIL_PORT", 587, "Its port.")
+EMAIL_PORT: int = signing_in.integer("EMAIL_PORT", 587, "Its port.", least=1, most=65_535)
 EMAIL_USE_TLS: bool = signing_in.flag("EMAIL_USE_TLS", True, "Whether it is spoken to with STARTTLS.")
 EMAIL_HOST_USER: str = signing_in.text("EMAIL_HOST_USER", "", "Account at that server.")
 EMAIL_HOST_PASSWORD: str = signing_in.text("EMAIL_HOST_PASSWORD", "", "Its password.", secret=True)

@@ -5,10 +5,12 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
+
+from compliance.core.regular_files import read_text
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -18,13 +20,16 @@ CREDENTIALS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#]*@")
 """Scheme and credentials of a URL, which are not shown, whatever setting it is."""
 FALSE = ("0", "false", "no", "off", "n", "")
 
+Network = IPv4Network | IPv6Network
+
 
 @dataclass(frozen=True)
 class Variable:
     """An environment variable of the service.
 
     `default` is empty where there is none. `source` is where the value came from: `environment`, `file` or
-    `default`. `value` is the value as text; `set` or nothing for a secret.
+    `default`. `value` is the value as text; `set` or nothing for a secret. `bounds` describes the numbers
+    accepted.
     """
 
     name: str
@@ -37,6 +42,7 @@ class Variable:
     takes_file: bool
     source: str
     value: str
+    bounds: str
 
 
 class Section:
@@ -55,8 +61,11 @@ class Section:
         self.variables: list[Variable] = []
         Section.every.append(self)
 
-    def text(self, name: str, default: D, sentence: str, **facts: Any) -> str | D:
-        return self._declare(name, "text", str, default, sentence, **facts)
+    def text(
+        self, name: str, default: D, sentence: str, *, parse: Callable[[str], str] = str, **facts: Any
+    ) -> str | D:
+        """Declare a text; `parse` returns it or raises a ValueError that does not show it."""
+        return self._declare(name, "text", parse, default, sentence, **facts)
 
     def flag(self, name: str, default: D, sentence: str, **facts: Any) -> bool | D:
         return self._declare(name, "flag", _flag, default, sentence, **facts)
@@ -71,6 +80,11 @@ class Section:
     def words(self, name: str, default: list[str], sentence: str, **facts: Any) -> list[str]:
         """Declare a list, written with commas between its items."""
         return self._declare(name, "list", _words, default, sentence, **facts)
+
+    def networks(self, name: str, sentence: str) -> list[Network]:
+        """Declare a list of IP addresses and networks, none by default; an address is a network of one."""
+        nothing: list[Network] = []
+        return self._declare(name, "networks", _networks, nothing, sentence)
 
     def external(self, name: str, kind: str, default: str, sentence: str) -> None:
         """Declare a variable that a library reads, or that is read before the settings load."""
@@ -89,15 +103,20 @@ class Section:
         required: bool = False,
         takes_file: bool = True,
         default_is: str = "",
+        least: float | None = None,
+        most: float | None = None,
     ) -> T | D:
-        """Read and note a variable. `default_is` describes a default that another setting decides."""
+        """Read and note a variable.
+
+        `default_is` describes a default that another setting decides; `least` and `most` bound a number.
+        """
         if any(name == one.name for section in Section.every for one in section.variables):
             raise ImproperlyConfigured(f"{name} is declared twice")
         value: T | D = default
         source = "default"
         try:
             raw, source = _raw(name, takes_file=takes_file)
-            value = default if raw is None else parse(raw)
+            value = default if raw is None else _bounded(parse(raw), least, most)
         except ValueError as fault:
             Section.problems.append(str(fault) if str(fault).startswith(name) else f"{name} {fault}")
         else:
@@ -116,6 +135,7 @@ class Section:
                 takes_file=takes_file,
                 source=source,
                 value=("set" if shown else "") if secret else shown,
+                bounds=_bounds(least, most),
             )
         )
         return value
@@ -139,7 +159,7 @@ def _raw(name: str, *, takes_file: bool) -> tuple[str | None, str]:
     if given is not None:
         raise ValueError(f"{name} and {name}_FILE are both set")
     try:
-        return Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r"), "file"
+        return read_text(path).removesuffix("\n").removesuffix("\r"), "file"
     except OSError as fault:
         raise ValueError(f"{name}_FILE cannot be read: {fault.strerror}") from None
     except UnicodeDecodeError:
@@ -174,10 +194,33 @@ def _words(raw: str) -> list[str]:
     return [word for item in raw.split(",") if (word := item.strip())]
 
 
+def _networks(raw: str) -> list[Network]:
+    words = _words(raw)
+    try:
+        return [ip_network(word, strict=False) for word in words]
+    except ValueError:
+        raise ValueError("has an item that is no IP address or network") from None
+
+
+def _bounded(value: T, least: float | None, most: float | None) -> T:
+    number: Any = value
+    if (least is not None and number < least) or (most is not None and number > most):
+        raise ValueError(f"is not {_bounds(least, most)}")
+    return value
+
+
+def _bounds(least: float | None, most: float | None) -> str:
+    if least is not None and most is not None:
+        return f"{least} to {most}"
+    if least is not None:
+        return f"{least} or more"
+    return "" if most is None else f"{most} or less"
+
+
 def _as_text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    text = ",".join(value) if isinstance(value, list) else str(value)
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     return CREDENTIALS.sub(r"\1…@", text)

@@ -27,7 +27,9 @@ PKCS11_TOKENS: dict[str, dict[str, str]] = {"live": _token("live"), "test": _tok
 PKCS11_SHARDS: int = section.integer(
     "PKCS11_SHARDS",
     64,
-    "Tokens `<label>-00`, `-01` … that agents' keys are spread over, at most 100; those that exist are used.",
+    "Tokens `<label>-00`, `-01` … that agents' keys are spread over; those that exist are used.",
+    least=0,
+    most=100,
 )
 PKCS11_SO_PIN: str = section.text(
     "PKCS11_SO_PIN",
@@ -39,6 +41,7 @@ PKCS11_HOSTS: int = section.integer(
     "PKCS11_HOSTS",
     0,
     "Key hosts (`manage.py key_host`) that open the HSM for all others; with 0 every process opens it.",
+    least=0,
 )
 PKCS11_HOST_FOLDER: str = section.text(
     "PKCS11_HOST_FOLDER",
@@ -60,11 +63,13 @@ PKCS11_UNWRAPPED_KEYS: int = section.integer(
     "PKCS11_UNWRAPPED_KEYS",
     32,
     "Wrapped keys of a token that stay unwrapped in each process that opens the HSM.",
+    least=1,
 )
 KEY_POOL_SIZE: int = section.integer(
     "KEY_POOL_SIZE",
     8,
     "Agents' keys made ahead in each environment; with 0 each is made when it is needed.",
+    least=0,
 )
 KEY_POOL_SIZES: dict[str, int | None] = {
     environment: section.integer(
@@ -72,6 +77,7 @@ KEY_POOL_SIZES: dict[str, int | None] = {
         None,
         f"The same, for the {environment} environment alone.",
         default_is="KEY_POOL_SIZE",
+        least=0,
     )
     for environment in ("live", "test")
 }

@@ -9,12 +9,22 @@ section = Section("Certificates and tokens")
 
 CERTIFICATE_VALIDITY = timedelta(
     days=section.integer(
-        "CERTIFICATE_VALIDITY_DAYS", 365, "Longest validity of an agent's certificate.", unit="days"
+        "CERTIFICATE_VALIDITY_DAYS",
+        365,
+        "Longest validity of an agent's certificate.",
+        unit="days",
+        least=1,
+        most=365,
     )
 )
 HIGH_RISK_CERTIFICATE_VALIDITY = timedelta(
     days=section.integer(
-        "HIGH_RISK_CERTIFICATE_VALIDITY_DAYS", 30, "The same, for a high-risk agent.", unit="days"
+        "HIGH_RISK_CERTIFICATE_VALIDITY_DAYS",
+        30,
+        "The same, for a high-risk agent.",
+        unit="days",
+        least=1,
+        most=365,
     )
 )
 OID_ARC: str = section.text(
@@ -24,11 +34,20 @@ OID_ARC: str = section.text(
     " outsiders (the default is reserved for documentation, RFC 5612).",
 )
 CRL_SHARDS: int = section.integer(
-    "CRL_SHARDS", 16, "Partitioned lists of a new issuing CA, besides the full one; with 0 the full one only."
+    "CRL_SHARDS",
+    16,
+    "Partitioned lists of a new issuing CA, besides the full one; with 0 the full one only.",
+    least=0,
+    most=32_767,
 )
 CRL_VALIDITY = timedelta(
     hours=section.integer(
-        "CRL_VALIDITY_HOURS", 24, "From a list's this update to its next update.", unit="hours"
+        "CRL_VALIDITY_HOURS",
+        24,
+        "From a list's this update to its next update.",
+        unit="hours",
+        least=1,
+        most=8_760,
     )
 )
 
@@ -39,7 +58,14 @@ TOKEN_ISSUER: str = section.text(
     default_is="BASE_URL",
 ).rstrip("/")
 TOKEN_KEY_LIFETIME = timedelta(
-    days=section.integer("TOKEN_KEY_LIFETIME_DAYS", 90, "Time for which a token key signs.", unit="days")
+    days=section.integer(
+        "TOKEN_KEY_LIFETIME_DAYS",
+        90,
+        "Time for which a token key signs.",
+        unit="days",
+        least=1,
+        most=3_650,
+    )
 )
 DPOP_WITHOUT_REPLAY_STORE: str = section.text(
     "DPOP_WITHOUT_REPLAY_STORE",

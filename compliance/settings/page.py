@@ -16,7 +16,8 @@ may be set. What cannot be read stops every process, with the setting's name and
 whether they are set. `check --deploy` refuses [unsafe values](deployment.md#unsafe-settings).
 
 Types: a `flag` is `true` or `false` (also 1 and 0, yes and no, on and off); a `list` has commas between its
-items. **Secret** marks what belongs in a file. Brackets hold the default.
+items; `networks` are such a list of IP addresses and networks (`10.0.0.0/8`). Numbers out of the bounds shown
+stop every process, too. **Secret** marks what belongs in a file. Brackets hold the default.
 """
 
 
@@ -31,7 +32,7 @@ def _section(section: Section) -> str:
 
 
 def _row(variable: Variable) -> str:
-    facts = [variable.kind, variable.unit]
+    facts = [variable.kind, variable.unit, variable.bounds]
     marks = [word for word, holds in _marks(variable) if holds]
     default = "" if variable.is_required else f" ({_default(variable)})"
     described = ", ".join(filter(None, [*facts, *marks]))

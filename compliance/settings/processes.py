@@ -9,7 +9,7 @@ from compliance.settings.stores import BROKER_URL
 
 section = Section("Processes and logs")
 
-WEB_THREADS: int = section.integer("WEB_THREADS", 8, "Threads of each web worker's Django process.")
+WEB_THREADS: int = section.integer("WEB_THREADS", 8, "Threads of each web worker's Django process.", least=1)
 section.external(
     "COMPILED",
     "flag",

@@ -34,6 +34,7 @@ AUDIT_RETENTION_DAYS: int = section.integer(
     "How long audit entries keep their contents; hashes stay. Less than 183 is refused, less than five years"
     " warned of, as for events.",
     unit="days",
+    most=36_525,
 )
 
 EVENT_RETENTION_DAYS: int = section.integer(
@@ -43,6 +44,7 @@ EVENT_RETENTION_DAYS: int = section.integer(
     " Act, Art. 19 and 26(6)); `doctor` and `check --deploy` (`events.W003`) warn of less than five years"
     " if a live agent of any tenant has a `financial_scope` (MiCA, Art. 68(9)).",
     unit="days",
+    most=36_525,
 )
 EVENT_ARCHIVE_DIR: str = section.text(
     "EVENT_ARCHIVE_DIR",
@@ -52,17 +54,29 @@ EVENT_ARCHIVE_DIR: str = section.text(
     default_is="/var/lib/<SERVICE_NAME>/archive",
 )
 EVENT_RESTORED_DAYS: int = section.integer(
-    "EVENT_RESTORED_DAYS", 30, "How long a restored partition is not dropped again.", unit="days"
+    "EVENT_RESTORED_DAYS",
+    30,
+    "How long a restored partition is not dropped again.",
+    unit="days",
+    least=0,
+    most=36_525,
 )
 EVENT_PARTITION: str = section.text(
     "EVENT_PARTITION", "month", "Span of a new partition of events: `day`, `week` or `month`."
 )
 
 HIGH_RISK_STRIKES: int = section.integer(
-    "HIGH_RISK_STRIKES", 3, "High-risk events that stop an agent, within the window."
+    "HIGH_RISK_STRIKES", 3, "High-risk events that stop an agent, within the window.", least=1
 )
 HIGH_RISK_WINDOW = timedelta(
-    minutes=section.integer("HIGH_RISK_WINDOW_MINUTES", 15, "The window of those events.", unit="minutes")
+    minutes=section.integer(
+        "HIGH_RISK_WINDOW_MINUTES",
+        15,
+        "The window of those events.",
+        unit="minutes",
+        least=1,
+        most=525_600,
+    )
 )
 RISK_WINDOW = timedelta(days=30)
 

@@ -5,6 +5,7 @@ from typing import Any
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from compliance.settings import redis_address
 from compliance.settings.declaring import Section
 from compliance.settings.service import SERVICE_NAME
 
@@ -45,7 +46,7 @@ DATABASE_PREPARED_STATEMENTS: bool = section.flag(
     "False behind PgBouncer before 1.21, which loses prepared statements in transaction mode.",
 )
 DATABASE_CONNECT_TIMEOUT: int = section.integer(
-    "DATABASE_CONNECT_TIMEOUT", 3, "Time to open a connection.", unit="seconds"
+    "DATABASE_CONNECT_TIMEOUT", 3, "Time to open a connection.", unit="seconds", least=1
 )
 
 
@@ -152,18 +153,28 @@ REDIS_URL: str = section.text(
     "REDIS_URL",
     "redis://127.0.0.1:6379/0",
     "Redis or Valkey: rate limits, states of the scorer, messages to workers;"
-    " `redis+cluster://:password@host:port,host:port` is a cluster, and then `BROKER_URL` must be given.",
+    " `redis+cluster://:password@host:port,host:port` is a cluster, and `unix:///path` a socket;"
+    " with these two `BROKER_URL` must be given. `rediss` is TLS.",
     secret=True,
+    parse=redis_address.checked,
 )
 # One server, or a primary with replicas: Celery's transport waits for several keys at once (BRPOP) and moves
 # messages in transactions over several keys, which no cluster does.
 BROKER_URL: str = section.text(
     "BROKER_URL",
     REDIS_URL,
-    "Redis or Valkey for messages to workers: one server, or a primary with replicas, never a cluster.",
+    "Redis or Valkey for messages to workers: one server, or a primary with replicas, never a cluster"
+    " (`redis://` or `rediss://`).",
     secret=True,
     default_is="REDIS_URL's",
+    parse=redis_address.checked_broker,
 )
+if section.variables[-1].source == "default" and not redis_address.is_for_broker(REDIS_URL):
+    Section.problems.append("BROKER_URL is not set, and Celery cannot use REDIS_URL")
 REDIS_TIMEOUT_SECONDS: float = section.number(
-    "REDIS_TIMEOUT_SECONDS", 0.5, "Time to wait for Redis; then the service goes on without.", unit="seconds"
+    "REDIS_TIMEOUT_SECONDS",
+    0.5,
+    "Time to wait for Redis; then the service goes on without.",
+    unit="seconds",
+    least=0.01,
 )

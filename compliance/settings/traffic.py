@@ -1,13 +1,13 @@
 """Rate limits and proxies."""
 
-from compliance.settings.declaring import Section
+from compliance.settings.declaring import Network, Section
 from compliance.settings.service import HTTPS
 
 section = Section("Rate limits and proxies")
 
 
 def _limit(name: str, default: int, sentence: str) -> int:
-    return section.integer(f"RATE_LIMIT_{name}", default, sentence, unit="requests per 60 s")
+    return section.integer(f"RATE_LIMIT_{name}", default, sentence, unit="requests per 60 s", least=1)
 
 
 RATE_LIMITS: dict[str, int] = {
@@ -23,13 +23,13 @@ RATE_LIMITS: dict[str, int] = {
         10,
         "Failed sign-ins that the audit log takes of each account, and of all unknown names together.",
         unit="entries per 60 s",
+        least=1,
     ),
 }
 RATE_LIMIT_WINDOW_SECONDS: int = 60
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
-TRUSTED_PROXIES: list[str] = section.words(
+TRUSTED_PROXIES: list[Network] = section.networks(
     "TRUSTED_PROXIES",
-    [],
     "Addresses or networks of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` count.",
 )
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None

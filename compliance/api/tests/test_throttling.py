@@ -1,6 +1,7 @@
 """The sliding window, in Redis and without it."""
 
 import time
+from ipaddress import ip_network
 
 import pytest
 from django.test import RequestFactory
@@ -76,7 +77,7 @@ def test_refusal_carries_the_four_headers(api: ApiClient, settings: Settings) ->
 def test_client_address_believes_only_trusted_proxies(
     settings: Settings, peer: str, forwarded: str, proxies: list[str], address: str
 ) -> None:
-    settings.TRUSTED_PROXIES = proxies
+    settings.TRUSTED_PROXIES = [ip_network(proxy) for proxy in proxies]
     request = RequestFactory().get("/", REMOTE_ADDR=peer, headers={"X-Forwarded-For": forwarded})
 
     assert gate.client_address(GateRequest.of(Request(request))) == address

@@ -1,8 +1,8 @@
-"""The checks of what the service connects to: a pooler's sessions, and the broker."""
+"""The checks of what the service connects to: a pooler's sessions, and Citus."""
 
 from typing import Any
 
-from compliance.ops.checks import check_broker, check_distribution, check_session_defaults
+from compliance.ops.checks import check_distribution, check_session_defaults
 
 
 def test_sessions_that_lack_the_services_settings_are_told(settings: Any) -> None:
@@ -22,17 +22,6 @@ def test_without_a_pooler_sessions_are_set_by_the_service(settings: Any) -> None
     settings.DATABASE_SESSION = {**settings.DATABASE_SESSION, "lock_timeout": "9"}
 
     assert check_session_defaults() == []
-
-
-def test_cluster_is_no_broker(settings: Any) -> None:
-    settings.CELERY_BROKER_URL = "redis+cluster://:secret@127.0.0.1:7000"
-
-    (found,) = check_broker()
-
-    assert found.id == "wiring.E007"
-    assert "secret" not in f"{found.msg} {found.hint}"
-    settings.CELERY_BROKER_URL = "redis://127.0.0.1:6379/0"
-    assert check_broker() == []
 
 
 def test_setting_says_whether_tables_are_distributed(db: None, settings: Any) -> None:

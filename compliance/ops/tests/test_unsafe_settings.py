@@ -1,8 +1,11 @@
 """Each setting that `check --deploy` refuses, and a deployment that it does not refuse."""
 
 import os
+import secrets
 import subprocess
 import sys
+from ipaddress import ip_network
+from string import ascii_letters, ascii_lowercase, digits
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from django.core import checks
 from pytest_django.fixtures import Settings
 
 from compliance.ops.unsafe_settings import RULES, check_unsafe
+from compliance.settings.declaring import Network
 
 SAFE: dict[str, Any] = {
     "DEBUG": False,
@@ -28,7 +32,7 @@ SAFE: dict[str, Any] = {
     "PKCS11_TOKENS": {name: {"label": name, "pin": "93-kafue-17"} for name in ("live", "test")},
     "PKCS11_SO_PIN": "of-the-officer-41",
     "METRICS_TOKEN": "",
-    "TRUSTED_PROXIES": ["192.0.2.10"],
+    "TRUSTED_PROXIES": [ip_network("192.0.2.10")],
     "REDIS_URL": "redis://:of-the-store@valkey.example.org/0",
     "BROKER_URL": "redis://:of-the-broker@valkey.example.org/1",
     "DPOP_WITHOUT_REPLAY_STORE": "refuse",
@@ -46,6 +50,10 @@ def test_safe_settings_pass(safe: Settings) -> None:
     assert check_unsafe() == []
 
 
+def networks(listed: str) -> list[Network]:
+    return [ip_network(one) for one in listed.split(",")]
+
+
 def pins(live: str) -> dict[str, dict[str, str]]:
     return {"live": {"label": "live", "pin": live}, "test": SAFE["PKCS11_TOKENS"]["test"]}
 
@@ -57,28 +65,43 @@ def pins(live: str) -> dict[str, dict[str, str]]:
         ("E011", "SECRET_KEY", "short-but-random-9Zq4"),
         ("E011", "SECRET_KEY", "django-insecure-" + SAFE["SECRET_KEY"]),
         ("E011", "SECRET_KEY", "ab" * 40),
+        ("E011", "SECRET_KEY", ascii_lowercase * 2),
+        ("E011", "SECRET_KEY", (ascii_letters + digits) * 2),
+        ("E011", "SECRET_KEY", "k7Qw2Zr9Xy4Tn8" * 4),
         ("E012", "ENCRYPTION_KEYS", ["not-a-fernet-key"]),
         ("E012", "ENCRYPTION_KEYS", ["A" * 43 + "="]),
         ("E013", "BASE_URL", "https://"),
         ("E014", "ALLOWED_HOSTS", ["*"]),
+        ("E014", "ALLOWED_HOSTS", ["agents.example.org", ".com"]),
         ("E015", "WEBHOOK_ALLOW_PRIVATE_ADDRESSES", True),
         ("E015", "WEBHOOK_ALLOW_HTTP", True),
         ("E015", "TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES", True),
         ("E015", "TRUSTED_ISSUER_ALLOW_HTTP", True),
         ("E016", "PKCS11_TOKENS", pins("12345678")),
+        ("E016", "PKCS11_TOKENS", pins("11111111")),
+        ("E016", "PKCS11_TOKENS", pins("12341234")),
+        ("E016", "PKCS11_TOKENS", pins("Password")),
         ("E016", "PKCS11_TOKENS", pins("9-kafue")),
         ("E016", "PKCS11_TOKENS", pins("")),
         ("E016", "PKCS11_SO_PIN", "12345678"),
         ("E017", "TRUSTED_PROXIES", []),
-        ("E017", "TRUSTED_PROXIES", ["192.0.2.10", "0.0.0.0/0"]),
-        ("E017", "TRUSTED_PROXIES", ["0.0.0.0/1", "128.0.0.0/1"]),
-        ("E017", "TRUSTED_PROXIES", ["::/0"]),
+        ("E017", "TRUSTED_PROXIES", networks("192.0.2.10,0.0.0.0/0")),
+        ("E017", "TRUSTED_PROXIES", networks("0.0.0.0/1,128.0.0.0/1")),
+        ("E017", "TRUSTED_PROXIES", networks(",".join(f"{first}.0.0.0/8" for first in range(1, 224)))),
+        ("E017", "TRUSTED_PROXIES", networks("8.0.0.0/8")),
+        ("E017", "TRUSTED_PROXIES", networks("8.8.0.0/16,8.9.0.0/16")),
+        ("E017", "TRUSTED_PROXIES", networks("10.0.0.0/8,11.0.0.0/9,11.128.0.0/9")),
+        ("E017", "TRUSTED_PROXIES", networks("::/0")),
+        ("E017", "TRUSTED_PROXIES", networks("2000::/7")),
         ("E018", "REDIS_URL", "redis://valkey.example.org/0"),
         ("E018", "REDIS_URL", "redis+cluster://valkey.example.org:6379,valkey-2.example.org:6379"),
         ("E018", "REDIS_URL", "rediss+cluster://127.0.0.1:6379,valkey.example.org:6379"),
         ("E018", "BROKER_URL", "redis://valkey.example.org/1"),
+        ("E018", "BROKER_URL", "sentinel://10.0.0.9:26379"),
+        ("E018", "BROKER_URL", "amqp://guest:guest@10.0.0.9"),
         ("E019", "DPOP_WITHOUT_REPLAY_STORE", "accept"),
         ("E020", "METRICS_TOKEN", "scrape-me"),
+        ("E020", "METRICS_TOKEN", "a" * 16),
     ],
 )
 def test_unsafe_setting_is_refused(safe: Settings, number: str, name: str, value: Any) -> None:
@@ -122,6 +145,67 @@ def test_redis_that_strangers_cannot_ask_passes(safe: Settings, address: str) ->
     assert check_unsafe() == []
 
 
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,127.0.0.0/8",
+        "100.64.0.0/10",
+        "8.8.0.0/16,8.10.0.0/16",
+        "fc00::/7,2001:4860::/32",
+    ],
+)
+def test_networks_of_ones_own_pass(safe: Settings, listed: str) -> None:
+    safe.TRUSTED_PROXIES = networks(listed)
+
+    assert check_unsafe() == []
+
+
+@pytest.mark.parametrize(("alias", "name"), [("default", "DATABASE_URL"), ("test", "TEST_DATABASE_URL")])
+@pytest.mark.parametrize("options", [{}, {"sslmode": "disable"}, {"sslmode": "prefer"}])
+def test_remote_database_in_the_clear_is_warned_of(
+    safe: Settings, monkeypatch: pytest.MonkeyPatch, alias: str, name: str, options: dict[str, str]
+) -> None:
+    monkeypatch.setitem(safe.DATABASES, alias, {"HOST": "127.0.0.1,db.example.org", "OPTIONS": options})
+
+    [found] = check_unsafe()
+
+    assert (found.id, found.level) == ("wiring.W003", checks.WARNING)
+    assert found.msg.startswith(f"{name} ")
+
+
+def test_server_behind_a_pooler_in_the_clear_is_warned_of(safe: Settings) -> None:
+    safe.DATABASES_DIRECT = {"default": {"HOST": "", "OPTIONS": {"host": "db.example.org"}}}
+
+    [found] = check_unsafe()
+
+    assert found.msg.startswith("DATABASE_DIRECT_URL ")
+
+
+@pytest.mark.parametrize(
+    "database",
+    [
+        {"HOST": "db.example.org", "OPTIONS": {"sslmode": "verify-full"}},
+        {"HOST": "/run/postgresql"},
+        {"HOST": "", "OPTIONS": {}},
+        {"HOST": "localhost", "OPTIONS": {}},
+    ],
+)
+def test_database_on_this_machine_or_with_tls_passes(
+    safe: Settings, monkeypatch: pytest.MonkeyPatch, database: dict[str, Any]
+) -> None:
+    monkeypatch.setitem(safe.DATABASES, "default", database)
+
+    assert check_unsafe() == []
+
+
+def test_random_secrets_pass(safe: Settings) -> None:
+    safe.SECRET_KEY = secrets.token_hex(25)
+    safe.PKCS11_SO_PIN = secrets.token_hex(12)
+    safe.METRICS_TOKEN = secrets.token_hex(16)
+
+    assert check_unsafe() == []
+
+
 def test_no_finding_shows_a_secret(safe: Settings) -> None:
     safe.SECRET_KEY, safe.ENCRYPTION_KEYS = "hunter2", ["hunter2"]
     safe.PKCS11_TOKENS, safe.REDIS_URL = pins("hunter2"), "redis://hunter2.example.org/0"
@@ -138,4 +222,4 @@ def test_deployment_check_includes_every_rule(safe: Settings) -> None:
     found = {one.id for one in checks.run_checks(include_deployment_checks=True)}
 
     assert "wiring.E010" in found
-    assert len(RULES) == 11
+    assert len(RULES) == 12

@@ -1,6 +1,5 @@
 """System checks of the settings of single sign-on."""
 
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -8,6 +7,7 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage
 
+from compliance.core.regular_files import read_text
 from compliance.people.sso.configuration import has_secret, is_safe_address, sign_on
 from compliance.people.sso.tokens import KEY_TYPES
 
@@ -71,6 +71,6 @@ def _of_values() -> list[tuple[str, str]]:
 
 def _is_readable(path: str) -> bool:
     try:
-        return bool(Path(path).read_text())
+        return bool(read_text(path))
     except (OSError, UnicodeDecodeError):
         return False

@@ -1,7 +1,6 @@
 """The settings of single sign-on, read together."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -9,6 +8,7 @@ from django.urls import reverse
 
 from compliance.console.addresses import within
 from compliance.core.environments import Environment
+from compliance.core.regular_files import read_text
 from compliance.people.errors import ProviderUnavailable
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -69,7 +69,7 @@ def client_secret() -> str:
     if settings.OIDC_CLIENT_SECRET:
         return str(settings.OIDC_CLIENT_SECRET)
     try:
-        return Path(settings.OIDC_CLIENT_SECRET_FILE).read_text().strip()
+        return read_text(settings.OIDC_CLIENT_SECRET_FILE).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ProviderUnavailable("The client secret of single sign-on cannot be read") from error
 

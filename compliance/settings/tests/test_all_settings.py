@@ -29,6 +29,7 @@ def load(**changes: str | None) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
+        timeout=60,
     )
 
 
@@ -97,3 +98,55 @@ def test_everything_wrong_is_named_and_no_value_shown() -> None:
         )
     )
     assert "hunter2" not in loaded.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CERTIFICATE_VALIDITY_DAYS", "9999"),
+        ("HIGH_RISK_CERTIFICATE_VALIDITY_DAYS", "0"),
+        ("HIGH_RISK_STRIKES", "0"),
+        ("HIGH_RISK_WINDOW_MINUTES", "-1"),
+        ("RATE_LIMIT_VERIFY", "-5"),
+        ("RATE_LIMIT_SIGN_IN_ENTRIES", "-5"),
+        ("TRUSTED_PROXIES", "nginx"),
+        ("REDIS_URL", ""),
+        ("REDIS_URL", "valkey://127.0.0.1:6379/0"),
+        ("BROKER_URL", ""),
+        ("BROKER_URL", "sentinel://127.0.0.1:26379"),
+        ("BROKER_URL", "redis+cluster://:hunter2@127.0.0.1:6379"),
+    ],
+)
+def test_process_with_an_unusable_value_does_not_start(name: str, value: str) -> None:
+    loaded = load(**{name: value})
+
+    assert loaded.returncode != 0
+    assert f"ImproperlyConfigured: {name} " in loaded.stderr.strip().splitlines()[-1]
+    assert "hunter2" not in loaded.stderr
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "\ufeffredis://127.0.0.1:6379/0\n", "hunter2\n"])
+def test_file_without_an_address_of_redis_stops_the_process(tmp_path: Path, content: str) -> None:
+    (tmp_path / "redis-url").write_text(content)
+
+    loaded = load(REDIS_URL=None, REDIS_URL_FILE=str(tmp_path / "redis-url"))
+
+    assert "ImproperlyConfigured: REDIS_URL is no address of Redis" in loaded.stderr
+    assert "hunter2" not in loaded.stderr
+
+
+@pytest.mark.parametrize("url", ["redis+cluster://127.0.0.1:7000", "unix:///run/valkey.sock"])
+def test_broker_is_asked_for_where_celery_cannot_use_redis_url(url: str) -> None:
+    alone = load(REDIS_URL=url, BROKER_URL=None)
+    beside = load(REDIS_URL=url, BROKER_URL="redis://127.0.0.1:6379/0")
+
+    assert "ImproperlyConfigured: BROKER_URL is not set, and Celery cannot use REDIS_URL" in alone.stderr
+    assert beside.returncode == 0
+
+
+def test_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    loaded = load(METRICS_TOKEN=None, METRICS_TOKEN_FILE=str(tmp_path / "pipe"))
+
+    assert "METRICS_TOKEN_FILE cannot be read: Not a regular file" in loaded.stderr

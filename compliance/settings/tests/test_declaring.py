@@ -1,3 +1,4 @@
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,50 @@ def test_number_without_end_is_refused(section: Section, monkeypatch: pytest.Mon
 
     with pytest.raises(ImproperlyConfigured, match="TRIED is no finite number"):
         refuse_problems()
+
+
+@pytest.mark.parametrize("raw", ["0", "-1", "366", "1" + "0" * 40])
+def test_number_out_of_bounds_is_refused(section: Section, monkeypatch: pytest.MonkeyPatch, raw: str) -> None:
+    monkeypatch.setenv("TRIED", raw)
+
+    assert section.integer("TRIED", 30, "A time.", least=1, most=365) == 30
+
+    with pytest.raises(ImproperlyConfigured, match=r"^TRIED is not 1 to 365$"):
+        refuse_problems()
+
+
+def test_bounds_are_described(section: Section) -> None:
+    section.integer("BOTH", 5, "A number.", least=1, most=9)
+    section.integer("LEAST", None, "A number.", least=1)
+    section.number("MOST", 5.0, "A number.", most=9.5)
+    section.integer("NEITHER", 5, "A number.")
+
+    assert [one.bounds for one in section.variables] == ["1 to 9", "1 or more", "9.5 or less", ""]
+
+
+def test_addresses_are_read_as_networks(section: Section, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIED", "192.0.2.10, 10.0.0.5/8,2001:db8::/32,")
+
+    networks = section.networks("TRIED", "Addresses of proxies.")
+
+    assert networks == [ip_network("192.0.2.10/32"), ip_network("10.0.0.0/8"), ip_network("2001:db8::/32")]
+    [variable] = section.variables
+    assert (variable.kind, variable.default) == ("networks", "")
+    assert variable.value == "192.0.2.10/32,10.0.0.0/8,2001:db8::/32"
+    refuse_problems()
+
+
+@pytest.mark.parametrize(
+    "raw", ["hunter2", "10.0.0.1,hunter2", "10.0.0.0/33", "010.0.0.1", "10.0.0.1 10.0.0.2"]
+)
+def test_what_is_no_network_is_refused(section: Section, monkeypatch: pytest.MonkeyPatch, raw: str) -> None:
+    monkeypatch.setenv("TRIED", raw)
+
+    assert section.networks("TRIED", "Addresses of proxies.") == []
+
+    with pytest.raises(ImproperlyConfigured) as refused:
+        refuse_problems()
+    assert str(refused.value) == "TRIED has an item that is no IP address or network"
 
 
 def test_all_problems_are_named_at_once(

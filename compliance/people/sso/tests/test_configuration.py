@@ -1,10 +1,12 @@
 """System checks refuse half a single sign-on, and one over the open network."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compliance.people.errors import ProviderUnavailable
 from compliance.people.sso.checks import check_sign_on, check_who_enters
 from compliance.people.sso.configuration import client_secret, is_only_way, sign_on
 from compliance.people.sso.tests.providers import configure
@@ -100,6 +102,16 @@ def test_secret_comes_from_a_file(settings: Any, tmp_path: Path) -> None:
     configure(settings, "https://id.example.org", OIDC_CLIENT_SECRET="", OIDC_CLIENT_SECRET_FILE=str(file))
 
     assert (ids(), client_secret()) == ([], "of the file")
+
+
+def test_pipe_is_no_file_of_the_secret(settings: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    pipe = str(tmp_path / "pipe")
+    configure(settings, "https://id.example.org", OIDC_CLIENT_SECRET="", OIDC_CLIENT_SECRET_FILE=pipe)
+
+    assert ids() == ["people.E005"]
+    with pytest.raises(ProviderUnavailable):
+        client_secret()
 
 
 def test_everyone_of_the_provider_is_warned_of(settings: Any) -> None:
