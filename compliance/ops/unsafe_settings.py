@@ -27,7 +27,7 @@ SHORTEST_PIN = 8
 LEAST_PIN_BITS = 8.0  # of 1,000 random PINs of eight digits, 999 have more
 SHORTEST_TOKEN = 16
 LEAST_TOKEN_BITS = 24.0
-LONGEST_PUBLIC_PREFIX = {4: 16, 6: 32}
+LONGEST_PUBLIC_PREFIX = {4: 12, 6: 28}
 """Prefix of the widest network of public addresses that proxies may have, by the version of IP."""
 SHARED_ADDRESSES = IPv4Network("100.64.0.0/10")
 """Addresses of carriers and clouds' own networks (RFC 6598), which Python counts as neither kind."""

@@ -89,7 +89,7 @@ def pins(live: str) -> dict[str, dict[str, str]]:
         ("E017", "TRUSTED_PROXIES", networks("0.0.0.0/1,128.0.0.0/1")),
         ("E017", "TRUSTED_PROXIES", networks(",".join(f"{first}.0.0.0/8" for first in range(1, 224)))),
         ("E017", "TRUSTED_PROXIES", networks("8.0.0.0/8")),
-        ("E017", "TRUSTED_PROXIES", networks("8.8.0.0/16,8.9.0.0/16")),
+        ("E017", "TRUSTED_PROXIES", networks("8.0.0.0/12,8.16.0.0/12")),
         ("E017", "TRUSTED_PROXIES", networks("10.0.0.0/8,11.0.0.0/9,11.128.0.0/9")),
         ("E017", "TRUSTED_PROXIES", networks("::/0")),
         ("E017", "TRUSTED_PROXIES", networks("2000::/7")),
@@ -150,7 +150,7 @@ def test_redis_that_strangers_cannot_ask_passes(safe: Settings, address: str) ->
     [
         "10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,127.0.0.0/8",
         "100.64.0.0/10",
-        "8.8.0.0/16,8.10.0.0/16",
+        "104.16.0.0/13,172.64.0.0/13,2a06:98c0::/29",
         "fc00::/7,2001:4860::/32",
     ],
 )
