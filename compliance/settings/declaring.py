@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
 
-from compliance.core.regular_files import read_text
+from compliance.settings.regular_files import read_text
 
 T = TypeVar("T")
 D = TypeVar("D")

@@ -7,9 +7,9 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage
 
-from compliance.core.regular_files import read_text
 from compliance.people.sso.configuration import has_secret, is_safe_address, sign_on
 from compliance.people.sso.tokens import KEY_TYPES
+from compliance.settings.regular_files import read_text
 
 
 def check_sign_on(**kwargs: Any) -> list[CheckMessage]:

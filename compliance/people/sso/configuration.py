@@ -8,8 +8,8 @@ from django.urls import reverse
 
 from compliance.console.addresses import within
 from compliance.core.environments import Environment
-from compliance.core.regular_files import read_text
 from compliance.people.errors import ProviderUnavailable
+from compliance.settings.regular_files import read_text
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
