@@ -18,6 +18,7 @@ from deploy.tests.programs import DEPLOY, PARTS, output_of
 
 CHART = DEPLOY / "helm"
 EXAMPLE = CHART / "examples/values.yaml"
+CHECKS = {"audit-verify", "crl-check"}
 # Kubernetes' own kinds have schemas; those of the Prometheus operator do not.
 FOREIGN = {"ServiceMonitor"}
 OLDEST, NEWEST = "1.29.0", "1.37.0"
@@ -55,7 +56,9 @@ def of_kind(*kinds: str, variant: str = "all") -> dict[str, Manifest]:
 def pods(variant: str = "all") -> dict[str, Manifest]:
     """Map each process to its pod's template."""
     found = of_kind("Deployment", "Job", variant=variant).values()
+    checks = of_kind("CronJob", variant=variant).values()
     templates = [one["spec"]["template"] for one in found]
+    templates += [one["spec"]["jobTemplate"]["spec"]["template"] for one in checks]
     return {one["metadata"]["labels"]["app.kubernetes.io/component"]: one for one in templates}
 
 
@@ -151,7 +154,8 @@ def test_every_process_is_there_with_the_command_of_the_others() -> None:
         command: list[str] = [re.sub(r"\$\{\w+:-(\w+)\}", r"\1", word) for word in PARTS[name]["command"]]
         return command[2].removeprefix("exec ").split() if command[0] == "sh" else command
 
-    assert {*pods()} == {*PARTS} - {"postgres", "valkey", "nginx", "key-host", "migrate"} | {"migration"}
+    processes = {*PARTS} - {"postgres", "valkey", "nginx", "key-host", "migrate"}
+    assert {*pods()} == processes | {"migration"} | CHECKS
     assert ours["web/web"] == of_compose("web")
     for name in ("worker", "beat", "webhook-sender", "signal-sender"):
         assert ours[f"{name}/{name}"] == of_compose(name)
@@ -237,6 +241,7 @@ def test_schema_refuses_every_secret_as_a_plain_setting() -> None:
     assert {name for name, one in declared.items() if one.is_secret} <= refused
     # What the templates say already.
     plain = {"ALLOWED_HOSTS", "BASE_URL", "EVENT_ARCHIVE_DIR", "METRICS_DIR", "METRICS_LISTEN"}
+    plain |= {"AUDIT_VERIFIED_FILE"}
     plain |= {"PKCS11_HOSTS", "PKCS11_HOST_FOLDER", "PKCS11_MODULE", "TRUSTED_PROXIES"}
     assert {name for name in refused if not declared[name].is_secret} == plain
 
@@ -263,6 +268,18 @@ def test_every_process_is_probed_and_spread_and_has_a_budget() -> None:
         assert all(selects(one["labelSelector"], pod["metadata"]["labels"]) for one in spread)
         budget = [one for one in budgets if selects(one["selector"], pod["metadata"]["labels"])]
         assert [one["maxUnavailable"] for one in budget] == [1]
+
+
+def test_checks_keep_what_they_verified_where_doctor_looks() -> None:
+    found = {container["name"]: (container, pod) for _, container, pod in containers()}
+
+    assert {name.removeprefix("agents-agentid-") for name in of_kind("CronJob", variant="least")} == CHECKS
+    for name in ("audit-verify", "worker"):
+        container, pod = found[name]
+        kept = next(one["value"] for one in container["env"] if one["name"] == "AUDIT_VERIFIED_FILE")
+        (mount,) = (one for one in container["volumeMounts"] if kept.startswith(one["mountPath"]))
+        (volume,) = (one for one in pod["volumes"] if one["name"] == mount["name"])
+        assert volume["persistentVolumeClaim"] == {"claimName": "agentid-archive"}
 
 
 def test_migration_goes_before_the_new_processes() -> None:
@@ -295,8 +312,8 @@ def test_processes_reach_what_they_need_and_nothing_else() -> None:
     everyone = {"web", "worker", "webhook-sender", "signal-sender", "beat"}
 
     assert to == {
-        "dns": everyone | {"migration"},
-        "database": everyone | {"migration"},
+        "dns": everyone | {"migration"} | CHECKS,
+        "database": everyone | {"migration"} | CHECKS,
         "valkey": everyone,
         "hsm": {"web", "worker", "signal-sender"},
         # The example adds the worker, for witnesses.
