@@ -20,6 +20,7 @@ from deploy.tests import podman_compose
 from deploy.tests.containers import BASE, ROOT, SERVICE, Engine, build
 from deploy.tests.programs import COMPOSE, DEPLOY, make_certificate, output_of, program
 
+DEPLOYMENT, BACKUP, METRICS = "docs/deployment.md", "docs/backup.md", "docs/observability.md"
 STEP_TAKES_AT_MOST = 600  # seconds
 HOST = "agents.example.org"
 SUBNET = COMPOSE["networks"]["inside"]["ipam"]["config"][0]["subnet"]
@@ -28,7 +29,7 @@ OF_THE_SUITE = frozenset({"ALLOWED_HOSTS", "BASE_URL"})
 # What the documents call docker compose is podman-compose here; the image is there already.
 AS_DOCUMENTED = """\
 set -euo pipefail
-docker() { shift; [ "$1" = build ] || "$PYTHON" -P "$PODMAN_COMPOSE" "$@" </dev/null; }
+docker() { shift; [ "$1" = build ] || "$PYTHON" -P "$PODMAN_COMPOSE" "$@"; }
 """
 
 
@@ -47,8 +48,35 @@ class Installation:
 
     def upgrade(self) -> None:
         """Follow the documented steps to a new version."""
-        ours, _systemd = documented_commands("Upgrade and rollback")
+        ours, _systemd = documented_commands("## Upgrade and rollback")
         _run(self.engine, self.folder, ours)
+
+    def back_up(self) -> None:
+        """Back up as documented, into the folder `backups`."""
+        (script,) = documented_commands("### Compose", BACKUP)
+        _run(self.engine, self.folder, f"export BACKUPS={self.backups}\n{script}")
+
+    def restore(self) -> str:
+        """Remove every volume, restore as documented, start all parts, and return what the check said."""
+        (script,) = documented_commands("### Restore, compose", BACKUP)
+        self.compose("down", "--volumes")
+        said = _run(self.engine, self.folder, f"export BACKUPS={self.backups}\n{script}")
+        self.compose("up", "-d")
+        return said
+
+    @property
+    def backups(self) -> Path:
+        return self.engine.folder / "backups"
+
+    def publish_metrics(self) -> None:
+        """Follow the documented steps that let Prometheus ask each part."""
+        _systemd, ours, _look = documented_commands("### Turn it on", METRICS)
+        _run(self.engine, self.folder, f"sed -i 's/^ALLOWED_HOSTS=.*/&,web/' .env\n{ours}")
+
+    def metrics(self) -> str:
+        """Return what the documented look at the metrics shows; fail while web is not up."""
+        *_, look = documented_commands("### Turn it on", METRICS)
+        return _run(self.engine, self.folder, look)
 
     def container(self, part: str) -> str:
         return f"agentid_{part}_1"
@@ -75,10 +103,10 @@ class Installation:
         )
 
 
-def documented_commands(title: str) -> list[str]:
-    """Return the blocks of commands of a section of docs/deployment.md."""
-    text = (ROOT / "docs/deployment.md").read_text()
-    section = text.partition(f"## {title}\n")[2].partition("\n## ")[0]
+def documented_commands(title: str, document: str = DEPLOYMENT) -> list[str]:
+    """Return the blocks of commands of a section, its subsections left out."""
+    text = (ROOT / document).read_text()
+    section = re.split(r"^##", text.partition(f"\n{title}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
     return re.findall(r"^```\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
 
 
@@ -109,7 +137,7 @@ def installed(engine: Engine) -> Iterator[Installation]:
     folder = engine.folder / "deploy/compose"
     (folder / "tls").mkdir()
     make_certificate(folder / "tls")
-    first, second = documented_commands("One machine with containers")
+    first, second = documented_commands("## One machine with containers")
     try:
         _run(engine, engine.folder, first)
         told = _run(engine, folder, second)
@@ -130,6 +158,7 @@ def _run(engine: Engine, folder: Path, commands: str) -> str:
         *(program("bash"), "-c", AS_DOCUMENTED + commands),
         cwd=folder,
         env=engine.environment,
+        stdin=subprocess.DEVNULL,
         timeout=STEP_TAKES_AT_MOST,
     )
 

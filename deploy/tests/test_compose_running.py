@@ -15,7 +15,7 @@ from cryptography import x509
 
 from compliance.tests.waiting import eventually
 from deploy.tests.composed import Installation, installed
-from deploy.tests.containers import ROOT, Engine
+from deploy.tests.containers import Engine
 
 pytestmark = pytest.mark.drill
 
@@ -29,9 +29,12 @@ AGENT = {
     "model_hash": "sha256:9f86d081",
     "metadata": {"permitted_actions": ["read_market_data", "place_order"]},
 }
-BACKUP = ROOT / "docs/backup.md"
-NEEDED = (r"^global/pg_control$", r"^tokens/[0-9a-f-]+/token.object$", r"^archive/$")
-"""What the documented backups hold: of the databases, the tokens and the archive."""
+EVIDENCE = {
+    "live.checkpoint": "/v1/audit-log/checkpoint",
+    "test.checkpoint": "/v1/audit-log/test/checkpoint",
+    "live.crl": "/v1/crl",
+    "test.crl": "/v1/crl?environment=test",
+}
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 10)"
 
 
@@ -177,23 +180,60 @@ def test_killed_key_host_is_started_again(installation: Installation) -> None:
     assert heals(installation)
 
 
-def test_backups_are_made_as_documented(installation: Installation) -> None:
-    commands = re.findall(r"^docker compose (exec -T .*?) +>", BACKUP.read_text(), flags=re.MULTILINE)
+def keep_evidence(installation: Installation) -> None:
+    folder = installation.folder / "evidence"
+    folder.mkdir(mode=0o755)
+    for name, path in EVIDENCE.items():
+        answer = installation.ask("GET", path)
+        assert answer.status_code == 200
+        (folder / name).write_bytes(answer.content)
 
-    listed = [installation.compose(f"{command} | tar -t") for command in commands]
 
-    assert [
-        bool(re.search(name, files, re.MULTILINE)) for name, files in zip(NEEDED, listed, strict=True)
-    ] == [True] * 3
+def test_log_is_verified_where_doctor_looks(installation: Installation) -> None:
+    verified = installation.in_container("worker", "python", "manage.py", "audit_verify")
+
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    kept = installation.in_container("web", "cat", "/var/lib/service/verified/verified.json")
+    assert set(json.loads(kept.stdout)) == {"live", "test"}
+
+
+def test_installation_is_restored_from_its_backups_onto_empty_volumes(installation: Installation) -> None:
+    before = certify(installation)
+    keep_evidence(installation)
+    for _ in range(2):
+        installation.back_up()
+    after = certify(installation)
+
+    told = installation.restore()
+
+    made = [path.name.partition("-")[0] for path in sorted(installation.backups.iterdir())]
+    assert set(made) == {"archive", "base", "tokens"}
+    assert "log verifies" in told
+    assert eventually(lambda: is_healthy(installation, "web"), seconds=HEALS_WITHIN)
+    assert heals(installation)
+    verified = data_of(installation.ask("GET", f"/v1/verify/{before['serial_number']}"))
+    assert verified["status"] == "active"
+    assert installation.ask("GET", f"/v1/verify/{after['serial_number']}").status_code == 404
+
+
+def test_metrics_are_published_inside_as_documented(installation: Installation) -> None:
+    installation.publish_metrics()
+
+    assert eventually(lambda: is_healthy(installation, "web"), seconds=HEALS_WITHIN)
+    assert "# HELP compliance_" in installation.metrics()
+    for part in ("worker", "beat", "webhook-sender", "signal-sender", "key-host"):
+        asked = installation.in_container("web", "python", "-c", CONNECT, part, "9100")
+        assert asked.returncode == 0, asked.stderr
 
 
 def test_upgrade_makes_parts_anew_and_keeps_what_there_is(installation: Installation) -> None:
     before = certify(installation)
-    web = installation.process("web")
+    web, stores = installation.process("web"), [installation.process(part) for part in ("postgres", "valkey")]
 
     installation.upgrade()
 
     assert installation.process("web") != web
+    assert [installation.process(part) for part in ("postgres", "valkey")] == stores
     assert heals(installation)
     verified = data_of(installation.ask("GET", f"/v1/verify/{before['serial_number']}"))
     assert verified["status"] == "active"

@@ -19,6 +19,7 @@ from deploy.tests import promql
 from deploy.tests.charts import CHART, EXAMPLE, run
 from deploy.tests.programs import PARTS
 
+CHECKS = {"audit-verify", "crl-check"}
 # Kubernetes' own kinds have schemas; those of the Prometheus operator do not.
 FOREIGN = {"ServiceMonitor", "PrometheusRule"}
 OLDEST, NEWEST = "1.29.0", "1.37.0"
@@ -49,7 +50,9 @@ def of_kind(*kinds: str, variant: str = "all") -> dict[str, Manifest]:
 def pods(variant: str = "all") -> dict[str, Manifest]:
     """Map each process to its pod's template."""
     found = of_kind("Deployment", "Job", variant=variant).values()
+    checks = of_kind("CronJob", variant=variant).values()
     templates = [one["spec"]["template"] for one in found]
+    templates += [one["spec"]["jobTemplate"]["spec"]["template"] for one in checks]
     return {one["metadata"]["labels"]["app.kubernetes.io/component"]: one for one in templates}
 
 
@@ -104,7 +107,8 @@ def test_every_process_is_there_with_the_command_of_the_others() -> None:
         command: list[str] = [re.sub(r"\$\{\w+:-(\w+)\}", r"\1", word) for word in PARTS[name]["command"]]
         return command[2].removeprefix("exec ").split() if command[0] == "sh" else command
 
-    assert {*pods()} == {*PARTS} - {"postgres", "valkey", "nginx", "key-host", "migrate"} | {"migration"}
+    processes = {*PARTS} - {"postgres", "valkey", "nginx", "key-host", "migrate"}
+    assert {*pods()} == processes | {"migration"} | CHECKS
     assert ours["web/web"] == of_compose("web")
     for name in ("worker", "beat", "webhook-sender", "signal-sender"):
         assert ours[f"{name}/{name}"] == of_compose(name)
@@ -214,6 +218,18 @@ def test_every_process_is_probed_and_spread_and_has_a_budget() -> None:
         assert [one["maxUnavailable"] for one in budget] == [1]
 
 
+def test_checks_keep_what_they_verified_where_doctor_looks() -> None:
+    found = {container["name"]: (container, pod) for _, container, pod in containers()}
+
+    assert {name.removeprefix("agents-agentid-") for name in of_kind("CronJob", variant="least")} == CHECKS
+    for name in ("audit-verify", "worker"):
+        container, pod = found[name]
+        kept = next(one["value"] for one in container["env"] if one["name"] == "AUDIT_VERIFIED_FILE")
+        (mount,) = (one for one in container["volumeMounts"] if kept.startswith(one["mountPath"]))
+        (volume,) = (one for one in pod["volumes"] if one["name"] == mount["name"])
+        assert volume["persistentVolumeClaim"] == {"claimName": "agentid-archive"}
+
+
 def test_migration_goes_before_the_new_processes() -> None:
     (job,) = of_kind("Job").values()
 
@@ -244,8 +260,8 @@ def test_processes_reach_what_they_need_and_nothing_else() -> None:
     everyone = {"web", "worker", "webhook-sender", "signal-sender", "beat"}
 
     assert to == {
-        "dns": everyone | {"migration"},
-        "database": everyone | {"migration"},
+        "dns": everyone | {"migration"} | CHECKS,
+        "database": everyone | {"migration"} | CHECKS,
         "valkey": everyone,
         "hsm": {"web", "worker", "signal-sender"},
         # The example adds the worker, for witnesses.

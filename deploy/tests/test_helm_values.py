@@ -117,7 +117,14 @@ def test_schema_refuses_every_secret_as_a_plain_setting() -> None:
     assert refused <= set(declared)
     assert {name for name, one in declared.items() if one.is_secret} <= refused
     # What the templates say already.
-    plain = {"ALLOWED_HOSTS", "BASE_URL", "EVENT_ARCHIVE_DIR", "METRICS_DIR", "METRICS_LISTEN"}
+    plain = {
+        "ALLOWED_HOSTS",
+        "AUDIT_VERIFIED_FILE",
+        "BASE_URL",
+        "EVENT_ARCHIVE_DIR",
+        "METRICS_DIR",
+        "METRICS_LISTEN",
+    }
     plain |= {"PKCS11_HOSTS", "PKCS11_HOST_FOLDER", "PKCS11_MODULE", "TRUSTED_PROXIES"}
     assert {name for name in refused if not declared[name].is_secret} == plain
 

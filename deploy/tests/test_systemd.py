@@ -8,6 +8,7 @@ import pytest
 from deploy.tests.programs import DEPLOY, output_of, program
 
 UNITS = sorted(path.name for path in (DEPLOY / "systemd").glob("*.service"))
+TIMERS = sorted(path.name for path in (DEPLOY / "systemd").glob("*.timer"))
 SANDBOX = DEPLOY / "systemd/agentid-.service.d/10-sandbox.conf"
 HSM = DEPLOY / "systemd/agentid-key-.service.d/20-hsm.conf"
 OF_THE_HSM = ("pkcs11-live-pin", "pkcs11-test-pin", "/etc/agentid/hsm.env")
@@ -43,6 +44,26 @@ def test_unit_is_valid(units: Path, unit: str) -> None:
     assert [line for line in said.splitlines() if ours.search(line)] == []
 
 
+@pytest.mark.parametrize("timer", TIMERS)
+def test_timer_is_valid_and_stops_with_the_service(units: Path, timer: str) -> None:
+    analyze = program("systemd-analyze")
+
+    said = output_of(
+        *(analyze, "verify", "--man=no", "--recursive-errors=no", f"./{instance(timer)}"), cwd=units
+    )
+
+    text = (units / timer).read_text()
+    assert [line for line in said.splitlines() if timer.partition(".")[0] in line] == []
+    assert "PartOf=agentid.target" in text
+    assert "WantedBy=agentid.target" in text
+    assert (units / timer.replace(".timer", ".service")).exists()
+
+
+def test_last_verification_is_kept_where_commands_and_units_write() -> None:
+    assert "AUDIT_VERIFIED_FILE=/var/lib/agentid/verified.json" in SANDBOX.read_text()
+    assert "StateDirectory=agentid " in SANDBOX.read_text()
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_unit_is_sandboxed(units: Path, unit: str) -> None:
     analyze = program("systemd-analyze")
@@ -58,12 +79,12 @@ def test_unit_is_sandboxed(units: Path, unit: str) -> None:
     assert float(exposure[1]) <= MOST_EXPOSED
 
 
-def test_all_but_the_migration_are_started_again() -> None:
+def test_all_but_the_migration_and_checks_are_started_again() -> None:
     texts = {unit: (DEPLOY / "systemd" / unit).read_text() for unit in UNITS}
 
-    assert [unit for unit, text in texts.items() if "Restart=always" not in text] == [
-        "agentid-migrate.service"
-    ]
+    once = [unit for unit, text in texts.items() if "Restart=always" not in text]
+    assert once == ["agentid-audit-verify.service", "agentid-crl-check@.service", "agentid-migrate.service"]
+    assert all("Type=oneshot" in texts[unit] for unit in once)
     # A drop-in would win over the migration's unit, and over those of operators' commands.
     assert "Restart=" not in SANDBOX.read_text()
 
