@@ -27,6 +27,7 @@ from django.db.models import Field, Model
 
 from compliance.core import environments
 from compliance.observing import metrics
+from compliance.stores.postgresql.bounded import HasNotAnswered
 
 log = logging.getLogger(__name__)
 
@@ -231,7 +232,7 @@ def read_again(read: Callable[[], Found]) -> Found:
     """What `read` finds; where the connection that it asked had died meanwhile, it asks a new one.
 
     For reads only: what was written by then would be written twice. Inside a transaction, which died with its
-    connection, it asks once.
+    connection, it asks once; so it does a server that has not answered.
     """
     connection = connections[environments.alias()]
     if connection.in_atomic_block:
@@ -240,9 +241,10 @@ def read_again(read: Callable[[], Found]) -> Found:
     was_open = connection.connection is not None
     try:
         return read()
-    except (OperationalError, InterfaceError):
+    except (OperationalError, InterfaceError) as error:
         connection.close_if_unusable_or_obsolete()
-        if not was_open or connection.connection is not None:
+        has_died = was_open and connection.connection is None
+        if not has_died or isinstance(error.__cause__, HasNotAnswered):
             raise
         return read()
 

@@ -230,6 +230,29 @@ def test_checks_keep_what_they_verified_where_doctor_looks() -> None:
         assert volume["persistentVolumeClaim"] == {"claimName": "agentid-archive"}
 
 
+def test_names_fit_kubernetes_whatever_the_release_is_called() -> None:
+    done = run("template", "r" * 53, str(CHART), "--values", str(EXAMPLE))
+    found = [one for one in yaml.load_all(done.stdout, yaml.CSafeLoader) if one]
+
+    # A CronJob's Jobs get eleven characters more.
+    most = {"CronJob": 52}
+    assert {one["kind"] for one in found} >= {"CronJob", "Deployment"}
+    assert all(len(one["metadata"]["name"]) <= most.get(one["kind"], 63) for one in found)
+
+
+def test_checks_end_and_do_not_wait_for_a_volume_they_do_not_use() -> None:
+    jobs = {
+        one["metadata"]["labels"]["app.kubernetes.io/component"]: one["spec"]["jobTemplate"]["spec"]
+        for one in of_kind("CronJob").values()
+    }
+
+    assert all(job["activeDeadlineSeconds"] > 0 for job in jobs.values())
+    volumes = {name: job["template"]["spec"]["volumes"] for name, job in jobs.items()}
+    assert {
+        name for name, all_of_it in volumes.items() if any(one["name"] == "archive" for one in all_of_it)
+    } == {"audit-verify"}
+
+
 def test_migration_goes_before_the_new_processes() -> None:
     (job,) = of_kind("Job").values()
 

@@ -55,6 +55,20 @@ def test_hanging_server_is_given_up_and_replaced(process: int) -> None:
     assert sql.query("SELECT 2") == [(2,)]
 
 
+def test_repeated_read_waits_once_for_a_server_that_hangs(process: int) -> None:
+    asked = 0
+
+    def read() -> None:
+        nonlocal asked
+        asked += 1
+        sql.query("SELECT 1")
+
+    with standing_still(process), patience.limited(0.5), pytest.raises(OperationalError, match="within"):
+        sql.read_again(read)
+
+    assert asked == 1
+
+
 def test_commit_that_gets_no_answer_is_no_success(process: int) -> None:
     def commit(stack: ExitStack) -> None:
         with environments.atomic():
