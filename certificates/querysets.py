@@ -150,9 +150,13 @@ class RevocationListQuerySet(models.QuerySet["RevocationList"]):
     def newest_of(self, authority: "CertificateAuthority", scope: str = "full") -> "RevocationList | None":
         return self.filter(authority=authority, scope=scope).order_by("-number").first()
 
-    def newest_of_each(self, authorities: AuthorityQuerySet, scope: str = "full") -> "RevocationListQuerySet":
+    def newest_of_each(
+        self, authorities: AuthorityQuerySet, scope: str = "full"
+    ) -> dict[UUID, "RevocationList"]:
+        """The newest list of each CA that has one, by the CA's key, in one statement."""
         found = self.filter(authority__in=authorities, scope=scope)
-        return found.order_by("authority_id", "-number").distinct("authority_id")
+        newest = found.order_by("authority_id", "-number").distinct("authority_id")
+        return {one.authority_id: one for one in newest}
 
     def latest_of(self, authority: "CertificateAuthority", scope: str = "full") -> "RevocationList":
         """The current list of a scope; raises `ListNotGenerated`."""

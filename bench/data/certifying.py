@@ -58,21 +58,26 @@ def together(work: Callable[[int], list[float]], shares: list[int]) -> tuple[lis
 
 
 class Certifier:
-    """One connection to the service, which certifies agents."""
+    """One connection to the service, which certifies agents and has them sign."""
 
     def __init__(self, place: Place, server: WebServer) -> None:
         self._connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
         self._headers = {"Authorization": f"Bearer {place.api_key}", "Content-Type": "application/json"}
 
-    def certify(self) -> None:
-        """Register an agent and certify it."""
+    def certify(self) -> str:
+        """Register an agent and certify it; return its id."""
         agent = self._post("/v1/agents", {"name": "bench", "model_hash": "sha256:9f86d0"})
         self._post(f"/v1/agents/{agent['id']}/certify", None)
+        return agent["id"]
 
-    def _post(self, path: str, body: dict[str, str] | None) -> dict[str, str]:
+    def sign(self, agent_id: str) -> None:
+        """Have an agent sign a message."""
+        self._post(f"/v1/agents/{agent_id}/sign", {"payload": "payload"}, answers=200)
+
+    def _post(self, path: str, body: dict[str, str] | None, *, answers: int = 201) -> dict[str, str]:
         self._connection.request("POST", path, json.dumps(body) if body else None, self._headers)
         answer = self._connection.getresponse()
         text = answer.read()
-        if answer.status != 201:
+        if answer.status != answers:
             raise StepFailed(f"POST {path} answered {answer.status}: {text[:200]!r}", hint="read the log")
         return dict(json.loads(text)["data"])

@@ -6,6 +6,7 @@ from statistics import median
 from bench.harness.report import number
 from bench.pki.lists import ask
 from bench.pki.run import PkiRun
+from bench.pki.wrapped_requests import signing_requests
 from compliance.localdev.console import step
 
 SAMPLES = 3_000
@@ -36,3 +37,4 @@ def wrapped_keys(run: PkiRun) -> None:
     for name in ("hit", "miss"):
         ratios = (found[f"{name}_99"] / found["resident_99"] for found in turns)
         run.figures[f"wrapped_{name}_p99_ratio"] = median(ratios)
+    signing_requests(run)

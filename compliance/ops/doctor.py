@@ -210,8 +210,10 @@ def authorities_valid(now: datetime) -> str:
 
 def lists_fresh(now: datetime) -> str:
     stale = []
-    for authority in CertificateAuthority.objects.publishing(now):
-        newest = RevocationList.objects.newest_of(authority)
+    authorities = CertificateAuthority.objects.publishing(now)
+    found = RevocationList.objects.newest_of_each(authorities)
+    for authority in authorities:
+        newest = found.get(authority.pk)
         if newest is None:
             stale.append(f"{authority.common_name} has no list")
         elif newest.next_update <= now:

@@ -15,6 +15,10 @@ section = Section(
 )
 
 
+UNSUPPORTED = {"isolation_level", "pool"}
+"""Options of Django's backend that ours does not have."""
+
+
 def _parsed(name: str, url: str, **facts: Any) -> dict[str, Any]:
     """Return a database's settings from its URL; the fault of a wrong one is noted without the URL."""
     try:
@@ -23,6 +27,8 @@ def _parsed(name: str, url: str, **facts: Any) -> dict[str, Any]:
         config = {}
     if url and ("://" not in url or not config.get("NAME")):
         Section.problems.append(f"{name} is no URL of a database")
+    if unsupported := sorted(UNSUPPORTED & config.get("OPTIONS", {}).keys()):
+        Section.problems.append(f"{name} has options that are not supported: {', '.join(unsupported)}")
     return {"USER": "", "PASSWORD": "", "HOST": "", "PORT": "", "NAME": "", **config}
 
 

@@ -30,8 +30,8 @@ RATE_LIMIT_WINDOW_SECONDS: int = 60
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 TRUSTED_PROXIES: list[Network] = section.networks(
     "TRUSTED_PROXIES",
-    "Addresses or networks of proxies whose `X-Forwarded-For` counts. With one, `X-Forwarded-Proto` counts,"
-    " whoever sends it.",
+    "Addresses or networks of proxies whose `X-Forwarded-For` counts. Where any is given,"
+    " `X-Forwarded-Proto` counts from every peer.",
 )
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0

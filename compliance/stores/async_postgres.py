@@ -10,7 +10,7 @@ from psycopg.types.json import set_json_loads
 from compliance.core.environments import Environment
 from compliance.core.json_values import from_stored
 from compliance.observing import metrics
-from compliance.stores.postgresql.bounded import BoundedAsyncConnection, HasNotAnswered
+from compliance.stores.postgresql.bounded import BoundedAsyncConnection, has_not_answered
 
 SESSION_ENDED = "57P"  # how the SQLSTATEs begin with which PostgreSQL ends a session
 
@@ -47,10 +47,8 @@ class AsyncReader:
             if connection is not None and not connection.closed:
                 try:
                     return await _rows(connection, query)
-                except HasNotAnswered:
-                    raise
                 except psycopg.OperationalError as error:
-                    if not _has_ended(connection, error):
+                    if has_not_answered(error) or not _has_ended(connection, error):
                         raise
                     await connection.close()
             self._connection = await self._connected()

@@ -2,9 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import Any
 
 import kubernetes_validate
 import pytest
@@ -17,61 +14,12 @@ from django.urls import URLResolver, get_resolver
 from compliance.settings.declaring import Section
 from deploy.tests import promql
 from deploy.tests.charts import CHART, EXAMPLE, run
+from deploy.tests.manifests import CHECKS, VARIANTS, Manifest, containers, of_kind, pods, rendered, selects
 from deploy.tests.programs import PARTS
 
-CHECKS = {"audit-verify", "crl-check"}
 # Kubernetes' own kinds have schemas; those of the Prometheus operator do not.
 FOREIGN = {"ServiceMonitor", "PrometheusRule"}
 OLDEST, NEWEST = "1.29.0", "1.37.0"
-VARIANTS: dict[str, tuple[str, ...]] = {
-    "all": (),
-    "least": (
-        *("--set", "hsm.hosts=1,archive.claim=,ingress.enabled=false,metrics.serviceMonitor.enabled=false"),
-        *("--set", "metrics.prometheusRule.enabled=false"),
-        *("--set-json", "network.public.processes=[]", "--set-json", "network.more=[]"),
-        *("--set-json", "network.hsm.to=[]", "--set-json", "network.metrics.from=[]"),
-    ),
-    "haproxy": ("--set", "ingress.routing=haproxy,hosts={a.example.org,b.example.org},image.tag=v2"),
-}
-Manifest = dict[str, Any]
-
-
-@cache
-def rendered(variant: str = "all") -> tuple[Manifest, ...]:
-    done = run("template", "agents", str(CHART), "--values", str(EXAMPLE), *VARIANTS[variant])
-    assert done.returncode == 0, done.stderr
-    return tuple(found for found in yaml.load_all(done.stdout, yaml.CSafeLoader) if found)
-
-
-def of_kind(*kinds: str, variant: str = "all") -> dict[str, Manifest]:
-    return {one["metadata"]["name"]: one for one in rendered(variant) if one["kind"] in kinds}
-
-
-def pods(variant: str = "all") -> dict[str, Manifest]:
-    """Map each process to its pod's template."""
-    found = of_kind("Deployment", "Job", variant=variant).values()
-    checks = of_kind("CronJob", variant=variant).values()
-    templates = [one["spec"]["template"] for one in found]
-    templates += [one["spec"]["jobTemplate"]["spec"]["template"] for one in checks]
-    return {one["metadata"]["labels"]["app.kubernetes.io/component"]: one for one in templates}
-
-
-def containers(variant: str = "all") -> Iterator[tuple[str, Manifest, Manifest]]:
-    """Yield process, container and the pod's spec of every container."""
-    for process, pod in pods(variant).items():
-        for container in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]:
-            yield process, container, pod["spec"]
-
-
-def selects(selector: Manifest, labels: Mapping[str, str]) -> bool:
-    wanted = selector.get("matchLabels", {})
-    listed = selector.get("matchExpressions", [])
-    assert all(one["operator"] == "In" for one in listed)
-    return wanted.items() <= labels.items() and all(labels.get(one["key"]) in one["values"] for one in listed)
-
-
-def selected(selector: Manifest) -> set[str]:
-    return {name for name, pod in pods().items() if selects(selector, pod["metadata"]["labels"])}
 
 
 def test_lint_finds_nothing() -> None:
@@ -257,91 +205,6 @@ def test_migration_goes_before_the_new_processes() -> None:
     (job,) = of_kind("Job").values()
 
     assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
-
-
-def policies() -> dict[str, Manifest]:
-    prefix = "agents-agentid-"
-    return {name.removeprefix(prefix): one["spec"] for name, one in of_kind("NetworkPolicy").items()}
-
-
-def test_network_is_denied_to_all_and_policies_select_pods_that_exist() -> None:
-    deny = policies()["deny"]
-
-    assert selected(deny["podSelector"]) == set(pods())
-    assert set(deny["policyTypes"]) == {"Ingress", "Egress"}
-    assert not {"ingress", "egress"} & set(deny)
-    for name, policy in policies().items():
-        assert selected(policy["podSelector"]), name
-
-
-def test_processes_reach_what_they_need_and_nothing_else() -> None:
-    to = {
-        name.removeprefix("to-"): selected(one["podSelector"])
-        for name, one in policies().items()
-        if name.startswith("to-")
-    }
-    everyone = {"web", "worker", "webhook-sender", "signal-sender", "beat"}
-
-    assert to == {
-        "dns": everyone | {"migration"} | CHECKS,
-        "database": everyone | {"migration"} | CHECKS,
-        "valkey": everyone,
-        "hsm": {"web", "worker", "signal-sender"},
-        # The example adds the worker, for witnesses.
-        "public": {"webhook-sender", "signal-sender", "worker"},
-        "oidc": {"web"},
-    }
-
-
-def test_public_egress_leaves_out_what_is_private_and_stays_with_the_senders_by_default() -> None:
-    (rule,) = policies()["to-public"]["egress"]
-    blocks = {one["ipBlock"]["cidr"]: one["ipBlock"]["except"] for one in rule["to"]}
-    defaults = yaml.safe_load((CHART / "values.yaml").read_text())["network"]["public"]
-
-    assert {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"} <= set(blocks["0.0.0.0/0"])
-    assert {"fc00::/7", "fe80::/10"} <= set(blocks["::/0"])
-    assert rule["ports"] == [{"protocol": "TCP", "port": 443}]
-    assert defaults["processes"] == ["webhook-sender", "signal-sender"]
-
-
-def test_only_web_and_metrics_are_reached() -> None:
-    found = {
-        name: (
-            selected(one["podSelector"]),
-            [port["port"] for rule in one["ingress"] for port in rule["ports"]],
-        )
-        for name, one in policies().items()
-        if one["policyTypes"] == ["Ingress"]
-    }
-
-    assert found == {
-        "from-ingress": ({"web"}, [8000]),
-        "metrics-of-web": ({"web"}, [8000]),
-        "metrics-of-parts": ({"worker", "webhook-sender", "signal-sender", "beat"}, [9100]),
-    }
-    assert all(rule["from"] for one in policies().values() for rule in one.get("ingress", []))
-
-
-def test_services_and_monitors_lead_to_ports_that_exist() -> None:
-    services = of_kind("Service")
-    for service in services.values():
-        for port in service["spec"]["ports"]:
-            chosen = [
-                pod["spec"]["containers"][0]
-                for pod in pods().values()
-                if service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
-            ]
-            assert chosen
-            assert all(port["targetPort"] in {one["name"] for one in each["ports"]} for each in chosen)
-    for monitor in of_kind("ServiceMonitor").values():
-        (endpoint,) = monitor["spec"]["endpoints"]
-        (service,) = (
-            one
-            for one in services.values()
-            if selects(monitor["spec"]["selector"], one["metadata"]["labels"])
-        )
-        assert endpoint["port"] in {one["name"] for one in service["spec"]["ports"]}
-        assert endpoint["authorization"]["credentials"] == {"name": "agentid", "key": "metrics-token"}
 
 
 def test_rules_are_those_of_prometheus() -> None:

@@ -91,7 +91,7 @@ def authorities(now: datetime) -> Figures:
 def lists(now: datetime) -> Figures:
     figures = {}
     authorities = CertificateAuthority.objects.publishing(now).order_by("role", "id")
-    found = {one.authority_id: one for one in RevocationList.objects.newest_of_each(authorities)}
+    found = RevocationList.objects.newest_of_each(authorities)
     for authority in authorities:
         newest = found.get(authority.pk)
         figures[authority.common_name] = (

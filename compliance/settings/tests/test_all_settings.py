@@ -110,6 +110,8 @@ def test_everything_wrong_is_named_and_no_value_shown() -> None:
         ("RATE_LIMIT_VERIFY", "-5"),
         ("RATE_LIMIT_SIGN_IN_ENTRIES", "-5"),
         ("TRUSTED_PROXIES", "nginx"),
+        ("DATABASE_URL", "postgres://one:hunter2@db.example.org/three?isolation_level=4"),
+        ("TEST_DATABASE_DIRECT_URL", "postgres://one:hunter2@db.example.org/three?pool=true"),
         ("REDIS_URL", ""),
         ("REDIS_URL", "valkey://127.0.0.1:6379/0"),
         ("BROKER_URL", ""),

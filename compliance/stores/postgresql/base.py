@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any, Final
 
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError
 from django.db.backends.postgresql import base
 from django.db.utils import DatabaseErrorWrapper
@@ -69,8 +68,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         self.is_standby = self.is_unreplicated = False
         name = metrics.environment()
-        if unknown := {"isolation_level", "pool"} & self.settings_dict["OPTIONS"].keys():
-            raise ImproperlyConfigured(f"Options of a database that are not supported: {', '.join(unknown)}")
         self.isolation_level = IsolationLevel.READ_COMMITTED
         with metrics.timed(metrics.DATABASE_SECONDS, metrics.DATABASE_ERRORS, name, "connect"):
             connection = BoundedConnection.connect(**conn_params)

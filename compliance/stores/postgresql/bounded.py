@@ -1,18 +1,19 @@
 """Connections that wait for the server's answer only so long.
 
-`statement_timeout` is the server's own, and TCP is content while the other kernel confirms what it is sent:
-of a server that hangs (a stopped machine, a disk that blocks) nothing else would tell.
+Nothing else shows that a server hangs (its process is stopped, its disk blocks): `statement_timeout` is
+enforced by the server itself, and TCP sees no fault while the server's kernel confirms what is sent.
 """
 
 from typing import Any, Final
 
 import psycopg
 from psycopg.errors import _WaitTimeout
+from psycopg.pq.abc import PGconn
 
 from compliance.core import patience
 
 LOOP_SECONDS: Final = 10.0
-"""Of an event loop's reads, for which others wait; as long as TCP waits for a confirmation."""
+"""How long an event loop's reads wait, and others behind them; TCP waits as long for a confirmation."""
 INTERVAL: Final = 0.1
 """Seconds after which psycopg looks for signals."""
 
@@ -24,6 +25,11 @@ class HasNotAnswered(psycopg.OperationalError):
         super().__init__(f"PostgreSQL did not answer within {seconds:g} s")
 
 
+def has_not_answered(error: BaseException) -> bool:
+    """Whether this error, psycopg's or Django's, is of a server that hangs; another try waits as long."""
+    return isinstance(error, HasNotAnswered) or isinstance(error.__cause__, HasNotAnswered)
+
+
 class BoundedConnection(psycopg.Connection[Any]):
     """Raises HasNotAnswered where an answer takes longer than `patience.limit()`."""
 
@@ -33,8 +39,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         try:
             return super().wait(gen, interval, longest)
         except _WaitTimeout as error:
-            self.pgconn.finish()
-            raise HasNotAnswered(longest) from error
+            raise _given_up(self.pgconn, longest) from error
 
 
 class BoundedAsyncConnection(psycopg.AsyncConnection[Any]):
@@ -51,5 +56,9 @@ class BoundedAsyncConnection(psycopg.AsyncConnection[Any]):
         try:
             return await super().wait(gen, interval, LOOP_SECONDS)
         except _WaitTimeout as error:
-            self.pgconn.finish()
-            raise HasNotAnswered(LOOP_SECONDS) from error
+            raise _given_up(self.pgconn, LOOP_SECONDS) from error
+
+
+def _given_up(connection: PGconn, seconds: float) -> HasNotAnswered:
+    connection.finish()
+    return HasNotAnswered(seconds)

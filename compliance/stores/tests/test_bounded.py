@@ -81,7 +81,7 @@ def test_commit_that_gets_no_answer_is_no_success(process: int) -> None:
 
 def test_whoever_may_wait_longer_does() -> None:
     with patience.limited(0.05), environments.patient(timeout_seconds=30):
-        sql.query("SELECT pg_sleep(0.5)")
+        assert len(sql.query("SELECT pg_sleep(0.5)")) == 1
 
 
 def test_loop_gives_a_hanging_server_up_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
