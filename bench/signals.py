@@ -29,7 +29,7 @@ from compliance.localdev.ports import HOST
 
 GATEWAYS: Final = 3
 CLIENT: Final = Path(__file__).parents[1] / "sdk" / "src"
-FEED: Final = Path(__file__).parent / "trust_parts" / "feed_child.py"
+FEED: Final = Path(__file__).parent / "trust" / "feed_child.py"
 TARGET_MS: Final = 1000.0
 ARRIVAL_SECONDS: Final = 30.0
 PUSH: Final = "urn:ietf:rfc:8935"

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     layout, header = find_layout(), machine.described()
     layout.prepare()
-    ground = Ground(Servers(layout), layout.local / "citus", find_build())
+    ground = Ground(Servers(layout), layout.local / "citus", find_build(), options.shards)
     try:
         with locked(layout.run / "citus.lock", wait=False), ground.started(), ExitStack() as stack:
             children, tenants = {}, {}
@@ -74,6 +74,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=5, help="with medians (%(default)s)")
     parser.add_argument("--tenants", type=int, default=10, help="on each kind (%(default)s)")
     parser.add_argument("--agents", type=int, default=4, help="of each tenant (%(default)s)")
+    parser.add_argument("--shards", type=int, default=4, help="of two nodes (%(default)s)")
     parser.add_argument("--mode", choices=MODES, default=MODES[0], help="of the transfer (%(default)s)")
     parser.add_argument("--settle", type=float, default=3.0, help="s before, between, after (%(default)s)")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")

@@ -35,6 +35,7 @@ class Form:
 FORMS: Final = (
     Form("single", 1, 1),
     Form("five events of five tenants", 5, 1),
+    Form("ten events of ten tenants", 10, 1),
     Form("fifty events of five tenants", 5, 10),
     Form("batch of 1,000", 1, 1_000),
 )

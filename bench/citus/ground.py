@@ -29,11 +29,15 @@ DATABASE = "bench_live"
 
 @dataclass(frozen=True)
 class Ground:
-    """Both kinds of database under `folder`, on ports of their own; `servers` are the checkout's."""
+    """Both kinds of database under `folder`, on ports of their own; `servers` are the checkout's.
+
+    `shards`: into how many the tenants are divided.
+    """
 
     servers: Servers
     folder: Path
     install: Path
+    shards: int
 
     # --- What it consists of -------------------------------------------------------------------------
 
@@ -130,6 +134,8 @@ class Ground:
             self.servers.make_roles_of_node(node)
         ensure_database(self.plain, DATABASE, owner=owner)
         cluster.make_database(DATABASE, owner=owner)
+        with self.connected(CITUS) as connection:
+            connection.execute(f"ALTER DATABASE {DATABASE} SET citus.shard_count = {self.shards}")
 
     # --- What it is asked ----------------------------------------------------------------------------
 

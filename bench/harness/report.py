@@ -1,4 +1,4 @@
-"""The one table: every figure beside those of its peers and the physical limit, measured in the same run."""
+"""What a run prints: the one table, of figures beside their peers' and the physical limit, or several."""
 
 import json
 from collections.abc import Sequence
@@ -63,6 +63,18 @@ class Report:
         """The same for programs."""
         content = {"header": self.header, "rows": [asdict(row) for row in self.rows], "footer": self.footer}
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+@dataclass(kw_only=True)
+class Tables:
+    """What a run found: tables for a person, `figures` by name for programs."""
+
+    lines: list[str] = field(default_factory=list)
+    figures: dict[str, float] = field(default_factory=dict)
+
+    def tell(self, title: str, rows: list[list[str]]) -> None:
+        """Add a table; the first row holds its headings."""
+        self.lines += ["", title, *table(rows)]
 
 
 def number(value: float | None) -> str:

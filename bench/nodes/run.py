@@ -2,12 +2,12 @@
 
 import argparse
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.client import HTTPConnection
 from typing import Any
 
 from bench.harness.place import Place
-from bench.harness.report import table
+from bench.harness.report import Tables
 from bench.harness.web import WebServer
 from compliance.localdev.ports import HOST
 
@@ -15,19 +15,14 @@ CALL_SECONDS = 60.0
 
 
 @dataclass
-class NodesRun:
+class NodesRun(Tables):
     """One run, from its nodes to its tables. `is_broken`: a promise without exceptions was broken."""
 
     options: argparse.Namespace
     place: Place
     nodes: list[WebServer]
-    lines: list[str] = field(default_factory=list)
     is_broken: bool = False
     is_held: bool = True
-
-    def tell(self, title: str, rows: list[list[str]]) -> None:
-        """Add a table; the first row holds its headings."""
-        self.lines += ["", title, *table(rows)]
 
     def clients(self) -> list["NodeClient"]:
         """A connection to each node."""

@@ -1,10 +1,10 @@
 """One run of `./run bench pki`: its options, place, tables and figures."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.harness.place import Place
-from bench.harness.report import table
+from bench.harness.report import Tables
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,8 @@ class PkiOptions:
 
 
 @dataclass
-class PkiRun:
+class PkiRun(Tables):
     """One run, from its place to its tables."""
 
     options: PkiOptions
     place: Place
-    lines: list[str] = field(default_factory=list)
-    figures: dict[str, float] = field(default_factory=dict)
-    """What programs read of the run, by name."""
-
-    def tell(self, title: str, rows: list[list[str]]) -> None:
-        """Add a table; the first row holds its headings."""
-        self.lines += ["", title, *table(rows)]

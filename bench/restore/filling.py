@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from bench.audit_tree.filling import FILL as ENTRIES
+from bench.audit.filling import FILL as ENTRIES
 from bench.data.history import DAYS, MARGIN_SECONDS
 from bench.restore.site import Site
 from compliance.localdev.console import say, step

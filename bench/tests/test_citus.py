@@ -18,7 +18,7 @@ from compliance.localdev.servers.servers import Servers
 
 
 def ground(folder: Path) -> Ground:
-    return Ground(Servers(find_layout()), folder, citus_build() or folder / "install")
+    return Ground(Servers(find_layout()), folder, citus_build() or folder / "install", 4)
 
 
 def test_nothing_is_measured_without_a_build(

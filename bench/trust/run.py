@@ -1,13 +1,13 @@
 """What the parts of `./run bench trust` share."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 from bench.harness.place import Place
-from bench.harness.report import table
+from bench.harness.report import Tables
 from bench.harness.web import WebServer
 from compliance.localdev.console import StepFailed
 from compliance.localdev.ports import HOST
@@ -27,24 +27,17 @@ class TrustOptions:
 
 
 @dataclass
-class TrustRun:
+class TrustRun(Tables):
     """One run, from its place to its tables."""
 
     options: TrustOptions
     place: Place
     service: WebServer
-    lines: list[str] = field(default_factory=list)
-    figures: dict[str, float] = field(default_factory=dict)
-    """What programs read of the run, by name."""
 
     @property
     def base_url(self) -> str:
         """The service's address, as proofs name it."""
         return f"http://{HOST}:{self.service.port}"
-
-    def tell(self, title: str, rows: list[list[str]]) -> None:
-        """Add a table; the first row holds its headings."""
-        self.lines += ["", title, *table(rows)]
 
     def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> tuple[int, Any]:
         """Status and JSON of one request, with the run's API key or another."""

@@ -1,6 +1,6 @@
 """A long audit log: entries by SQL, sealed by the service's own sealer."""
 
-from bench.audit_tree.run import AuditRun, Child
+from bench.audit.run import AuditRun, Child
 from bench.harness.report import number
 from bench.rulers.pgbench import NEW_ID
 from compliance.localdev.console import say, step

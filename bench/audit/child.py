@@ -1,4 +1,4 @@
-"""`python -m bench.audit_tree.child TENANT`: processes of the service that write, seal and prove.
+"""`python -m bench.audit.child TENANT`: processes of the service that write, seal and prove.
 
 Each line of the input is a JSON list, a command and its arguments; the answer is a line of JSON.
 """
@@ -29,7 +29,7 @@ from auditlog.models import AuditEntry  # noqa: E402
 from auditlog.proving import proofs  # noqa: E402
 from auditlog.sealing import sealer  # noqa: E402
 from auditlog.vocabulary import Actor, AuditAction  # noqa: E402
-from bench.audit_tree import PLAIN, WRITERS  # noqa: E402
+from bench.audit import PLAIN, WRITERS  # noqa: E402
 from compliance.core import environments  # noqa: E402
 from compliance.core.clock import now  # noqa: E402
 from compliance.core.environments import Environment  # noqa: E402

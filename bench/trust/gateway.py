@@ -14,9 +14,9 @@ from bench.harness.load import Load, Outcome, Source
 from bench.harness.report import number
 from bench.harness.stats import percentile
 from bench.harness.traffic import TOOLS
-from bench.trust_parts import calls
-from bench.trust_parts.doors import errors_of
-from bench.trust_parts.run import TrustRun
+from bench.trust import calls
+from bench.trust.doors import errors_of
+from bench.trust.run import TrustRun
 from compliance.localdev.console import StepFailed, say
 from compliance.localdev.ports import HOST, free_port
 from compliance.localdev.servers.processes import wait_until

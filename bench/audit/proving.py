@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from bench.audit_tree.filling import grow
-from bench.audit_tree.run import AuditRun, Child
+from bench.audit.filling import grow
+from bench.audit.run import AuditRun, Child
 from bench.harness import answers, machine, web
 from bench.harness.load import Load, Outcome
 from bench.harness.report import number

@@ -9,9 +9,9 @@ from bench.harness.load import Load, Outcome, Source
 from bench.harness.report import number
 from bench.harness.stats import percentile
 from bench.harness.web import WebServer
-from bench.trust_parts import calls
-from bench.trust_parts.limits import Limits
-from bench.trust_parts.run import TrustRun
+from bench.trust import calls
+from bench.trust.limits import Limits
+from bench.trust.run import TrustRun
 from compliance.localdev.console import say
 
 CONNECTIONS = 32

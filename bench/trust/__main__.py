@@ -11,10 +11,10 @@ from pathlib import Path
 from bench.harness import machine, web
 from bench.harness.command import ended, tell
 from bench.harness.place import Place, find_place
-from bench.trust_parts.doors import doors
-from bench.trust_parts.gateway import gateway
-from bench.trust_parts.limits import limits
-from bench.trust_parts.run import TrustOptions, TrustRun
+from bench.trust.doors import doors
+from bench.trust.gateway import gateway
+from bench.trust.limits import limits
+from bench.trust.run import TrustOptions, TrustRun
 from compliance.localdev.console import say
 
 PARTS = ("limits", "doors", "gateway")

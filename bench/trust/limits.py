@@ -7,7 +7,7 @@ from statistics import median
 
 from bench.harness import machine
 from bench.harness.report import number
-from bench.trust_parts.run import TrustRun
+from bench.trust.run import TrustRun
 from compliance.localdev.console import StepFailed
 
 Limits = dict[str, float]
@@ -35,7 +35,7 @@ def limits(run: TrustRun) -> Limits:
 def _measured(run: TrustRun) -> Limits:
     """What a process with the service's settings measures."""
     done = subprocess.run(
-        [sys.executable, "-m", "bench.trust_parts.alone", str(run.options.seconds / 2)],
+        [sys.executable, "-m", "bench.trust.alone", str(run.options.seconds / 2)],
         env=run.place.environment() | {"LOG_LEVEL": "WARNING"},
         cwd=run.place.servers.layout.root,
         capture_output=True,

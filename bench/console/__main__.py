@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench.console_pages import filling
-from bench.console_pages.asking import Timed, ask_all
-from bench.console_pages.filling import Sizes
-from bench.console_pages.table import HEADINGS, page_rows
+from bench.console import filling
+from bench.console.asking import Timed, ask_all
+from bench.console.filling import Sizes
+from bench.console.table import HEADINGS, page_rows
 from bench.harness import machine, web
 from bench.harness.command import ended
 from bench.harness.place import Place, find_place
@@ -111,7 +111,7 @@ def _child(place: Place) -> Iterator["subprocess.Popen[str]"]:
     with (
         log.open("ab") as errors,
         subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "bench.console_pages.child"],
+            [sys.executable, "-W", "ignore", "-m", "bench.console.child"],
             env=place.environment() | {"LOG_LEVEL": "WARNING"},
             cwd=place.servers.layout.root,
             stdin=subprocess.PIPE,

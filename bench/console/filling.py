@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from bench.console_pages import rows
+from bench.console import rows
 from bench.harness.place import Place
 from compliance.localdev.console import say, step
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import psycopg
 
 from bench.harness import web
 from bench.harness.place import Place
-from bench.harness.report import table
+from bench.harness.report import Tables
 from bench.harness.stats import percentile
 from compliance.localdev.console import StepFailed
 
@@ -34,7 +34,7 @@ class AuditOptions:
 
 
 class Child:
-    """`bench.audit_tree.child`, asked a command at a time."""
+    """`bench.audit.child`, asked a command at a time."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -60,18 +60,11 @@ class Child:
 
 
 @dataclass
-class AuditRun:
+class AuditRun(Tables):
     """One run, from its place to its tables."""
 
     options: AuditOptions
     place: Place
-    lines: list[str] = field(default_factory=list)
-    figures: dict[str, float] = field(default_factory=dict)
-    """What programs read of the run, by name."""
-
-    def tell(self, title: str, rows: list[list[str]]) -> None:
-        """Add a table; the first row holds its headings."""
-        self.lines += ["", title, *table(rows)]
 
     def tell_milliseconds(self, name: str, seconds: list[float]) -> tuple[float, float]:
         """Keep p50 and p99 of the latencies as figures; return them in ms."""
@@ -93,7 +86,7 @@ class AuditRun:
     def child(self) -> Iterator[Child]:
         """A process of the service, ended with the block."""
         place = self.place
-        command = [sys.executable, "-m", "bench.audit_tree.child", place.tenant_id]
+        command = [sys.executable, "-m", "bench.audit.child", place.tenant_id]
         log = place.servers.layout.log / "bench-audit-child.log"
         environment = place.environment() | {"LOG_LEVEL": "WARNING"}
         with (

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from bench.console_pages.asking import Timed
+from bench.console.asking import Timed
 from bench.harness.report import number
 from bench.harness.stats import median, percentile
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from bench.harness.load import Source
 from bench.harness.traffic import TOOLS
-from bench.trust_parts.run import TrustRun
+from bench.trust.run import TrustRun
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"

@@ -1,4 +1,4 @@
-"""`python -m bench.console_pages.child`: people, sealing, and every address with its queries.
+"""`python -m bench.console.child`: people, sealing, and every address with its queries.
 
 Each line of the input is a JSON list, a command and its arguments; the answer is a line of JSON.
 """
@@ -29,7 +29,7 @@ from django.test import Client, RequestFactory  # noqa: E402
 from agents.models import Agent  # noqa: E402
 from auditlog.sealing import sealer  # noqa: E402
 from auditlog.vocabulary import Actor  # noqa: E402
-from bench.console_pages.addresses import Target, lists, of_list, of_row, whole_pages  # noqa: E402
+from bench.console.addresses import Target, lists, of_list, of_row, whole_pages  # noqa: E402
 from compliance.core import environments  # noqa: E402
 from compliance.core.clock import now  # noqa: E402
 from compliance.core.environments import Environment  # noqa: E402

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.audit_tree.appending import appends
-from bench.audit_tree.proving import long_logs
-from bench.audit_tree.run import AuditOptions, AuditRun
-from bench.audit_tree.sealing import lag
+from bench.audit.appending import appends
+from bench.audit.proving import long_logs
+from bench.audit.run import AuditOptions, AuditRun
+from bench.audit.sealing import lag
 from bench.harness import machine, web
 from bench.harness.command import ended, tell
 from bench.harness.place import find_place

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench.audit_tree.run import AuditRun, Child
+from bench.audit.run import AuditRun, Child
 from bench.harness import machine
 from bench.harness.report import number
 from bench.harness.stats import percentile

@@ -1,4 +1,4 @@
-"""`python -m bench.trust_parts.alone SECONDS`: bare signatures and checks in one process; prints JSON."""
+"""`python -m bench.trust.alone SECONDS`: bare signatures and checks in one process; prints JSON."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ django.setup()
 from cryptography.hazmat.primitives.asymmetric import ec  # noqa: E402
 from cryptography.hazmat.primitives.hashes import SHA256  # noqa: E402
 
-from bench.trust_parts.calls import ProofMaker  # noqa: E402
+from bench.trust.calls import ProofMaker  # noqa: E402
 from compliance.core import environments  # noqa: E402
 from compliance.core.clock import now  # noqa: E402
 from compliance.core.environments import Environment  # noqa: E402

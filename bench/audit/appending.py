@@ -6,8 +6,8 @@ import time
 from statistics import median
 from urllib.parse import urlsplit
 
-from bench.audit_tree import PLAIN, WRITERS
-from bench.audit_tree.run import AuditRun, Child
+from bench.audit import PLAIN, WRITERS
+from bench.audit.run import AuditRun, Child
 from bench.harness.report import number
 from bench.harness.stats import percentile
 from compliance.localdev.console import say
