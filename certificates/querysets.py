@@ -1,5 +1,6 @@
 """Reads of CAs, certificates, holds and revocation lists."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -151,9 +152,9 @@ class RevocationListQuerySet(models.QuerySet["RevocationList"]):
         return self.filter(authority=authority, scope=scope).order_by("-number").first()
 
     def newest_of_each(
-        self, authorities: AuthorityQuerySet, scope: str = "full"
+        self, authorities: "Iterable[CertificateAuthority]", scope: str = "full"
     ) -> dict[UUID, "RevocationList"]:
-        """The newest list of each CA that has one, by the CA's key, in one statement."""
+        """Map each CA's id to its newest list of the scope, in one statement; a CA without one is absent."""
         found = self.filter(authority__in=authorities, scope=scope)
         newest = found.order_by("authority_id", "-number").distinct("authority_id")
         return {one.authority_id: one for one in newest}

@@ -74,7 +74,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=5, help="with medians (%(default)s)")
     parser.add_argument("--tenants", type=int, default=10, help="on each kind (%(default)s)")
     parser.add_argument("--agents", type=int, default=4, help="of each tenant (%(default)s)")
-    parser.add_argument("--shards", type=int, default=4, help="of two nodes (%(default)s)")
+    parser.add_argument("--shards", type=int, default=4, help="the tenants lie in (%(default)s)")
     parser.add_argument("--mode", choices=MODES, default=MODES[0], help="of the transfer (%(default)s)")
     parser.add_argument("--settle", type=float, default=3.0, help="s before, between, after (%(default)s)")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
@@ -82,6 +82,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parsed.only = frozenset(parsed.only.split(","))
     if parsed.only - set(PARTS):
         parser.error(f"there are {', '.join(PARTS)}")
+    if parsed.shards < 1 or parsed.tenants < (least := max(form.tenants for form in FORMS)):
+        parser.error(f"at least 1 shard and {least} tenants are needed")
     return parsed
 
 

@@ -24,7 +24,8 @@ def take_over_pool(place: Place, size: int) -> None:
     kept, mine = (place.url(place.databases(kind)[0]) for kind in ("agents", "bench"))
     with psycopg.connect(mine) as target:
         found = target.execute(
-            "SELECT kms_key_arn FROM certificates_certificate WHERE kms_key_arn LIKE 'pkcs11:%'"
+            "SELECT kms_key_arn FROM certificates_certificate"
+            " WHERE kms_key_arn LIKE 'pkcs11:%' AND key_storage = 'resident'"
         )
         used = [row[0] for row in found]
         place.manage("key_pool_fill", "--environment", "live", "--size", str(size + len(used)))
@@ -39,7 +40,7 @@ def certified(place: Place, server: WebServer, agents: int, clients: int) -> tup
     shares = [agents // clients + (number < agents % clients) for number in range(clients)]
 
     def work(share: int) -> list[float]:
-        client, latencies = Certifier(place, server), []
+        client, latencies = AgentClient(place, server), []
         for _ in range(share):
             began = time.perf_counter()
             client.certify()
@@ -57,8 +58,8 @@ def together(work: Callable[[int], list[float]], shares: list[int]) -> tuple[lis
     return found, time.perf_counter() - began
 
 
-class Certifier:
-    """One connection to the service, which certifies agents and has them sign."""
+class AgentClient:
+    """One connection to the service, over which agents are certified and sign."""
 
     def __init__(self, place: Place, server: WebServer) -> None:
         self._connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
@@ -72,12 +73,12 @@ class Certifier:
 
     def sign(self, agent_id: str) -> None:
         """Have an agent sign a message."""
-        self._post(f"/v1/agents/{agent_id}/sign", {"payload": "payload"}, answers=200)
+        self._post(f"/v1/agents/{agent_id}/sign", {"payload": "payload"}, expected=200)
 
-    def _post(self, path: str, body: dict[str, str] | None, *, answers: int = 201) -> dict[str, str]:
+    def _post(self, path: str, body: dict[str, str] | None, *, expected: int = 201) -> dict[str, str]:
         self._connection.request("POST", path, json.dumps(body) if body else None, self._headers)
         answer = self._connection.getresponse()
         text = answer.read()
-        if answer.status != answers:
+        if answer.status != expected:
             raise StepFailed(f"POST {path} answered {answer.status}: {text[:200]!r}", hint="read the log")
         return dict(json.loads(text)["data"])

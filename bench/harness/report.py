@@ -1,4 +1,4 @@
-"""What a run prints: the one table, of figures beside their peers' and the physical limit, or several."""
+"""What a run prints: figures beside peers and the physical limit (`Report`), or tables (`Tables`)."""
 
 import json
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ class Report:
 
 @dataclass(kw_only=True)
 class Tables:
-    """What a run found: tables for a person, `figures` by name for programs."""
+    """Tables of any shape for a person, and `figures` by name for programs."""
 
     lines: list[str] = field(default_factory=list)
     figures: dict[str, float] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from bench.pki.lists import issuing, revocation_lists
 from bench.pki.ocsp import asking
 from bench.pki.revoking import revoking
 from bench.pki.run import PkiOptions, PkiRun
+from bench.pki.signing_requests import signing_requests
 from bench.pki.verify import verifying
 from bench.pki.wrapped import wrapped_keys
 from compliance.localdev.console import say
@@ -31,6 +32,8 @@ PARTS = {
     "revoke": revoking,
     "issue": issuing,
     "crl": revocation_lists,
+    # Last, as it leaves agents and events behind.
+    "requests": signing_requests,
 }
 AGENTS = 20
 

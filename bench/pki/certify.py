@@ -2,7 +2,7 @@
 
 import time
 
-from bench.data.certifying import Certifier, certified, take_over_pool, together
+from bench.data.certifying import AgentClient, certified, take_over_pool, together
 from bench.harness import web
 from bench.harness.report import number
 from bench.harness.stats import percentile
@@ -44,7 +44,7 @@ def _offered(run: PkiRun, server: WebServer, agents: int) -> tuple[list[float], 
     turns = iter([start + number / OFFERED for number in range(agents)])
 
     def work(_: int) -> list[float]:
-        client, latencies = Certifier(run.place, server), []
+        client, latencies = AgentClient(run.place, server), []
         for due in turns:
             time.sleep(max(0.0, due - time.perf_counter()))
             client.certify()

@@ -6,12 +6,17 @@ from statistics import median
 from bench.harness.report import number
 from bench.pki.lists import ask
 from bench.pki.run import PkiRun
-from bench.pki.wrapped_requests import signing_requests
 from compliance.localdev.console import step
 
 SAMPLES = 3_000
 TURNS = 3
 CHILD = [sys.executable, "-m", "bench.pki.wrapped_child"]
+
+
+def store_records(run: PkiRun) -> None:
+    """Make the wrapping key and records of wrapped keys, unless they are there."""
+    with step(f"{run.options.agents:,} records of wrapped keys"):
+        ask(run.place, [*CHILD, "fill", str(run.options.agents)], {}, None)
 
 
 def wrapped_keys(run: PkiRun) -> None:
@@ -21,8 +26,7 @@ def wrapped_keys(run: PkiRun) -> None:
     Generating so many RSA keys takes hours: four are made, and stored under the names of all agents. What is
     read, unwrapped and kept for a name is the same as if the keys differed.
     """
-    with step(f"{run.options.agents:,} records of wrapped keys"):
-        ask(run.place, [*CHILD, "fill", str(run.options.agents)], {}, None)
+    store_records(run)
     turns = [ask(run.place, [*CHILD, "sign", str(SAMPLES)], {}, None) or {} for _ in range(TURNS)]
     rows = [["turn", "key", "p50 ms", "p99 ms", "p99 to resident", "key service s", "first signature s"]]
     for turn, found in enumerate(turns, 1):
@@ -37,4 +41,3 @@ def wrapped_keys(run: PkiRun) -> None:
     for name in ("hit", "miss"):
         ratios = (found[f"{name}_99"] / found["resident_99"] for found in turns)
         run.figures[f"wrapped_{name}_p99_ratio"] = median(ratios)
-    signing_requests(run)

@@ -31,7 +31,7 @@ def test_nothing_is_measured_without_a_build(
 
 
 def test_forms_have_about_as_many_events() -> None:
-    assert [form.groups(2_000) for form in FORMS] == [2_000, 400, 40, 2]
+    assert [form.groups(2_000) for form in FORMS] == [2_000, 400, 200, 40, 2]
     assert Form("large", 1, 5_000).groups(2_000) == 1
 
 

@@ -210,7 +210,7 @@ def authorities_valid(now: datetime) -> str:
 
 def lists_fresh(now: datetime) -> str:
     stale = []
-    authorities = CertificateAuthority.objects.publishing(now)
+    authorities = list(CertificateAuthority.objects.publishing(now))
     found = RevocationList.objects.newest_of_each(authorities)
     for authority in authorities:
         newest = found.get(authority.pk)

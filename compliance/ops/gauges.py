@@ -113,7 +113,7 @@ def _lists(now: datetime) -> Iterator[Sample]:
     """Of each role's CAs the one that is worst off; a CA without a list counts as out of date."""
     ages: dict[str, float] = {}
     left: dict[str, float] = {}
-    authorities = CertificateAuthority.objects.publishing(now).order_by("role", "id")
+    authorities = list(CertificateAuthority.objects.publishing(now).order_by("role", "id"))
     found = RevocationList.objects.newest_of_each(authorities)
     for authority in authorities:
         newest = found.get(authority.pk)

@@ -1,6 +1,6 @@
 """PostgreSQL, one database for each environment, and Redis."""
 
-from typing import Any
+from typing import Any, Final
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -15,10 +15,6 @@ section = Section(
 )
 
 
-UNSUPPORTED = {"isolation_level", "pool"}
-"""Options of Django's backend that ours does not have."""
-
-
 def _parsed(name: str, url: str, **facts: Any) -> dict[str, Any]:
     """Return a database's settings from its URL; the fault of a wrong one is noted without the URL."""
     try:
@@ -27,8 +23,6 @@ def _parsed(name: str, url: str, **facts: Any) -> dict[str, Any]:
         config = {}
     if url and ("://" not in url or not config.get("NAME")):
         Section.problems.append(f"{name} is no URL of a database")
-    if unsupported := sorted(UNSUPPORTED & config.get("OPTIONS", {}).keys()):
-        Section.problems.append(f"{name} has options that are not supported: {', '.join(unsupported)}")
     return {"USER": "", "PASSWORD": "", "HOST": "", "PORT": "", "NAME": "", **config}
 
 
@@ -56,8 +50,14 @@ DATABASE_CONNECT_TIMEOUT: int = section.integer(
 )
 
 
+UNSUPPORTED: Final = {"isolation_level", "pool"}
+"""Options of Django's backend that ours does not have."""
+
+
 def _service(name: str, url: str, *, is_pooled: bool) -> dict[str, Any]:
     config = _parsed(name, url, engine="compliance.stores.postgresql")
+    if unsupported := sorted(UNSUPPORTED & config.get("OPTIONS", {}).keys()):
+        Section.problems.append(f"{name} has options that are not supported: {', '.join(unsupported)}")
     prepares = DATABASE_PREPARED_STATEMENTS or not is_pooled
     session = {"options": " ".join(f"-c {word}={value}" for word, value in DATABASE_SESSION.items())}
     config["CONN_MAX_AGE"] = None

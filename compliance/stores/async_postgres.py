@@ -10,7 +10,7 @@ from psycopg.types.json import set_json_loads
 from compliance.core.environments import Environment
 from compliance.core.json_values import from_stored
 from compliance.observing import metrics
-from compliance.stores.postgresql.bounded import BoundedAsyncConnection, has_not_answered
+from compliance.stores.postgresql.bounded import BoundedAsyncConnection, is_of_hung_server
 
 SESSION_ENDED = "57P"  # how the SQLSTATEs begin with which PostgreSQL ends a session
 
@@ -48,7 +48,7 @@ class AsyncReader:
                 try:
                     return await _rows(connection, query)
                 except psycopg.OperationalError as error:
-                    if has_not_answered(error) or not _has_ended(connection, error):
+                    if is_of_hung_server(error) or not _has_ended(connection, error):
                         raise
                     await connection.close()
             self._connection = await self._connected()

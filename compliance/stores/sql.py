@@ -27,7 +27,7 @@ from django.db.models import Field, Model
 
 from compliance.core import environments
 from compliance.observing import metrics
-from compliance.stores.postgresql.bounded import has_not_answered
+from compliance.stores.postgresql.bounded import is_of_hung_server
 
 log = logging.getLogger(__name__)
 
@@ -244,7 +244,7 @@ def read_again(read: Callable[[], Found]) -> Found:
     except (OperationalError, InterfaceError) as error:
         connection.close_if_unusable_or_obsolete()
         has_died = was_open and connection.connection is None
-        if not has_died or has_not_answered(error):
+        if not has_died or is_of_hung_server(error):
             raise
         return read()
 

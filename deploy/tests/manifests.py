@@ -9,7 +9,7 @@ import yaml
 from deploy.tests.charts import CHART, EXAMPLE, run
 
 CHECKS = {"audit-verify", "crl-check"}
-"""Processes that verify at times what the others wrote."""
+"""The processes of CronJobs."""
 VARIANTS: dict[str, tuple[str, ...]] = {
     "all": (),
     "least": (
@@ -25,12 +25,14 @@ Manifest = dict[str, Any]
 
 @cache
 def rendered(variant: str = "all") -> tuple[Manifest, ...]:
+    """Return the variant's manifests."""
     done = run("template", "agents", str(CHART), "--values", str(EXAMPLE), *VARIANTS[variant])
     assert done.returncode == 0, done.stderr
     return tuple(found for found in yaml.load_all(done.stdout, yaml.CSafeLoader) if found)
 
 
 def of_kind(*kinds: str, variant: str = "all") -> dict[str, Manifest]:
+    """Map names to manifests of these kinds."""
     return {one["metadata"]["name"]: one for one in rendered(variant) if one["kind"] in kinds}
 
 
@@ -51,6 +53,7 @@ def containers(variant: str = "all") -> Iterator[tuple[str, Manifest, Manifest]]
 
 
 def selects(selector: Manifest, labels: Mapping[str, str]) -> bool:
+    """Whether a label selector selects something with these labels."""
     wanted = selector.get("matchLabels", {})
     listed = selector.get("matchExpressions", [])
     assert all(one["operator"] == "In" for one in listed)
@@ -58,4 +61,5 @@ def selects(selector: Manifest, labels: Mapping[str, str]) -> bool:
 
 
 def selected(selector: Manifest) -> set[str]:
+    """Return the processes whose pods a label selector selects."""
     return {name for name, pod in pods().items() if selects(selector, pod["metadata"]["labels"])}

@@ -74,9 +74,6 @@ def pkcs11_backend(environment: Environment) -> "Pkcs11Backend":
     return Pkcs11Backend(module_at(settings.PKCS11_MODULE), config, shards=settings.PKCS11_SHARDS)
 
 
-_OPERATIONS = {name: name for name in ("generate", "sign", "read", "remove", "touch")}
-
-
 class Pkcs11Backend(ShardedBackend):
     """Keys of one environment in the tokens of a module, which the first call loads.
 
@@ -124,7 +121,9 @@ class Pkcs11Backend(ShardedBackend):
                 raise KeyServiceUnavailable
             return public_key
 
-        public_key = self._call(sessions, generate, threads=self._generations, timeout=GENERATE_TIMEOUT)
+        public_key = self._call(
+            "generate", sessions, generate, threads=self._generations, timeout=GENERATE_TIMEOUT
+        )
         return base.KeyRef.of(build(Pkcs11Uri(token=token, id=key_id, object=label)), public_key)
 
     def sign_digest(self, uri: str, digest: bytes, algorithm: base.SignatureAlgorithm) -> bytes:
@@ -141,15 +140,20 @@ class Pkcs11Backend(ShardedBackend):
 
     def make_wrapping_key(self, *, label: str) -> base.WrappingKeyRef:
         token = self.main_label
-        return self._call(self._main, lambda session: make_wrapping_key(session, token=token, label=label))
+        return self._call(
+            "make_wrapping_key",
+            self._main,
+            lambda session: make_wrapping_key(session, token=token, label=label),
+        )
 
     def adopt_wrapping_key(self, uri: str) -> base.WrappingKeyRef:
         sessions, _ = self._locate(uri)
-        return self._call(sessions, lambda session: adopt_wrapping_key(session, uri))
+        return self._call("adopt_wrapping_key", sessions, lambda session: adopt_wrapping_key(session, uri))
 
     def generate_wrapped(self, wrapping: base.WrappingKeyRef, *, label: str) -> base.WrappedKey:
         token = self.token_of(wrapping.uri)
         return self._call(
+            "generate_wrapped",
             self._sessions(token),
             lambda session: make_wrapped(session, wrapping, token=token, label=label),
             threads=self._generations,
@@ -172,7 +176,7 @@ class Pkcs11Backend(ShardedBackend):
         """Sign with a key that this process has unwrapped lately, as `sign_wrapped`; None if it has not."""
         data = _to_be_signed_by_rsa(digest, algorithm)
         sessions, _ = self._locate(key.uri)
-        return self._call(sessions, lambda session: sign_if_unwrapped(session, key, data))
+        return self._call("sign_unwrapped", sessions, lambda session: sign_if_unwrapped(session, key, data))
 
     def unwrap_and_sign(
         self, wrapped: base.WrappedKey, digest: bytes, algorithm: base.SignatureAlgorithm
@@ -180,13 +184,15 @@ class Pkcs11Backend(ShardedBackend):
         """Unwrap a key, keep it among those used lately, and sign, as `sign_wrapped`."""
         data = _to_be_signed_by_rsa(digest, algorithm)
         sessions = self._sessions(self.token_of(wrapped.wrapping.uri))
-        return self._call(sessions, lambda session: unwrap_and_sign(session, wrapped, data))
+        return self._call(
+            "unwrap_and_sign", sessions, lambda session: unwrap_and_sign(session, wrapped, data)
+        )
 
     def wrap_anew(self, wrapped: base.WrappedKey, to: base.WrappingKeyRef) -> base.WrappedKey:
         token = self.token_of(wrapped.wrapping.uri)
         if self.token_of(to.uri) != token:
             raise KeyNotFound
-        return self._call(self._sessions(token), lambda session: wrap_anew(session, wrapped, to))
+        return self._call("wrap_anew", self._sessions(token), lambda session: wrap_anew(session, wrapped, to))
 
     def public_key(self, uri: str) -> AnyPublicKey:
         sessions, key_id = self._locate(uri)
@@ -199,7 +205,7 @@ class Pkcs11Backend(ShardedBackend):
                         return public_key
             raise KeyMissing("no public key")
 
-        return self._call(sessions, read)
+        return self._call("read", sessions, read)
 
     def destroy(self, uri: str) -> None:
         sessions, key_id = self._locate(uri)
@@ -213,7 +219,7 @@ class Pkcs11Backend(ShardedBackend):
             for half in halves:
                 half.destroy()
 
-        self._call(sessions, remove)
+        self._call("remove", sessions, remove)
 
     def list_keys(self, label_prefix: str = "") -> list[base.StoredKey]:
         tokens = {self.main_label, *self.present_tokens()}
@@ -236,20 +242,22 @@ class Pkcs11Backend(ShardedBackend):
                         labels.setdefault(found.id, {})[kind] = found.label
             return [stored_key(token, key_id, found) for key_id, found in labels.items()]
 
-        return self._call(self._sessions(token), read, threads=self._generations, timeout=GENERATE_TIMEOUT)
+        return self._call(
+            "list", self._sessions(token), read, threads=self._generations, timeout=GENERATE_TIMEOUT
+        )
 
     def check(self) -> None:
-        self._call(self._main, TokenSession.touch, timeout=CHECK_TIMEOUT)
+        self._call("touch", self._main, TokenSession.touch, timeout=CHECK_TIMEOUT)
         self.check_open()
 
     def check_open(self) -> None:
         """As `check()`, for the tokens that this process has logged in to."""
         for sessions in list(self._tokens.values()):
             if sessions.was_opened:
-                self._call(sessions, TokenSession.touch, timeout=CHECK_TIMEOUT)
+                self._call("touch", sessions, TokenSession.touch, timeout=CHECK_TIMEOUT)
 
     def present_tokens(self) -> Collection[str]:
-        return self._call(self._main, lambda _: self._own_tokens())
+        return self._call("list_tokens", self._main, lambda _: self._own_tokens())
 
     def find_tokens(self, wanted: str) -> list[str]:
         """Return the environment's tokens in this module, with or without the main token.
@@ -258,7 +266,7 @@ class Pkcs11Backend(ShardedBackend):
         """
         if wanted:
             with suppress(KeyServiceUnavailable, KeyNotFound):
-                self._call(self._sessions(wanted), TokenSession.touch)
+                self._call("touch", self._sessions(wanted), TokenSession.touch)
         with self._module.entered():
             return self._own_tokens()
 
@@ -292,7 +300,7 @@ class Pkcs11Backend(ShardedBackend):
                     raise KeyVanished(str(error)) from error
             return signature
 
-        return self._call(sessions, sign)
+        return self._call("sign", sessions, sign)
 
     def _locate(self, uri: str) -> tuple[TokenSessions, bytes]:
         return self._sessions(self.token_of(uri)), parse(uri).id
@@ -309,20 +317,24 @@ class Pkcs11Backend(ShardedBackend):
 
     def _call(
         self,
+        name: str,
         token: TokenSessions,
         operation: Callable[[TokenSession], Result],
         *,
         threads: CallThreads | None = None,
         timeout: float = CALL_TIMEOUT,
     ) -> Result:
-        """Run an operation in a call thread, under the token's circuit breaker; raises contract errors."""
+        """Run an operation in a call thread, under the token's circuit breaker; raises contract errors.
+
+        `name` is its label in the metrics.
+        """
         if token.pin_refused:
             raise KeyServiceNotConfigured
         ticket = token.breaker.admit()
         if not self._module.is_started:
             timeout = max(timeout, START_TIMEOUT)
         try:
-            with metrics.counted(metrics.HSM_CALLS, metrics.HSM_SECONDS, _name_of(operation)):
+            with metrics.counted(metrics.HSM_CALLS, metrics.HSM_SECONDS, name):
                 result = (threads or self._calls).run(
                     lambda: self._attempt(token, operation), timeout=timeout
                 )
@@ -410,8 +422,3 @@ def _answers(token: TokenSessions) -> bool:
 def _unavailable(token: TokenSessions, error: PKCS11Error) -> KeyServiceUnavailable:
     logger.warning("Token %s cannot serve: %s", token.label, type(error).__name__)
     return KeyServiceUnavailable()
-
-
-def _name_of(operation: Callable[..., object]) -> str:
-    """The operation as a label: generate, sign, read, remove, touch or list."""
-    return _OPERATIONS.get(getattr(operation, "__name__", ""), "list")

@@ -90,7 +90,7 @@ def authorities(now: datetime) -> Figures:
 
 def lists(now: datetime) -> Figures:
     figures = {}
-    authorities = CertificateAuthority.objects.publishing(now).order_by("role", "id")
+    authorities = list(CertificateAuthority.objects.publishing(now).order_by("role", "id"))
     found = RevocationList.objects.newest_of_each(authorities)
     for authority in authorities:
         newest = found.get(authority.pk)

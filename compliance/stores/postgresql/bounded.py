@@ -19,14 +19,14 @@ INTERVAL: Final = 0.1
 
 
 class HasNotAnswered(psycopg.OperationalError):
-    """The server took longer than whoever asks waits; the connection is closed."""
+    """The server did not answer in time; the connection is closed."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"PostgreSQL did not answer within {seconds:g} s")
 
 
-def has_not_answered(error: BaseException) -> bool:
-    """Whether this error, psycopg's or Django's, is of a server that hangs; another try waits as long."""
+def is_of_hung_server(error: BaseException) -> bool:
+    """Whether the server of this error, psycopg's or Django's, hangs; another try waits as long."""
     return isinstance(error, HasNotAnswered) or isinstance(error.__cause__, HasNotAnswered)
 
 
@@ -60,5 +60,6 @@ class BoundedAsyncConnection(psycopg.AsyncConnection[Any]):
 
 
 def _given_up(connection: PGconn, seconds: float) -> HasNotAnswered:
+    """Close the connection, which may answer the next statement with this one's rows; return the error."""
     connection.finish()
     return HasNotAnswered(seconds)

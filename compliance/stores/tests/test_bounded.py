@@ -79,7 +79,7 @@ def test_commit_that_gets_no_answer_is_no_success(process: int) -> None:
         commit(stack)
 
 
-def test_whoever_may_wait_longer_does() -> None:
+def test_statement_that_may_take_longer_is_waited_for() -> None:
     with patience.limited(0.05), environments.patient(timeout_seconds=30):
         assert len(sql.query("SELECT pg_sleep(0.5)")) == 1
 
