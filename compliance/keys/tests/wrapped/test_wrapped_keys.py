@@ -23,6 +23,7 @@ from compliance.keys.base import (
 from compliance.keys.pkcs11.unwrapped import MOST_UNWRAPPED
 from compliance.keys.tests.conftest import make_pkcs11_backend
 from compliance.keys.uri import build, parse
+from compliance.observing import metrics
 
 RSA = SignatureAlgorithm.RSA_SHA256
 DIGEST = hashlib.sha256(b"payload").digest()
@@ -56,6 +57,22 @@ def _renamed(wrapped: WrappedKey) -> WrappedKey:
 
 def never_read() -> NoReturn:
     raise AssertionError("the key was unwrapped just before")
+
+
+def calls(operation: str) -> float:
+    """How often this process called the HSM so, and got an answer."""
+    found = metrics.HSM_CALLS.labels(operation, "ok")._child_samples()
+    return next(one.value for one in found if one.name == "_total")
+
+
+def test_metrics_tell_unwrapping_from_signing(mine: WrappedKey) -> None:
+    pkcs11 = make_pkcs11_backend()
+    unwrapped, found = calls("unwrap_and_sign"), calls("sign_unwrapped")
+
+    pkcs11.sign_wrapped(mine.key, DIGEST, RSA, lambda: mine)
+    pkcs11.sign_wrapped(mine.key, DIGEST, RSA, never_read)
+
+    assert (calls("unwrap_and_sign"), calls("sign_unwrapped")) == (unwrapped + 1, found + 2)
 
 
 def verify(wrapped: WrappedKey, signature: bytes) -> None:
