@@ -33,7 +33,7 @@ def make_authority(name: str, *lists: tuple[str, int]) -> CertificateAuthority:
 
 
 def test_each_ca_has_its_newest_full_list() -> None:
-    first = make_authority("first", ("full", 8), ("full", 10), ("full", 9), ("delta", 11))
+    first = make_authority("first", ("full", 8), ("full", 9), ("full", 10), ("delta", 11))
     second = make_authority("second", ("full", 3))
     none = make_authority("none", ("delta", 20))
     beside = make_authority("beside", ("full", 30))
