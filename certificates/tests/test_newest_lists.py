@@ -24,6 +24,7 @@ def make_authority(name: str, *lists: tuple[str, int]) -> CertificateAuthority:
         not_before=at,
         not_after=at + timedelta(days=1),
         created_at=at,
+        retired_at=at,
     )
     for scope, number in lists:
         RevocationList.objects.create(
