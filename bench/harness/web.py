@@ -10,8 +10,9 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 from types import MappingProxyType
 
@@ -27,6 +28,7 @@ MARK = "SERVICE_BENCH"
 METRICS_TOKEN = "token-of-the-benchmarks"
 READY_SECONDS = 60.0
 STOP_SECONDS = 10.0
+SCRAPE_SECONDS = 30.0
 
 
 @dataclass
@@ -69,13 +71,25 @@ def service(
 
 
 @contextmanager
-def observed(place: Place) -> Iterator[WebServer]:
+def observed(place: Place, *, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[WebServer]:
     """The service with metrics in files that all its processes share, as it is deployed."""
     folder = place.folder / "metrics"
     shutil.rmtree(folder, ignore_errors=True)
-    more = {"METRICS_DIR": str(folder), "METRICS_TOKEN": METRICS_TOKEN, "LOG_FORMAT": "json"}
+    more = {"METRICS_DIR": str(folder), "METRICS_TOKEN": METRICS_TOKEN, "LOG_FORMAT": "json", **settings}
     with _service("observed", place, more=more) as server:
         yield server
+
+
+def metrics_of(server: WebServer) -> str:
+    """Return what an observed service answers Prometheus."""
+    headers = {"Authorization": f"Bearer {METRICS_TOKEN}"}
+    with closing(HTTPConnection(HOST, server.port, timeout=SCRAPE_SECONDS)) as connection:
+        connection.request("GET", "/metrics", headers=headers)
+        answer = connection.getresponse()
+        body = answer.read().decode()
+    if answer.status != 200:
+        raise StepFailed(f"/metrics answered {answer.status}", hint="read bench-observed.log")
+    return body
 
 
 @contextmanager

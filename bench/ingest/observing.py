@@ -1,8 +1,7 @@
 """What metrics, ids and logs cost of ingest: the service as deployed and with nothing observed, in turns."""
 
 from collections import defaultdict
-from contextlib import ExitStack, closing
-from http.client import HTTPConnection
+from contextlib import ExitStack
 
 from bench.harness import machine, web
 from bench.harness.load import Outcome
@@ -10,11 +9,9 @@ from bench.harness.stats import median
 from bench.harness.web import WebServer
 from bench.ingest.run import WARM_SECONDS, IngestRun, failures_of
 from compliance.localdev.console import StepFailed, say
-from compliance.localdev.ports import HOST
 
 WITH, WITHOUT = "observed", "unobserved"
 SCRAPES, SCRAPE_PERIOD = 10, 15.0
-SCRAPE_SECONDS = 30.0
 
 
 def observing(run: IngestRun) -> None:
@@ -76,14 +73,10 @@ def _cost_of_a_scrape(server: WebServer) -> str:
 
 
 def _scraped(server: WebServer) -> bytes:
-    headers = {"Authorization": f"Bearer {web.METRICS_TOKEN}"}
-    with closing(HTTPConnection(HOST, server.port, timeout=SCRAPE_SECONDS)) as connection:
-        connection.request("GET", "/metrics", headers=headers)
-        answer = connection.getresponse()
-        body = answer.read()
-    if answer.status != 200 or b"compliance_events_scored_total" not in body:
-        raise StepFailed(f"/metrics answered {answer.status}", hint="read bench-observed.log")
-    return body
+    body = web.metrics_of(server)
+    if "compliance_events_scored_total" not in body:
+        raise StepFailed("/metrics has no counts of events", hint="read bench-observed.log")
+    return body.encode()
 
 
 def _line(what: str, found: dict[str, list[float]], unit: str) -> str:

@@ -2,7 +2,6 @@
 
 import re
 import time
-import urllib.request
 from itertools import cycle
 from random import Random
 from statistics import median
@@ -15,7 +14,6 @@ from bench.harness.web import WebServer
 from bench.pki.run import PkiRun
 from bench.pki.wrapped import store_records
 from compliance.localdev.console import StepFailed, say, step
-from compliance.localdev.ports import HOST
 
 UNWRAPPED = 32
 """Keys that the service keeps unwrapped (PKCS11_UNWRAPPED_KEYS)."""
@@ -42,13 +40,8 @@ def signing_requests(run: PkiRun) -> None:
     with web.service(place) as server, step(f"{MISSED} agents with resident keys"):
         client = AgentClient(place, server)
         agents = {"resident": [client.certify() for _ in range(MISSED)]}
-    settings = {
-        "AGENT_KEYS": "wrapped",
-        "PKCS11_UNWRAPPED_KEYS": str(UNWRAPPED),
-        "METRICS_DIR": str(place.folder / "metrics-of-signing"),
-        "METRICS_TOKEN": web.METRICS_TOKEN,
-    }
-    with web.service(place, settings=settings) as server:
+    settings = {"AGENT_KEYS": "wrapped", "PKCS11_UNWRAPPED_KEYS": str(UNWRAPPED)}
+    with web.observed(place, settings=settings) as server:
         client = AgentClient(place, server)
         with step(f"{HIT + MISSED} agents with wrapped keys"):
             agents["hit"] = [client.certify() for _ in range(HIT)]
@@ -98,9 +91,5 @@ def _tell(run: PkiRun, turns: list[dict[str, list[float]]]) -> None:
 
 def _unwrapped(server: WebServer) -> int:
     """Return how many keys the service has unwrapped."""
-    request = urllib.request.Request(
-        f"http://{HOST}:{server.port}/metrics", headers={"Authorization": f"Bearer {web.METRICS_TOKEN}"}
-    )
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
-        found = UNWRAPPING.search(answer.read().decode())
+    found = UNWRAPPING.search(web.metrics_of(server))
     return int(float(found[1])) if found else 0
