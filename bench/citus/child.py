@@ -27,6 +27,7 @@ from certificates.models import AuthorityRole, Certificate, CertificateAuthority
 from compliance.core import environments  # noqa: E402
 from compliance.core.clock import now  # noqa: E402
 from compliance.core.environments import Environment  # noqa: E402
+from compliance.tenancy import services as tenancy  # noqa: E402
 from compliance.tenancy.models import Tenant  # noqa: E402
 from events.ingest.event_input import EventInput  # noqa: E402
 from events.ingest.ingestion import Submission, ingest_all  # noqa: E402
@@ -165,6 +166,11 @@ class Child:
         self.known = fill(tenants, each)
         self.store = Store(self.known, "cost")
         return list(self.known)
+
+    def callers(self) -> dict[str, tuple[str, list[str]]]:
+        """Make an API key for each tenant; return it with the tenant's agents."""
+        keys = {one: tenancy.create_key(tenant=one, actor=ACTOR, now=now()) for one in Tenant.objects.all()}
+        return {str(tenant.id): (key.secret, self.known[str(tenant.id)]) for tenant, key in keys.items()}
 
     def groups(self, number: int, tenants: int, each: int) -> int:
         """Store so many groups; return how many events."""
