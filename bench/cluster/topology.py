@@ -145,7 +145,6 @@ class Cluster:
             "BROKER_URL": self.broker.url(),
             "TRUSTED_PROXIES": HOST,
             "EVENT_ARCHIVE_DIR": str(self.folder / "archive"),
-            "KEY_POOL_SIZE": "4",
             "KEY_POOL_SIZE_TEST": "0",
             "WEB_WORKERS": "1",
             "WEB_THREADS": "4",
