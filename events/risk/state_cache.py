@@ -6,9 +6,11 @@ states that it used last, and goes on from them while Redis is away.
 """
 
 import logging
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
@@ -29,7 +31,7 @@ log = logging.getLogger(__name__)
 KEPT_SECONDS = 45 * 86_400
 KEPT_STATES = 5_000  # states that a process keeps, packed: a few KB each as a rule
 ATTEMPTS = 4
-MOST_REFOLDED = 256  # events folded into other processes' states after one group: some 10 ms
+MOST_REFOLDED = 256  # events folded between reading other processes' states and saving: some 10 ms
 TRANSACTIONS = (ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY)
 TAG = 16
 ABSENT = b"\0" * TAG
@@ -126,22 +128,18 @@ def save(updates: Iterable[StateUpdate]) -> None:
 
     If another process was faster, the events are folded into its state; if that state lacks events, it is
     rebuilt at the next look-up. So it is, by any process, where others were always faster, or where very many
-    were overtaken at once.
+    events of one agent were overtaken.
     """
     pending = list(updates)
     if not pending:
         return
     try:
         with _reaching_redis():
-            for _ in range(ATTEMPTS):
-                overtaken = _save(pending)
-                pending = [update for update in overtaken if update.agent_id not in _stale]
-                if not pending:
-                    return
-                if sum(len(update.events) for update in pending) > MOST_REFOLDED:
-                    break
-                pending = _refolded(pending)
-            _have_rebuilt(pending)
+            pending = _overtaken(pending)
+            while pending:
+                portion = _portion(pending)
+                _fold_anew(portion)
+                pending = pending[len(portion) :]
     except RedisError:
         _keep_alone(pending)
 
@@ -206,6 +204,27 @@ def _found(agent_id: str, stored: bytes) -> CachedState:
     found = CachedState(stored[TAG:], stored[:TAG])
     _kept.put(agent_id, found)
     return found
+
+
+def _portion(updates: list[StateUpdate]) -> list[StateUpdate]:
+    """Return the first updates, of `MOST_REFOLDED` events at most; one that has more comes alone."""
+    events = list(accumulate(len(update.events) for update in updates))
+    return updates[: max(1, bisect_right(events, MOST_REFOLDED))]
+
+
+def _fold_anew(updates: list[StateUpdate]) -> None:
+    """Fold the events into other processes' states, which may change again meanwhile."""
+    attempts = 0 if sum(len(update.events) for update in updates) > MOST_REFOLDED else ATTEMPTS - 1
+    for _ in range(attempts):
+        updates = _overtaken(_refolded(updates))
+        if not updates:
+            return
+    _have_rebuilt(updates)
+
+
+def _overtaken(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
+    """Try to store each; return those that others had overtaken, but for states known to lack events."""
+    return [update for update in _save(updates) if update.agent_id not in _stale]
 
 
 def _save(updates: Sequence[StateUpdate]) -> list[StateUpdate]:

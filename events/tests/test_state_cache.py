@@ -343,6 +343,28 @@ def test_overtaken_too_often_or_by_too_many_has_the_state_rebuilt(
     assert recalled(agent).learned == pytest.approx(4)
 
 
+def test_more_overtaken_events_than_are_folded_at_once_are_folded_one_portion_after_the_other(
+    committed: None, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = make_tenant()
+    agents = [make_certified_agent(tenant) for _ in range(3)]
+    for one in agents:
+        make_event(one, details={"tool": "a"})
+    SAVE(late)
+    late.clear()
+    for one in agents:
+        make_event(one, details={"tool": "b"})
+    monkeypatch.setattr(state_cache, "save", SAVE)
+    for one in agents:
+        make_event(one, details={"tool": "c"})
+    monkeypatch.setattr(state_cache, "MOST_REFOLDED", 2)
+
+    SAVE(late)
+
+    assert all(len(stored(one) or b"") > state_cache.TAG for one in agents)
+    assert [recalled(one).learned for one in agents] == pytest.approx([3, 3, 3])
+
+
 def test_processes_whose_redis_is_emptied_now_and_then_learn_each_event_once(agent: Agent) -> None:
     def send(number: int) -> None:
         with environments.use(Environment.LIVE):
