@@ -8,6 +8,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from compliance.stores import redis
+from events.risk import state_cache
 
 NOWHERE: Final = "redis://127.0.0.1:1/0"
 """An address at which no server answers."""
@@ -24,7 +25,8 @@ def redis_at(url: str, settings: Settings) -> Iterator[None]:
     redis.client.cache_clear()
     settings.REDIS_URL = url
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redis, "circuit", redis.make_circuit())
+        for holder, name in ((redis, "circuit"), (state_cache, "_circuit")):
+            patch.setattr(holder, name, redis.make_circuit())
         try:
             yield
         finally:

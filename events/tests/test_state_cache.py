@@ -55,12 +55,6 @@ def agent(committed: None) -> Agent:
     return make_certified_agent(make_tenant())
 
 
-@pytest.fixture
-def redis_away(agent: Agent, monkeypatch: pytest.MonkeyPatch, redis_is_down: None) -> None:
-    """Redis at a port where nobody listens, which nobody has tried yet."""
-    monkeypatch.setattr(state_cache, "_circuit", redis.make_circuit())
-
-
 def test_state_is_stored_after_the_commit(agent: Agent) -> None:
     event = make_event(agent, details={"tool": "a"})
 
@@ -141,7 +135,7 @@ def test_long_history_is_rebuilt_from_its_end_with_the_whole_day(
     assert state.learned == pytest.approx(5)
 
 
-def test_ingest_goes_on_without_redis(agent: Agent, redis_away: None) -> None:
+def test_ingest_goes_on_without_redis(agent: Agent, redis_is_down: None) -> None:
     for _ in range(3):
         make_event(agent, details={"tool": "a"})
 
@@ -181,7 +175,7 @@ def test_environments_do_not_share_memory(agent: Agent) -> None:
 
 
 def test_redis_that_failed_is_not_asked_again_at_once(
-    agent: Agent, redis_away: None, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, redis_is_down: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_event(agent)
     asked: list[object] = []
@@ -194,7 +188,7 @@ def test_redis_that_failed_is_not_asked_again_at_once(
 
 
 def test_events_go_on_from_the_state_of_the_process_while_redis_is_away(
-    agent: Agent, redis_away: None, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, redis_is_down: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_event(agent, details={"tool": "a"})
     monkeypatch.setattr(rebuilding, "rebuild", None)
