@@ -148,20 +148,25 @@ def fastapi_trust(place: Place, *, jwks: object, issuer: str) -> Iterator[WebSer
 
 @contextmanager
 def plain_drf(place: Place) -> Iterator[WebServer]:
-    """Django REST framework as its tutorial has it, in the service's own web server."""
+    """Django REST framework as its tutorial has it, with as many processes and threads as the service."""
     port = free_port()
     environment = place.environment() | {
         "DATABASE_URL": place.live_url,
         "DJANGO_SETTINGS_MODULE": "bench.rulers.plain.settings",
         "RULER_TENANT": place.tenant_id,
     }
-    command = [
-        *(sys.executable, "-m", "gunicorn", "--config", "python:compliance.serving.config"),
-        *("--bind", f"{HOST}:{port}", "--workers", environment["WEB_WORKERS"]),
-        "bench.rulers.plain.wsgi:application",
-    ]
+    command = plain_drf_command(port, workers=environment["WEB_WORKERS"], threads=environment["WEB_THREADS"])
     with running("plain-drf", command, environment, place, port=port, path="/") as server:
         yield server
+
+
+def plain_drf_command(port: int, *, workers: str, threads: str) -> list[str]:
+    """Django REST framework in the threads of gunicorn; connections are kept, as the service keeps them."""
+    return [
+        *(sys.executable, "-m", "gunicorn", "--bind", f"{HOST}:{port}", "--workers", workers),
+        *("--worker-class", "gthread", "--threads", threads, "--keep-alive", "60", "--preload"),
+        "bench.rulers.plain.wsgi:application",
+    ]
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """PostgreSQL alone stores what the service stored, whatever is in it."""
 
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -8,10 +10,13 @@ import psycopg
 import pytest
 from django.db import connections
 
+from bench.harness import web
 from bench.ingest.rates import in_words
 from bench.rulers import copying, tables
 from bench.rulers.pgbench import BATCH, PgBench
 from bench.rulers.rows import StoredRow
+from compliance.localdev.ports import free_port
+from compliance.localdev.servers import processes
 from compliance.stores.database_owner import as_owner
 
 ID = "01a1fad5-2662-7348-86ea-8ffb2ba48a5c"
@@ -74,6 +79,24 @@ def test_each_way_stores_the_rows_of_the_service(url: str) -> None:
     assert [(json.loads(kind[2]), json.loads(kind[3])) for kind in kinds] == [
         (AWKWARD, json.loads(ROW.reasons))
     ]
+
+
+def test_plain_django_starts(url: str) -> None:
+    port = free_port()
+    environment = os.environ | {
+        "DATABASE_URL": url,
+        "DJANGO_SETTINGS_MODULE": "bench.rulers.plain.settings",
+        "RULER_TENANT": ID,
+    }
+    with subprocess.Popen(web.plain_drf_command(port, workers="1", threads="2"), env=environment) as process:
+        try:
+            is_there = processes.wait_until(
+                lambda: process.poll() is not None or web.answers(port, "/"), seconds=web.READY_SECONDS
+            )
+            assert is_there
+            assert process.poll() is None
+        finally:
+            process.terminate()
 
 
 def test_report_names_each_way_and_the_share_of_it() -> None:
