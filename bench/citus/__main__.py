@@ -1,9 +1,9 @@
 """`./run bench citus`: events on a Citus coordinator with two workers, beside plain PostgreSQL.
 
 Prints the processor time that PostgreSQL takes for an event (singly, in groups of several tenants, in
-batches), beside that of an INSERT alone, and that of the whole service for an event that clients send. Then
-a tenant gets a shard of its own and moves to another node, while its events go on. Exit code 1 when an event
-was lost or stored twice. CITUS_BUILD names the build.
+batches), beside that of an INSERT alone; what web server, PostgreSQL and Valkey take for one that clients
+send. Then a tenant gets a shard of its own and moves to another node, while its events go on. Exit code 1
+when an event was lost or stored twice. CITUS_BUILD names the build.
 """
 
 import argparse
@@ -17,10 +17,11 @@ from bench.citus.conversation import conversation
 from bench.citus.costs import FORMS, Costs
 from bench.citus.ground import CITUS, KINDS, Ground
 from bench.citus.moving import Moving
-from bench.citus.requests import PACES, Requests
+from bench.citus.request_costs import ARRIVALS, RequestCosts
 from bench.harness import machine
 from bench.harness.command import ended, tell
 from bench.harness.servers import find_build
+from bench.harness.stats import median
 from compliance.localdev.console import StepFailed, step
 from compliance.localdev.layout import find_layout
 from compliance.localdev.servers.citus import tell_if_missing
@@ -58,10 +59,11 @@ def _run(options: argparse.Namespace) -> int:
                 figures["ratios"] = {form.name: costs.ratio(form.name) for form in FORMS}
             if "requests" in options.only:
                 callers = {kind: children[kind].ask("callers") for kind in KINDS}
-                requests = Requests(ground, callers, options.seconds, options.turns)
+                requests = RequestCosts(ground, callers, options.seconds, options.turns)
                 requests.measure()
                 tell([header, "", *requests.lines()])
-                figures["request_ratios"] = {pace.name: requests.ratio(pace.name) for pace in PACES}
+                names = [arrivals.name for arrivals in ARRIVALS]
+                figures["request_ratios"] = {name: median(requests.ratios(name)) for name in names}
             if "moving" in options.only:
                 moving = Moving(ground, children[CITUS], options.mode, options.settle)
                 moving.run(*tenants[CITUS][:2])
@@ -79,7 +81,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run bench citus", description=__doc__)
     parser.add_argument("--only", default=",".join(PARTS), help="parts (%(default)s)")
     parser.add_argument("--events", type=int, default=3_000, help="of each form in a turn (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of requests in a turn (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each arrivals in a turn (%(default)s)")
     parser.add_argument("--turns", type=int, default=5, help="with medians (%(default)s)")
     parser.add_argument("--tenants", type=int, default=10, help="on each kind (%(default)s)")
     parser.add_argument("--agents", type=int, default=4, help="of each tenant (%(default)s)")
@@ -91,6 +93,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parsed.only = frozenset(parsed.only.split(","))
     if parsed.only - set(PARTS):
         parser.error(f"there are {', '.join(PARTS)}")
+    if parsed.turns < 1:
+        parser.error("at least 1 turn is needed")
     if parsed.shards < 1 or parsed.tenants < (least := max(form.tenants for form in FORMS)):
         parser.error(f"at least 1 shard and {least} tenants are needed")
     return parsed

@@ -167,10 +167,12 @@ class Child:
         self.store = Store(self.known, "cost")
         return list(self.known)
 
-    def callers(self) -> dict[str, tuple[str, list[str]]]:
-        """Make an API key for each tenant; return it with the tenant's agents."""
-        keys = {one: tenancy.create_key(tenant=one, actor=ACTOR, now=now()) for one in Tenant.objects.all()}
-        return {str(tenant.id): (key.secret, self.known[str(tenant.id)]) for tenant, key in keys.items()}
+    def callers(self) -> list[tuple[str, list[str]]]:
+        """Make an API key for each tenant; return the keys, each with its tenant's agents."""
+        return [
+            (tenancy.create_key(tenant=Tenant.objects.get(id=id_), actor=ACTOR, now=now()).secret, agents)
+            for id_, agents in self.known.items()
+        ]
 
     def groups(self, number: int, tenants: int, each: int) -> int:
         """Store so many groups; return how many events."""

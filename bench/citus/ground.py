@@ -145,9 +145,12 @@ class Ground:
 
     def processor_seconds(self, kind: str) -> float:
         """Return the processor time of all processes of a kind's servers that still run."""
+        return sum(machine.run_seconds(pid) for root in self.roots(kind) for pid in machine.descendants(root))
+
+    def roots(self, kind: str) -> list[int]:
+        """Return the first processes of a kind's servers."""
         found = (node.running() for node in self.nodes(kind))
-        roots = [one.pid for one in found if one is not None]
-        return sum(machine.run_seconds(pid) for root in roots for pid in machine.descendants(root))
+        return [one.pid for one in found if one is not None]
 
     def manage(self, kind: str, *arguments: str, accepted: Sequence[int] = (0,)) -> None:
         """Run a command of the service as its operator. Raises StepFailed."""

@@ -151,6 +151,7 @@ class Cluster:
             "WEBHOOK_SENDER_THREADS": "16",
         }
         found = {name: value for name, value in found.items() if not name.endswith("_OWNER_URL")}
+        found.pop("KEY_POOL_SIZE", None)  # the shipped one
         if operator:
             found |= {"DATABASE_OWNER_URL": self.url(live, owner)}
             found |= {"TEST_DATABASE_OWNER_URL": self.url(test, owner)}

@@ -103,7 +103,10 @@ def family_spent_seconds(pid: int) -> float:
 
 
 def run_seconds(pid: int) -> float:
-    """Processor time of a process, exactly and without the children that have ended; 0 when it is gone."""
+    """Processor time of a process of one thread, exactly; 0 when it is gone.
+
+    Of several threads, /proc gives the first's alone.
+    """
     try:
         return int((PROC / str(pid) / "schedstat").read_text().split()[0]) / 1e9
     except OSError:

@@ -81,14 +81,16 @@ def observed(place: Place, *, settings: Mapping[str, str] = MappingProxyType({})
 
 
 def metrics_of(server: WebServer) -> str:
-    """Return what an observed service answers Prometheus."""
+    """Return what an observed service answers Prometheus. Raises StepFailed."""
     headers = {"Authorization": f"Bearer {METRICS_TOKEN}"}
     with closing(HTTPConnection(HOST, server.port, timeout=SCRAPE_SECONDS)) as connection:
         connection.request("GET", "/metrics", headers=headers)
         answer = connection.getresponse()
         body = answer.read().decode()
     if answer.status != 200:
-        raise StepFailed(f"/metrics answered {answer.status}", hint="read bench-observed.log")
+        raise StepFailed(
+            f"/metrics answered {answer.status}", hint=f"read .local/log/bench-{server.name}.log"
+        )
     return body
 
 
@@ -148,7 +150,7 @@ def fastapi_trust(place: Place, *, jwks: object, issuer: str) -> Iterator[WebSer
 
 @contextmanager
 def plain_drf(place: Place) -> Iterator[WebServer]:
-    """Django REST framework as its tutorial has it, with as many processes and threads as the service."""
+    """Django REST framework as its tutorial has it, with as many workers and threads as the service."""
     port = free_port()
     environment = place.environment() | {
         "DATABASE_URL": place.live_url,
@@ -165,6 +167,7 @@ def plain_drf_command(port: int, *, workers: str, threads: str) -> list[str]:
     return [
         *(sys.executable, "-m", "gunicorn", "--bind", f"{HOST}:{port}", "--workers", workers),
         *("--worker-class", "gthread", "--threads", threads, "--keep-alive", "60", "--preload"),
+        "--no-control-socket",
         "bench.rulers.plain.wsgi:application",
     ]
 

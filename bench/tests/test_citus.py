@@ -11,6 +11,7 @@ from bench.citus.conversation import conversation
 from bench.citus.costs import FLOOR, FORMS, Costs, Form
 from bench.citus.ground import CITUS, PLAIN, Ground
 from bench.citus.moving import Moving
+from bench.citus.request_costs import ARRIVALS, RequestCosts, Turn
 from compliance.core.identifiers import new_id_at
 from compliance.localdev.layout import find_layout
 from compliance.localdev.servers.citus import BUILD, citus_build
@@ -43,6 +44,25 @@ def test_ratio_is_of_medians(tmp_path: Path) -> None:
     assert any(line.split() == ["single", "100", "150", "1.50"] for line in costs.lines())
 
 
+def test_requests_are_compared_turn_by_turn(tmp_path: Path) -> None:
+    name = ARRIVALS[0].name
+    costs = RequestCosts(ground(tmp_path), {}, seconds=1, turns=2)
+    plain = [Turn([100.0, 50.0, 10.0], rate=500, group=2), Turn([300.0, 90.0, 10.0], rate=500, group=2)]
+    citus = [Turn([100.0, 80.0, 12.0], rate=500, group=2), Turn([330.0, 90.0, 20.0], rate=500, group=4)]
+    costs.found = {
+        (one.name, kind): turns for one in ARRIVALS for kind, turns in ((PLAIN, plain), (CITUS, citus))
+    }
+
+    assert costs.ratios(name) == [1.2, 1.1]
+    assert costs.database_ratios(name) == [1.6, 1.0]
+    assert [line.split()[:2] for line in costs.lines() if CITUS in line] == [
+        ["500", "events/s"],
+        ["64", "clients,"],
+    ]
+    assert "1.15 [1.10, 1.20]" in costs.lines()[3]
+    assert "1.30 [1.00, 1.60]" in costs.lines()[3]
+
+
 def test_ids_are_of_their_moment() -> None:
     at = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -63,9 +83,14 @@ def test_events_are_measured_and_survive_a_move(tmp_path: Path) -> None:
         tenants = {kind: child.ask("fill", 5, 1) for kind, child in children.items()}
         costs = Costs(place, children, tenants, events=20, turns=1)
         costs.measure()
+        callers = {kind: child.ask("callers") for kind, child in children.items()}
+        requests = RequestCosts(place, callers, seconds=0.5, turns=1)
+        requests.measure()
         moving = Moving(place, citus, "force_logical", 0.2)
         moving.run(*tenants[CITUS][:2])
 
     assert costs.figure(FLOOR, CITUS) > costs.figure(FLOOR, PLAIN) > 0
+    assert all(cost > 0 for turns in requests.found.values() for turn in turns for cost in turn.costs[:2])
+    assert all(turn.group >= 1 for turns in requests.found.values() for turn in turns)
     assert moving.is_held
     assert all(one["sent"] for one in moving.sent.values())

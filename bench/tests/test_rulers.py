@@ -1,4 +1,4 @@
-"""PostgreSQL alone stores what the service stored, whatever is in it."""
+"""The peers: PostgreSQL alone stores what the service stored, whatever is in it; plain Django starts."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 
+import httpx
 import psycopg
 import pytest
 from django.db import connections
@@ -88,15 +89,20 @@ def test_plain_django_starts(url: str) -> None:
         "DJANGO_SETTINGS_MODULE": "bench.rulers.plain.settings",
         "RULER_TENANT": ID,
     }
+    event = {"agent_id": ID, "action_type": "api_call", "details": {}, "session_id": "bench-1"}
     with subprocess.Popen(web.plain_drf_command(port, workers="1", threads="2"), env=environment) as process:
         try:
-            is_there = processes.wait_until(
+            processes.wait_until(
                 lambda: process.poll() is not None or web.answers(port, "/"), seconds=web.READY_SECONDS
             )
-            assert is_there
-            assert process.poll() is None
+            answer = httpx.post(f"http://127.0.0.1:{port}/v1/events", json=event)
         finally:
             process.terminate()
+            process.wait(10)
+    assert answer.status_code == 201
+    with psycopg.connect(url, autocommit=True) as connection:
+        found = connection.execute("SELECT session_id FROM ruler_drf").fetchall()
+    assert found == [("bench-1",)]
 
 
 def test_report_names_each_way_and_the_share_of_it() -> None:

@@ -16,7 +16,7 @@ NOWHERE: Final = "redis://127.0.0.1:1/0"
 
 @contextmanager
 def redis_at(url: str, settings: Settings) -> Iterator[None]:
-    """Use the Redis at `url`; every client is closed that is not used on.
+    """Use the Redis at `url`, with new circuits; every client is closed that is not used on.
 
     Garbage collection would find the sockets of one that is left open, which is a warning.
     """
@@ -25,8 +25,8 @@ def redis_at(url: str, settings: Settings) -> Iterator[None]:
     redis.client.cache_clear()
     settings.REDIS_URL = url
     with pytest.MonkeyPatch.context() as patch:
-        for holder, name in ((redis, "circuit"), (state_cache, "_circuit")):
-            patch.setattr(holder, name, redis.make_circuit())
+        patch.setattr(redis, "circuit", redis.make_circuit())
+        patch.setattr(state_cache, "_circuit", redis.make_circuit())
         try:
             yield
         finally:

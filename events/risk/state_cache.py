@@ -31,7 +31,9 @@ log = logging.getLogger(__name__)
 KEPT_SECONDS = 45 * 86_400
 KEPT_STATES = 5_000  # states that a process keeps, packed: a few KB each as a rule
 ATTEMPTS = 4
-MOST_REFOLDED = 256  # events folded between reading other processes' states and saving: some 10 ms
+# Events folded between reading other processes' states and saving, which take some 10 ms; the more, the more
+# often those change meanwhile. An agent that has more has its state rebuilt.
+MOST_REFOLDED = 256
 TRANSACTIONS = (ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY)
 TAG = 16
 ABSENT = b"\0" * TAG
@@ -127,19 +129,19 @@ def save(updates: Iterable[StateUpdate]) -> None:
     """Store the states after committed events.
 
     If another process was faster, the events are folded into its state; if that state lacks events, it is
-    rebuilt at the next look-up. So it is, by any process, where others were always faster, or where very many
-    events of one agent were overtaken.
+    rebuilt at the next look-up. Where others were faster `ATTEMPTS` times, or an agent has more than
+    `MOST_REFOLDED` events, any process rebuilds the state at its next look-up.
     """
     pending = list(updates)
     if not pending:
         return
     try:
         with _reaching_redis():
-            pending = _overtaken(pending)
+            pending = _store(pending)
             while pending:
                 portion = _portion(pending)
-                _fold_anew(portion)
                 pending = pending[len(portion) :]
+                _fold_anew(portion)
     except RedisError:
         _keep_alone(pending)
 
@@ -213,17 +215,25 @@ def _portion(updates: list[StateUpdate]) -> list[StateUpdate]:
 
 
 def _fold_anew(updates: list[StateUpdate]) -> None:
-    """Fold the events into other processes' states, which may change again meanwhile."""
-    attempts = 0 if sum(len(update.events) for update in updates) > MOST_REFOLDED else ATTEMPTS - 1
-    for _ in range(attempts):
-        updates = _overtaken(_refolded(updates))
-        if not updates:
-            return
-    _have_rebuilt(updates)
+    """Fold the events into other processes' states, or empty those that change each time. Raises RedisError.
+
+    One update with more than `MOST_REFOLDED` events has its state emptied at once.
+    """
+    is_too_much = sum(len(update.events) for update in updates) > MOST_REFOLDED
+    try:
+        for _ in range(0 if is_too_much else ATTEMPTS - 1):
+            updates = _refolded(updates)
+            updates = _store(updates)
+            if not updates:
+                return
+        _empty(updates)
+    except RedisError:
+        _keep_alone(updates)
+        raise
 
 
-def _overtaken(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
-    """Try to store each; return those that others had overtaken, but for states known to lack events."""
+def _store(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
+    """Try to store each; return those to fold anew: a state known to lack events is rebuilt anyway."""
     return [update for update in _save(updates) if update.agent_id not in _stale]
 
 
@@ -277,8 +287,8 @@ def _refolded(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
     return found
 
 
-def _have_rebuilt(updates: Sequence[StateUpdate]) -> None:
-    """Replace the agents' states by empty ones: those of other processes lack these events."""
+def _empty(updates: Sequence[StateUpdate]) -> None:
+    """Replace the agents' states by empty ones, to be rebuilt: those of other processes lack these events."""
     log.info("cached states of %d agents are rebuilt: other processes were faster", len(updates))
     keys = _keys(update.agent_id for update in updates)
     held = [ABSENT if stored is None else stored[:TAG] for stored in redis.values_of(keys)]

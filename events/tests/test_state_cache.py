@@ -1,10 +1,13 @@
 """The scorer's state cache: kept in Redis, rebuilt from PostgreSQL, shared by processes, never in the way."""
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
+import msgspec
 import pytest
 from django.db import connections
+from redis.exceptions import ConnectionError as Unreachable
 
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
@@ -337,9 +340,9 @@ def test_overtaken_too_often_or_by_too_many_has_the_state_rebuilt(
     assert recalled(agent).learned == pytest.approx(4)
 
 
-def test_more_overtaken_events_than_are_folded_at_once_are_folded_one_portion_after_the_other(
-    committed: None, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def overtaken(committed: None, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch) -> list[Agent]:
+    """Three agents, whose second event is yet to be saved while another process has saved the third."""
     tenant = make_tenant()
     agents = [make_certified_agent(tenant) for _ in range(3)]
     for one in agents:
@@ -351,12 +354,60 @@ def test_more_overtaken_events_than_are_folded_at_once_are_folded_one_portion_af
     monkeypatch.setattr(state_cache, "save", SAVE)
     for one in agents:
         make_event(one, details={"tool": "c"})
+    return agents
+
+
+def test_more_overtaken_events_than_are_folded_at_once_are_folded_one_portion_after_the_other(
+    overtaken: list[Agent], late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(state_cache, "MOST_REFOLDED", 2)
 
     SAVE(late)
 
-    assert all(len(stored(one) or b"") > state_cache.TAG for one in agents)
-    assert [recalled(one).learned for one in agents] == pytest.approx([3, 3, 3])
+    assert all(len(stored(one) or b"") > state_cache.TAG for one in overtaken)
+    assert [recalled(one).learned for one in overtaken] == pytest.approx([3, 3, 3])
+
+
+def test_agent_with_too_many_events_alone_has_its_state_rebuilt(
+    overtaken: list[Agent], late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_cache, "MOST_REFOLDED", 3)
+    many = late[1]
+    late[1] = msgspec.structs.replace(many, events=[*many.events] * 4, ids=[*many.ids] * 4)
+
+    SAVE(late)
+
+    lengths = [len(stored(one) or b"") for one in overtaken]
+    assert [length > state_cache.TAG for length in lengths] == [True, False, True]
+    assert lengths[1] == state_cache.TAG
+    assert [recalled(one).learned for one in overtaken] == pytest.approx([3, 3, 3])
+
+
+def test_redis_that_fails_between_portions_leaves_the_folded_states_folded(
+    overtaken: list[Agent], late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_cache, "MOST_REFOLDED", 1)
+    monkeypatch.setattr(state_cache, "_circuit", redis.make_circuit())
+    save, saved = state_cache._save, list[int]()
+
+    def fail_in_the_second(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
+        saved.append(len(updates))
+        if len(saved) > 2:
+            raise Unreachable
+        return save(updates)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(state_cache, "_save", fail_in_the_second)
+        SAVE(late)
+    while_away = [state_cache._kept.get(str(one.id)) for one in overtaken]
+    monkeypatch.setattr(state_cache, "_circuit", redis.make_circuit())
+
+    assert saved == [3, 1, 1]
+    assert state_cache._stale >= {str(one.id) for one in overtaken[1:]}
+    assert str(overtaken[0].id) not in state_cache._stale
+    kept = [one.state.learned for one in while_away if one is not None and one.state is not None]
+    assert kept[:2] == pytest.approx([3, 3])
+    assert [recalled(one).learned for one in overtaken] == pytest.approx([3, 3, 3])
 
 
 def test_processes_whose_redis_is_emptied_now_and_then_learn_each_event_once(agent: Agent) -> None:

@@ -76,7 +76,7 @@ def test_sessions_that_died_are_replaced_on_the_fast_path() -> None:
     ]  # fmt: skip
     with closing(Worker()) as worker:
         for _ in range(3):
-            # A look-up of the key beside the request must not be under way when the sessions end.
+            # A renewal of the key beside the request would end with the sessions: the view answers then.
             recent_keys.drop(Environment.LIVE, digest(gateway.key))
             answer = worker.run(worker.exchange("GET", PATH, headers))
             assert (answer.status, worker.seen_by_view) == (200, 0)
