@@ -28,7 +28,9 @@ CONNECTIONS: Final = 64
 COMPONENTS: Final = ("web server", "PostgreSQL", "Valkey")
 DATABASE: Final = COMPONENTS.index("PostgreSQL")
 _GROUPS: Final = re.compile(r'^compliance_group_size_(count|sum)\{route="/v1/events"\} (\S+)', re.MULTILINE)
-_STORED: Final = "SELECT count(*), count(DISTINCT session_id) FROM events_behaviorevent"
+_STORED: Final = """
+SELECT count(*), count(DISTINCT session_id) FROM events_behaviorevent WHERE session_id LIKE 'bench-%'
+"""
 
 
 @dataclass(frozen=True)
