@@ -88,6 +88,7 @@ class _Draft(msgspec.Struct):
             bands=self.bands(),
             ids=[row.id for row in self.rows],
             tag=bytes.fromhex(self.rows[-1].id.replace("-", "")),
+            lapse=self.seen.lapse,
         )
 
 
@@ -270,7 +271,7 @@ def _drafts(agents: Iterable[AgentStanding], uncommitted: Uncommitted, *, now: d
     unknown = [name for name in lost if name not in states and recalled[name].tag == state_cache.ABSENT]
     states |= {name: AgentState() for name in rebuilding.without_history(unknown, now=now)}
     for agent_id, state in states.items():
-        seen = CachedState(encode_state(state), recalled[agent_id].tag)
+        seen = msgspec.structs.replace(recalled[agent_id], packed=encode_state(state))
         found[agent_id] = _Draft(able[agent_id], seen, state)
     _lend_baselines(found.values(), now=now)
     return found

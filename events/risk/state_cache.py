@@ -10,7 +10,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import accumulate
+from itertools import accumulate, count
+from threading import Lock
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +38,7 @@ MOST_REFOLDED = 256
 TRANSACTIONS = (ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY)
 TAG = 16
 ABSENT = b"\0" * TAG
+UNSTORED = b"\xff" * TAG  # of a state that this process keeps alone: none in Redis has it
 MAX_STALE = 10_000
 
 # Returns for each agent 1 if its stored tag was the expected one and the new state is stored, else 0
@@ -63,11 +65,13 @@ class TooBusy(Exception):
 class CachedState(msgspec.Struct, frozen=True, gc=False):
     """An agent's packed state, None if it must be rebuilt, and its tag.
 
-    The tag is the last folded event's id, a later one after an amendment, or ABSENT.
+    The tag is the last folded event's id, a later one after an amendment, ABSENT or UNSTORED. `lapse`: which
+    failure to save makes the rebuild necessary; 0 if none does.
     """
 
     packed: bytes | None
     tag: bytes
+    lapse: int = 0
 
     @property
     def state(self) -> AgentState | None:
@@ -82,7 +86,8 @@ class CachedState(msgspec.Struct, frozen=True, gc=False):
 class StateUpdate(msgspec.Struct, frozen=True):
     """An agent's new state, None to have it rebuilt, with the committed events that led to it.
 
-    `seen`: the tag of the state before. `tag`: the new one. `bands` and `ids` (as text) are the events'.
+    `seen`: the tag of the state before. `tag`: the new one. `bands` and `ids` (as text) are the events', all
+    of one transaction. `lapse`: the one that the state before had.
     """
 
     agent_id: str
@@ -92,10 +97,14 @@ class StateUpdate(msgspec.Struct, frozen=True):
     bands: Sequence[str]
     ids: Sequence[str]
     tag: bytes
+    lapse: int = 0
 
 
-# Agents whose state in Redis lacks events because saving it failed; rebuilt once Redis is back
-_stale: set[str] = set()
+# Agents whose state in Redis lacks events because saving it failed, with the number of the last failure;
+# rebuilt once Redis is back. Only a state that was rebuilt after that failure ends it.
+_stale: dict[str, int] = {}
+_lapses = count(1)
+_lapsing = Lock()
 _kept: BoundedCache[str, CachedState] = BoundedCache(KEPT_STATES)
 # After a failure Redis is left alone for a second: a hanging one would cost every event its timeout
 _circuit = redis.make_circuit()
@@ -176,7 +185,7 @@ def amend(
         packed = encode_state(state)
         # No event has this id; under the old tag other processes would take their own copy for this state
         tag = max(UUID(new_id_at(now)).bytes, _after(seen.tag))
-        if not _save([StateUpdate(agent_id, seen.tag, packed, (), (), (), tag)]):
+        if not _save([StateUpdate(agent_id, seen.tag, packed, (), (), (), tag, seen.lapse)]):
             return CachedState(packed, tag)
     raise TooBusy
 
@@ -193,11 +202,12 @@ def _keys(agent_ids: Iterable[str]) -> list[str]:
 def _cached(agent_id: str, stored: bytes | None) -> CachedState:
     """Return the agent's state, given what Redis stores; where the tags agree, the process's own copy."""
     if stored is None:
-        return NOTHING
+        return CachedState(None, ABSENT, _stale.get(agent_id, 0))
     kept = _kept.get(agent_id)
     if kept is None or not stored.startswith(kept.tag):
         kept = _found(agent_id, stored)
-    return CachedState(None, kept.tag) if agent_id in _stale else kept
+    lapse = _stale.get(agent_id)
+    return kept if lapse is None else CachedState(None, kept.tag, lapse)
 
 
 def _found(agent_id: str, stored: bytes) -> CachedState:
@@ -248,10 +258,19 @@ def _save(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
         for position, is_saved in zip(group, answer, strict=True)
     ]
     # Kept without a state as well: under its tag the state must be rebuilt
-    newest = {one.agent_id: CachedState(one.packed, one.tag) for one, is_saved in tried if is_saved}
-    _kept.put_all(newest)
-    _stale.difference_update(newest)
+    saved = [one for one, is_saved in tried if is_saved]
+    _kept.put_all({one.agent_id: CachedState(one.packed, one.tag) for one in saved})
+    _end_lapses(saved)
     return [one for one, is_saved in tried if not is_saved]
+
+
+def _end_lapses(saved: Iterable[StateUpdate]) -> None:
+    """States that were rebuilt after the last failure to save them lack nothing."""
+    if _stale:
+        with _lapsing:
+            for update in saved:
+                if update.lapse and _stale.get(update.agent_id) == update.lapse:
+                    del _stale[update.agent_id]
 
 
 def _call(group: Sequence[int], keys: Sequence[str], updates: Sequence[StateUpdate]) -> list[Any]:
@@ -280,9 +299,10 @@ def _refolded(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
         if state is None:
             found.append(msgspec.structs.replace(update, seen=held.tag, packed=None, tag=tag))
             continue
-        new = [at for at, name in enumerate(update.ids) if not has_taken_in(state, UUID(name).bytes)]
-        if new:
-            packed = encode_state(relearn([(update.events[at], update.bands[at]) for at in new], start=state))
+        # A rebuild reads all of them or none, and notes the last.
+        if not any(has_taken_in(state, UUID(name).bytes) for name in update.ids):
+            events = zip(update.events, update.bands, strict=True)
+            packed = encode_state(relearn(events, start=state))
             found.append(msgspec.structs.replace(update, seen=held.tag, packed=packed, tag=tag))
     return found
 
@@ -299,7 +319,8 @@ def _empty(updates: Sequence[StateUpdate]) -> None:
 
 def _keep_alone(updates: Iterable[StateUpdate]) -> None:
     """Keep the new states in this process; those in Redis lack these events."""
-    for update in updates:
-        _kept.put(update.agent_id, CachedState(update.packed, update.seen))
-        if len(_stale) < MAX_STALE:
-            _stale.add(update.agent_id)
+    with _lapsing:
+        for update in updates:
+            _kept.put(update.agent_id, CachedState(update.packed, UNSTORED))
+            if update.agent_id in _stale or len(_stale) < MAX_STALE:
+                _stale[update.agent_id] = next(_lapses)
