@@ -6,6 +6,7 @@ states that it used last, and goes on from them while Redis is away.
 """
 
 import logging
+import secrets
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -191,7 +192,8 @@ def amend(
 
 
 def _after(tag: bytes) -> bytes:
-    return min(int.from_bytes(tag) + 1, (1 << 128) - 1).to_bytes(TAG)
+    """Return a later tag, which no other process makes: two that are equal would stand for one state."""
+    return min(int.from_bytes(tag) + 1 + secrets.randbits(32), (1 << 128) - 1).to_bytes(TAG)
 
 
 def _keys(agent_ids: Iterable[str]) -> list[str]:
@@ -293,7 +295,7 @@ def _refolded(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
     found = []
     for update, stored in zip(updates, newest, strict=True):
         held = NOTHING if stored is None else _found(update.agent_id, stored)
-        if update.ids and held.tag == UUID(update.ids[-1]).bytes:
+        if held.tag == update.tag:
             continue  # stored by us: the answer was lost
         tag, state = max(update.tag, _after(held.tag)), held.state
         if state is None:
