@@ -25,7 +25,7 @@ from events.risk.scoring.habits.state import DAY, KIND, AgentState
 from events.risk.scoring.habits.tables import Table, digest
 from events.risk.scoring.model import fold
 from events.tests.factories import make_event
-from events.tests.test_state_cache import recalled
+from events.tests.states import recalled
 
 NOON = 1_700_049_600.0
 TODAY = int(NOON // DAY)

@@ -21,7 +21,7 @@ from events.models import ScorerProgress, ScorerSnapshot
 from events.risk import rebuilding, snapshots, state_cache
 from events.risk.state_cache import CachedState
 from events.tests.factories import make_event
-from events.tests.test_state_cache import habits, recalled
+from events.tests.states import habits, recalled
 
 LATER = snapshots.SETTLED + timedelta(seconds=1)
 

@@ -1,31 +1,26 @@
 """The scorer's state cache: kept in Redis, rebuilt from PostgreSQL, shared by processes, never in the way."""
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
-import msgspec
 import pytest
 from django.db import connections
-from redis.exceptions import ConnectionError as Unreachable
 
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.core.identifiers import new_id
 from compliance.stores import redis
 from compliance.tenancy.tests.factories import make_tenant
 from events.models import BehaviorEvent
-from events.risk import rebuilding, snapshots, state_cache
+from events.risk import rebuilding, state_cache
 from events.risk.scoring.contract import Event
-from events.risk.scoring.habits.learning import relearn
-from events.risk.scoring.habits.state import AgentState, decode_state, encode_state
+from events.risk.scoring.habits.state import AgentState, encode_state
 from events.risk.state_cache import StateUpdate
 from events.tests.factories import make_event
+from events.tests.states import recalled, stored
 
-SAVE = state_cache.save
 SCOPE = {
     "max_single_trade_usd": 1000,
     "daily_limit_usd": 1_000_000,
@@ -35,22 +30,11 @@ SCOPE = {
 }
 
 
-def recalled(agent: Agent) -> AgentState:
-    """What the next event will start from."""
-    held = state_cache.load([str(agent.id)])[str(agent.id)].state
-    has_limits = agent.financial_scope is not None
-    return held or rebuilding.rebuild(agent_id=str(agent.id), has_limits=has_limits, now=now())
-
-
 def habits(state: AgentState) -> bytes:
     """All of a state but how it came about."""
     copy = state.changeable()
     copy.taken_in = b""
     return encode_state(copy)
-
-
-def stored(agent: Agent) -> bytes | None:
-    return redis.client().get(redis.key("risk", agent.id))  # type: ignore[return-value]
 
 
 @pytest.fixture
@@ -225,189 +209,6 @@ def test_state_that_missed_events_is_not_built_upon(agent: Agent) -> None:
 
     assert stored(agent) != row.id.bytes + during.packed
     assert recalled(agent).learned == pytest.approx(2)
-
-
-@pytest.fixture
-def late(monkeypatch: pytest.MonkeyPatch) -> list[StateUpdate]:
-    """What events taught that a process has yet to store: committed, and that is all."""
-    kept: list[StateUpdate] = []
-    monkeypatch.setattr(state_cache, "save", kept.extend)
-    return kept
-
-
-def test_event_in_flight_is_learned_once_where_a_rebuild_read_it(
-    agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_event(agent, details={"tool": "a"})
-    SAVE(late)
-    late.clear()
-    make_event(agent, details={"tool": "b"})
-    state_cache.forget(agent_id=str(agent.id))
-    monkeypatch.setattr(state_cache, "save", SAVE)
-
-    make_event(agent, details={"tool": "c"})
-    SAVE(late)
-
-    assert recalled(agent).learned == pytest.approx(3)
-
-
-def test_event_in_flight_is_not_missed_where_redis_lost_what_others_stored(
-    agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_event(agent, details={"tool": "a"})
-    SAVE(late)
-    late.clear()
-    make_event(agent, details={"tool": "b"})
-    monkeypatch.setattr(state_cache, "save", SAVE)
-    make_event(agent, details={"tool": "c"})
-    state_cache.forget(agent_id=str(agent.id))
-
-    SAVE(late)
-
-    assert recalled(agent).learned == pytest.approx(3)
-
-
-def test_event_that_was_overtaken_leaves_the_tag_where_a_snapshot_needs_it(
-    agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_event(agent, details={"tool": "a"})
-    SAVE(late)
-    late.clear()
-    make_event(agent, details={"tool": "b"})
-    monkeypatch.setattr(state_cache, "save", SAVE)
-    make_event(agent, details={"tool": "c"})
-
-    SAVE(late)
-
-    snapshots.put(state_cache.stored([str(agent.id)]), now=now())
-    state_cache.forget(agent_id=str(agent.id))
-    assert recalled(agent).learned == pytest.approx(3)
-
-
-def test_rebuild_that_began_before_an_event_was_committed_is_not_stored_over_it(
-    agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_event(agent, details={"tool": "a"})
-    SAVE(late)
-    first = late.pop()
-    make_event(agent, details={"tool": "b"})
-    event = Event("api_call", now().timestamp(), {"tool": "c"})
-    assert first.packed is not None
-    rebuilt_too_early = encode_state(relearn([(event, "low")], start=decode_state(first.packed)))
-    name = new_id()
-    slow = StateUpdate(
-        str(agent.id),
-        state_cache.ABSENT,
-        rebuilt_too_early,
-        [event],
-        ["low"],
-        [str(name)],
-        name.bytes,
-    )
-    state_cache.forget(agent_id=str(agent.id))
-
-    SAVE(late)
-    SAVE([slow])
-
-    assert recalled(agent).learned == pytest.approx(2)
-
-
-def test_state_whose_answer_was_lost_is_learned_once(agent: Agent, late: list[StateUpdate]) -> None:
-    make_event(agent, details={"tool": "a"})
-
-    SAVE(late)
-    SAVE(late)
-
-    assert recalled(agent).learned == pytest.approx(1)
-
-
-@pytest.mark.parametrize("limit", ["ATTEMPTS", "MOST_REFOLDED"])
-def test_overtaken_too_often_or_by_too_many_has_the_state_rebuilt(
-    agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch, limit: str
-) -> None:
-    make_event(agent, details={"tool": "a"})
-    SAVE(late)
-    late.clear()
-    make_event(agent, details={"tool": "b"})
-    monkeypatch.setattr(state_cache, "save", SAVE)
-    make_event(agent, details={"tool": "c"})
-    monkeypatch.setattr(state_cache, limit, 1 if limit == "ATTEMPTS" else 0)
-
-    SAVE(late)
-
-    assert len(stored(agent) or b"") == state_cache.TAG
-    make_event(agent, details={"tool": "d"})
-    assert recalled(agent).learned == pytest.approx(4)
-
-
-@pytest.fixture
-def overtaken(committed: None, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch) -> list[Agent]:
-    """Three agents, whose second event is yet to be saved while another process has saved the third."""
-    tenant = make_tenant()
-    agents = [make_certified_agent(tenant) for _ in range(3)]
-    for one in agents:
-        make_event(one, details={"tool": "a"})
-    SAVE(late)
-    late.clear()
-    for one in agents:
-        make_event(one, details={"tool": "b"})
-    monkeypatch.setattr(state_cache, "save", SAVE)
-    for one in agents:
-        make_event(one, details={"tool": "c"})
-    return agents
-
-
-def test_more_overtaken_events_than_are_folded_at_once_are_folded_one_portion_after_the_other(
-    overtaken: list[Agent], late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(state_cache, "MOST_REFOLDED", 2)
-
-    SAVE(late)
-
-    assert all(len(stored(one) or b"") > state_cache.TAG for one in overtaken)
-    assert [recalled(one).learned for one in overtaken] == pytest.approx([3, 3, 3])
-
-
-def test_agent_with_too_many_events_alone_has_its_state_rebuilt(
-    overtaken: list[Agent], late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(state_cache, "MOST_REFOLDED", 3)
-    many = late[1]
-    late[1] = msgspec.structs.replace(many, events=[*many.events] * 4, ids=[*many.ids] * 4)
-
-    SAVE(late)
-
-    lengths = [len(stored(one) or b"") for one in overtaken]
-    assert [length > state_cache.TAG for length in lengths] == [True, False, True]
-    assert lengths[1] == state_cache.TAG
-    assert [recalled(one).learned for one in overtaken] == pytest.approx([3, 3, 3])
-
-
-def test_redis_that_fails_between_portions_leaves_the_folded_states_folded(
-    overtaken: list[Agent], late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(state_cache, "MOST_REFOLDED", 1)
-    monkeypatch.setattr(state_cache, "_circuit", redis.make_circuit())
-    save, saved = state_cache._save, list[int]()
-
-    def fail_in_the_second(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
-        saved.append(len(updates))
-        if len(saved) > 2:
-            raise Unreachable
-        return save(updates)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(state_cache, "_save", fail_in_the_second)
-        SAVE(late)
-    while_away = [state_cache._kept.get(str(one.id)) for one in overtaken]
-    monkeypatch.setattr(state_cache, "_circuit", redis.make_circuit())
-
-    assert saved == [3, 1, 1]
-    assert state_cache._stale.keys() >= {str(one.id) for one in overtaken[1:]}
-    assert str(overtaken[0].id) not in state_cache._stale
-    kept = [one.state.learned for one in while_away if one is not None and one.state is not None]
-    assert kept[:2] == pytest.approx([3, 3])
-    assert [recalled(one).learned for one in overtaken] == pytest.approx([3, 3, 3])
 
 
 def test_processes_whose_redis_is_emptied_now_and_then_learn_each_event_once(agent: Agent) -> None:

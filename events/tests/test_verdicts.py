@@ -37,7 +37,7 @@ from events.risk.scoring.habits.baseline import Baseline, encode_baseline, pool
 from events.risk.scoring.habits.state import AgentState, encode_state
 from events.risk.scoring.habits.tables import digest
 from events.tests.factories import make_event
-from events.tests.test_state_cache import recalled
+from events.tests.states import recalled
 
 ACTOR = Actor.person(UUID(int=7))
 CONFIRMED, DISMISSED = ReviewVerdict.CONFIRMED, ReviewVerdict.DISMISSED
