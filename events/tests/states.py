@@ -4,7 +4,7 @@ from agents.models import Agent
 from compliance.core.clock import now
 from compliance.stores import redis
 from events.risk import rebuilding, state_cache
-from events.risk.scoring.habits.state import AgentState
+from events.risk.scoring.habits.state import AgentState, encode_state
 
 
 def recalled(agent: Agent) -> AgentState:
@@ -12,6 +12,13 @@ def recalled(agent: Agent) -> AgentState:
     held = state_cache.load([str(agent.id)])[str(agent.id)].state
     has_limits = agent.financial_scope is not None
     return held or rebuilding.rebuild(agent_id=str(agent.id), has_limits=has_limits, now=now())
+
+
+def habits(state: AgentState) -> bytes:
+    """All of a state but how it came about."""
+    copy = state.changeable()
+    copy.taken_in = b""
+    return encode_state(copy)
 
 
 def stored(agent: Agent) -> bytes | None:

@@ -16,10 +16,10 @@ from compliance.tenancy.tests.factories import make_tenant
 from events.models import BehaviorEvent
 from events.risk import rebuilding, state_cache
 from events.risk.scoring.contract import Event
-from events.risk.scoring.habits.state import AgentState, encode_state
+from events.risk.scoring.habits.state import encode_state
 from events.risk.state_cache import StateUpdate
 from events.tests.factories import make_event
-from events.tests.states import recalled, stored
+from events.tests.states import habits, recalled, stored
 
 SCOPE = {
     "max_single_trade_usd": 1000,
@@ -28,13 +28,6 @@ SCOPE = {
     "permitted_venues": [],
     "leverage_permitted": False,
 }
-
-
-def habits(state: AgentState) -> bytes:
-    """All of a state but how it came about."""
-    copy = state.changeable()
-    copy.taken_in = b""
-    return encode_state(copy)
 
 
 @pytest.fixture
