@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import psycopg
 
+from bench.citus.costs import MICRO
 from bench.citus.ground import CITUS, KINDS, PLAIN, Ground
 from bench.harness import answers, machine, web
 from bench.harness.load import Load, Outcome
@@ -23,7 +24,6 @@ from compliance.localdev.parts import commands
 from compliance.localdev.ports import HOST, free_port
 from compliance.observing.request_counts import FLUSH_SECONDS
 
-MICRO: Final = 1e6
 CONNECTIONS: Final = 64
 COMPONENTS: Final = ("web server", "PostgreSQL", "Valkey")
 DATABASE: Final = COMPONENTS.index("PostgreSQL")

@@ -234,7 +234,7 @@ def _fold_anew(updates: list[StateUpdate]) -> None:
     is_too_much = sum(len(update.events) for update in updates) > MOST_REFOLDED
     try:
         for _ in range(0 if is_too_much else ATTEMPTS - 1):
-            updates = _refolded(updates)
+            updates = _refolded(updates)  # which is what is kept alone if storing fails
             updates = _store(updates)
             if not updates:
                 return

@@ -38,13 +38,28 @@ def late(monkeypatch: pytest.MonkeyPatch) -> list[StateUpdate]:
     return kept
 
 
+def leave_one_unsaved(agents: Sequence[Agent], late: list[StateUpdate]) -> None:
+    """Save what each agent's first event taught, and not its second."""
+    for one in agents:
+        make_event(one, details={"tool": "a"})
+    SAVE(late)
+    late.clear()
+    for one in agents:
+        make_event(one, details={"tool": "b"})
+
+
+def be_overtaken(agents: Sequence[Agent], late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `leave_one_unsaved()`; then another process saves each third event, and `save` saves again."""
+    leave_one_unsaved(agents, late)
+    monkeypatch.setattr(state_cache, "save", SAVE)
+    for one in agents:
+        make_event(one, details={"tool": "c"})
+
+
 def test_event_in_flight_is_learned_once_where_a_rebuild_read_it(
     agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_event(agent, details={"tool": "a"})
-    SAVE(late)
-    late.clear()
-    make_event(agent, details={"tool": "b"})
+    leave_one_unsaved([agent], late)
     state_cache.forget(agent_id=str(agent.id))
     monkeypatch.setattr(state_cache, "save", SAVE)
 
@@ -57,12 +72,7 @@ def test_event_in_flight_is_learned_once_where_a_rebuild_read_it(
 def test_event_in_flight_is_not_missed_where_redis_lost_what_others_stored(
     agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_event(agent, details={"tool": "a"})
-    SAVE(late)
-    late.clear()
-    make_event(agent, details={"tool": "b"})
-    monkeypatch.setattr(state_cache, "save", SAVE)
-    make_event(agent, details={"tool": "c"})
+    be_overtaken([agent], late, monkeypatch)
     state_cache.forget(agent_id=str(agent.id))
 
     SAVE(late)
@@ -73,12 +83,7 @@ def test_event_in_flight_is_not_missed_where_redis_lost_what_others_stored(
 def test_event_that_was_overtaken_leaves_the_tag_where_a_snapshot_needs_it(
     agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_event(agent, details={"tool": "a"})
-    SAVE(late)
-    late.clear()
-    make_event(agent, details={"tool": "b"})
-    monkeypatch.setattr(state_cache, "save", SAVE)
-    make_event(agent, details={"tool": "c"})
+    be_overtaken([agent], late, monkeypatch)
 
     SAVE(late)
 
@@ -128,12 +133,7 @@ def test_state_whose_answer_was_lost_is_learned_once(agent: Agent, late: list[St
 def test_overtaken_too_often_or_by_too_many_has_the_state_rebuilt(
     agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    make_event(agent, details={"tool": "a"})
-    SAVE(late)
-    late.clear()
-    make_event(agent, details={"tool": "b"})
-    monkeypatch.setattr(state_cache, "save", SAVE)
-    make_event(agent, details={"tool": "c"})
+    be_overtaken([agent], late, monkeypatch)
     monkeypatch.setattr(state_cache, limit, 1 if limit == "ATTEMPTS" else 0)
 
     SAVE(late)
@@ -148,15 +148,7 @@ def overtaken(committed: None, late: list[StateUpdate], monkeypatch: pytest.Monk
     """Three agents, whose second event is yet to be saved while another process has saved the third."""
     tenant = make_tenant()
     agents = [make_certified_agent(tenant) for _ in range(3)]
-    for one in agents:
-        make_event(one, details={"tool": "a"})
-    SAVE(late)
-    late.clear()
-    for one in agents:
-        make_event(one, details={"tool": "b"})
-    monkeypatch.setattr(state_cache, "save", SAVE)
-    for one in agents:
-        make_event(one, details={"tool": "c"})
+    be_overtaken(agents, late, monkeypatch)
     return agents
 
 
@@ -216,10 +208,7 @@ def test_redis_that_fails_between_portions_leaves_the_folded_states_folded(
 def test_failure_to_save_is_not_ended_by_a_state_that_was_loaded_before_it(
     agent: Agent, late: list[StateUpdate]
 ) -> None:
-    make_event(agent, details={"tool": "a"})
-    SAVE(late)
-    late.clear()
-    make_event(agent, details={"tool": "b"})
+    leave_one_unsaved([agent], late)
     make_event(agent, details={"tool": "c"})
 
     state_cache._keep_alone(late[1:])
